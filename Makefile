@@ -1,0 +1,30 @@
+PYTHON ?= python3
+JOBS ?= auto
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: run test lint bench clean
+
+run: $(READY)
+	$(BIN)/python examples/crystal.py
+
+test: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.bench
+
+clean:
+	rm -rf build dist aoti failed examples/out .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plot,dev]'
+	touch $@

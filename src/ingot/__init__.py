@@ -1,0 +1,42 @@
+"""Ingot: physics written for one point becomes code that runs on millions of points.
+
+The public names. Each is imported when it is first used, so that `import ingot` costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ingot.drivers import Result, TransientDriver, Verdict, build_driver
+    from ingot.errors import IngotError, Problem
+    from ingot.execute import executor
+    from ingot.hit import Tree, read, read_text
+    from ingot.model import Factory, Model, build
+    from ingot.program import Program, prepared
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Factory", "IngotError", "Model", "Problem", "Program", "Result", "TransientDriver", "Tree",
+    "Verdict", "build", "build_driver", "executor", "prepared", "read", "read_text",
+]  # fmt: skip
+
+_ROOMS = {
+    "drivers": ("Result", "TransientDriver", "Verdict", "build_driver"),
+    "errors": ("IngotError", "Problem"),
+    "execute": ("executor",),
+    "hit": ("Tree", "read", "read_text"),
+    "model": ("Factory", "Model", "build"),
+    "program": ("Program", "prepared"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    room = next((room for room, names in _ROOMS.items() if name in names), None)
+    if room is None:
+        raise AttributeError(f"module 'ingot' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"ingot.{room}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,348 @@
+"""What can go wrong, where, and how to mend it.
+
+In: problems found by any stage. Out: one IngotError whose text is what the user reads.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = [
+    "EXPLAIN",
+    "IngotError",
+    "Problem",
+    "Span",
+    "did_you_mean",
+    "nearest",
+    "raise_if",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the user's files: `length` characters of the line `text`, inside `block`.
+
+    Lines and columns count from 1. For Python `block` is the function, and no column is shown;
+    a span without length gets no carets, its fix begins at the column.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    length: int = 0
+    block: str = ""
+    text: str = ""
+
+    @property
+    def is_python(self) -> bool:
+        """Whether this is a place in Python code."""
+        return self.file.endswith(".py")
+
+    def __str__(self) -> str:
+        if self.is_python:
+            return f"{self.file}:{self.line}" + (f" in {self.block}" if self.block else "")
+        column = f":{self.column}" if self.column else ""
+        return f"{self.file}:{self.line}{column}" + (f" in [{self.block}]" if self.block else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: what (`message`), where (`span`) and how to mend it (`fix`)."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    fix: str | None = None
+
+    def __str__(self) -> str:
+        head = f"error[{self.code}]: {self.message}"
+        if self.span is None:
+            return "\n".join([head, *plain_fix(self.fix)])
+        return "\n".join([head, f"  --> {self.span}", *excerpt(self.span, self.fix)])
+
+
+class IngotError(Exception):
+    """All problems of one stage, in the order of their files and lines."""
+
+    problems: tuple[Problem, ...]
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=by_place))
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(problem) for problem in self.problems)
+
+
+def raise_if(problems: Iterable[Problem]) -> None:
+    """Raise one IngotError that holds all the problems, if there are any."""
+    found = tuple(problems)
+    if found:
+        raise IngotError(found)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was most likely meant to be, whatever its capitals."""
+    by_lower = {name.lower(): name for name in sorted(known)}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return by_lower[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """The fix for a misspelt word, if a known one is close."""
+    meant = nearest(word, known)
+    return None if meant is None else f"did you mean '{meant}'?"
+
+
+def by_place(problem: Problem) -> tuple[bool, str, int, int]:
+    """Sort key: file, line, column; problems without a place come last."""
+    span = problem.span
+    if span is None:
+        return (True, "", 0, 0)
+    return (False, span.file, span.line, span.column)
+
+
+def plain_fix(fix: str | None) -> list[str]:
+    return [] if fix is None else [f"  fix: {fix}"]
+
+
+def excerpt(span: Span, fix: str | None) -> list[str]:
+    """The source line, and under it the carets and the fix."""
+    if not span.text.strip():
+        return plain_fix(fix)
+    number = str(span.line)
+    indent = len(span.text) - len(span.text.lstrip())
+    before = span.text[: span.column - 1 if span.column else indent]
+    # Tabs are kept, so that the carets stand under their word whatever the tab width.
+    margin = "".join("\t" if letter == "\t" else " " for letter in before)
+    marks = " ".join(part for part in ("^" * span.length, fix) if part)
+    lines = [f"{number} | {span.text.rstrip()}"]
+    return [*lines, f"{' ' * len(number)} | {margin}{marks}"] if marks else lines
+
+
+EXPLAIN: dict[str, str] = {
+    "axes-differ": (
+        "Values on two different axes, such as slip systems and cells, meet where one axis is"
+        " expected. Axes never become one because they happen to have the same number of entries;"
+        " rename an input, so that values of one axis meet values of the same."
+    ),
+    "axis-derivative": (
+        "A derivative by a variable that lies on an axis passes through an implicit update, which"
+        " gives it as dense columns only. Ask for the derivative along a direction, or for dense"
+        " columns."
+    ),
+    "batched-constant": (
+        "A constant with a batch axis is used inside a law, where only one point is known. Make"
+        " it a parameter of the law: parameters may vary over the batch."
+    ),
+    "batches-differ": (
+        "The batch shapes of two values do not broadcast: aligned from the right, each pair of"
+        " sizes must be equal, or one of them 1. Give every input and every batched parameter the"
+        " same batch shape, or none."
+    ),
+    "circular-include": (
+        "A file includes itself, directly or through the files it includes. Remove one of the"
+        " !include lines of the circle."
+    ),
+    "circular-model": (
+        "A model contains itself, or models of one composition wait for one another's outputs."
+        " Break the circle with an old value such as x~1, or solve it with an ImplicitUpdate."
+    ),
+    "circular-substitution": (
+        "The value of a field refers to itself through ${...}, directly or through other fields."
+        " Give one field of the circle a plain value."
+    ),
+    "circular-tensor": (
+        "The expression of a [Tensors] entry refers to itself, directly or through other entries."
+        " Give one entry of the circle a value of its own."
+    ),
+    "compiler-failed": (
+        "The C++ compiler refused code that Ingot wrote, which is a bug of ours or a very old"
+        " compiler. Report it with the model; `--backend interpret` runs the model without a"
+        " compiler."
+    ),
+    "duplicate-block": (
+        "Two blocks of one section have the same name, so a reference to that name could mean"
+        " either. Rename one of them, or write all options in one block. A section itself, such as"
+        " [Models], may be written several times."
+    ),
+    "duplicate-field": (
+        "A field is set twice in one block. Remove one of the two lines, or write 'name := value'"
+        " in the later one to say that it replaces the first. On the command line an override of a"
+        " field that the file sets is also written with ':='."
+    ),
+    "duplicate-variable": (
+        "A variable is given a value twice by one driver. Remove one of the two; the time is"
+        " given by 'prescribed_time' alone."
+    ),
+    "extents-differ": (
+        "Two values that meet along one axis have different numbers of entries there. Correct the"
+        " shape of one of them, or what [Settings] declare for it."
+    ),
+    "file-not-found": (
+        "An input file, or a file that it includes, does not exist or cannot be opened. Paths"
+        " after !include are relative to the folder of the file that includes them."
+    ),
+    "history-given": (
+        "A name such as x~1 is given a value by a driver. Histories are kept by the driver"
+        " itself: prescribe x, or give x an initial value, and x~1 follows."
+    ),
+    "kinds-differ": (
+        "A value is of another kind than the place it is used in, for example a Scalar where an"
+        " SR2 is read. Wrap it in the right kind, or rename one of two variables that share a"
+        " name."
+    ),
+    "law-failed": (
+        "The function of a law raised an error while it was traced. The message says what it"
+        " could not do; check the options and the kinds of what the block reads."
+    ),
+    "many-outputs": (
+        "A parameter refers to a model that has several outputs. Write model.output to say which"
+        " one."
+    ),
+    "missing-block": (
+        "A block is named, but no section of the right kind holds a block of that name. The name"
+        " is what stands between the square brackets."
+    ),
+    "missing-option": (
+        "A block lacks an option that it cannot do without. Add the option to the block; `ingot"
+        " syntax TYPE` lists the options of a type."
+    ),
+    "missing-variable": (
+        "A unit test must give a value to every input of its model, histories such as x~1"
+        " included. Add the variable to the list of its kind."
+    ),
+    "no-compiler": (
+        "The kernel backend writes C++ and compiles it, but no compiler was found. Install g++,"
+        " or run with `--backend interpret`."
+    ),
+    "not-converged": (
+        "The solve of an implicit update did not reach its tolerance at some points, whose"
+        " results are NaN from that step on. Take smaller time steps, raise max_its, or give a"
+        " better predictor; the file under failed/ repeats the worst point alone."
+    ),
+    "nothing-checked": (
+        "A test has nothing to compare, and a test that compares nothing does not pass. List at"
+        " least one output, or name a file with a ModelUnitTest, a TransientRegression or a"
+        " Verification."
+    ),
+    "parse-error": (
+        "The text is not HIT. A block begins with [name] and ends with []; a field is name ="
+        " value; a value of several words stands in quotes; text that holds quotes or # stands"
+        " between three quotes; a comment begins with #."
+    ),
+    "program-too-long": (
+        "A program would have more lines than can be compiled in reasonable time. Shorten an axis"
+        " or split the model; the message names what is long."
+    ),
+    "ragged-csv": (
+        "A line of a CSV file has another number of values than its header. Correct that line."
+    ),
+    "reverse-through-solve": (
+        "The gradient of an inner model is asked for, but that model holds an implicit update."
+        " Move the update out of the inner model."
+    ),
+    "second-derivative": (
+        "The derivative of an implicit update is differentiated once more, which is not"
+        " supported. Differentiate the residual model instead."
+    ),
+    "shapes-differ": (
+        "A value has another shape than the place it is given to: another number of steps, or"
+        " other structural axes. Prescribed values begin with a step axis as long as"
+        " 'prescribed_time'; structural axes are marked by sub_batch_ndim and, where declared,"
+        " must be those of [Settings]."
+    ),
+    "singular-system": (
+        "The equations of an implicit update cannot determine their unknowns, whatever the values:"
+        " an unknown enters no residual, or two residuals are the same. Check which unknowns and"
+        " residuals the equation system pairs, and that each unknown is read by its residual."
+    ),
+    "tensor-expression": (
+        "The Python expression of a [Tensors] entry raised an error. It may use torch, math, np,"
+        " the kinds and functions of ingot.types, and the other entries by name; several"
+        " statements must assign 'result'."
+    ),
+    "two-providers": (
+        "Two models of one composition give an output of the same name, so a reader of that name"
+        " could mean either. Rename one output, or leave one model out."
+    ),
+    "unknown-axis": (
+        "A law works along an axis that none of its arguments has. Name the axis in a kind of its"
+        " signature, such as Scalar['slip']."
+    ),
+    "unknown-block": (
+        "A block holds a sub-block that its type does not know. Nothing in a file is silently"
+        " ignored, so remove the sub-block or correct its name."
+    ),
+    "unknown-code": (
+        "`ingot explain` was asked for a code that no error has. The code is what stands between"
+        " the brackets of error[...]."
+    ),
+    "unknown-column": (
+        "A CSV file has no column of the name that a [Tensors] entry asks for. Component names"
+        " are made from 'variable' by suffixes such as _xx; 'column_names' lists them one by one."
+    ),
+    "unknown-extent": (
+        "An unknown of an implicit update lies on an axis, but nothing says how many entries it"
+        " has. Declare it in [Settings]/example_batch_shape, or give the unknown an initial value"
+        " with structural axes."
+    ),
+    "unknown-input": (
+        "A block names an input that the model does not have. `ingot show FILE MODEL` lists its"
+        " inputs and outputs."
+    ),
+    "unknown-option": (
+        "A block sets an option that its type does not have, most often a misspelling. Nothing in"
+        " a file is silently ignored; `ingot syntax TYPE` lists the options of a type."
+    ),
+    "unknown-output": (
+        "A block names an output that the model does not have. `ingot show FILE MODEL` lists its"
+        " inputs and outputs."
+    ),
+    "unknown-section": (
+        "A top-level block has a name that is no section, most often a misspelling. Nothing in a"
+        " file is silently ignored, so remove the section or correct its name."
+    ),
+    "unknown-type": (
+        "The 'type' of a block names nothing that Ingot or the loaded extensions provide. `ingot"
+        " syntax` lists all types."
+    ),
+    "unknown-variable": (
+        "A driver or [Settings] names a variable that the model does not have. `ingot show FILE"
+        " MODEL` lists its inputs and outputs."
+    ),
+    "unreadable-reference": (
+        "The reference of a TransientRegression is no file that torch can read, or holds"
+        " something else than tensors by name. Write it again with 'save_as' of a TransientDriver."
+    ),
+    "unresolved-substitution": (
+        "A ${...} cannot be replaced by a value. ${name} and ${path/to/field} are looked up from"
+        " the top of the file, also after overrides such as name:=value; ${env NAME} is an"
+        " environment variable; ${raw a b} joins its words."
+    ),
+    "untraceable": (
+        "A law does something that a program for one point cannot hold: it reads a value (if,"
+        " float), indexes by one, writes in place, or calls a torch function that has no"
+        " counterpart. Use where(...) and the functions of ingot.types."
+    ),
+    "values-differ": (
+        "A result differs from what is expected by more than atol + rtol * |expected|. The"
+        " largest absolute and relative errors of each value are listed."
+    ),
+    "which-driver": (
+        "The command needs one driver, or one of another type. Name it after the file: `ingot run"
+        " FILE DRIVER`."
+    ),
+    "wrong-kind": (
+        "A law returns a value of another kind than its signature declares. Correct the return"
+        " annotation or the body of the law."
+    ),
+    "wrong-value": (
+        "The value of a field is not of the kind that the option takes: an integer has no point"
+        " and no exponent, a flag is exactly true or false, a list is words separated by blanks"
+        " inside quotes, and the rows of a list of lists are separated by ';'."
+    ),
+}
+"""What each code means, one paragraph each, for `ingot explain CODE`."""

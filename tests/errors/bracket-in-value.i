@@ -1,0 +1,7 @@
+# call: read
+[Tensors]
+  [x]
+    type = Python
+    expr = y[0]
+  []
+[]

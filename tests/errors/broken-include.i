@@ -1,0 +1,4 @@
+# call: read
+[Models]
+  !include parts/broken.i
+[]

@@ -1,0 +1,2 @@
+# call: read
+!include circular-include.i

@@ -1,0 +1,9 @@
+# call: read
+[Models]
+  [elasticity]
+    type = LinearIsotropicElasticity
+  []
+  [elasticity]
+    type = CubicElasticityTensor
+  []
+[]

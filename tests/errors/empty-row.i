@@ -1,0 +1,7 @@
+# call: read
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    unknowns = 'strain; rate;'
+  []
+[]

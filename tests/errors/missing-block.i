@@ -1,0 +1,6 @@
+# call: integer Models elastcity coefficients
+[Models]
+  [elasticity]
+    type = LinearIsotropicElasticity
+  []
+[]

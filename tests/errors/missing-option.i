@@ -1,0 +1,6 @@
+# call: integer Models elasticity coefficients
+[Models]
+  [elasticity]
+    type = LinearIsotropicElasticity
+  []
+[]

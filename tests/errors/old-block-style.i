@@ -1,0 +1,6 @@
+# call: read
+[Models]
+  [./model]
+    type = ComposedModel
+  [../]
+[]

@@ -1,0 +1,6 @@
+# call: read 'Models/model/models:=elasticity flow' nbatch
+[Models]
+  [model]
+    models = 'elasticity'
+  []
+[]

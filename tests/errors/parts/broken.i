@@ -1,0 +1,4 @@
+[elasticity]
+  type = LinearIsotropicElasticity
+  coefficients 100
+[]

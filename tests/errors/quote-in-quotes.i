@@ -1,0 +1,7 @@
+# call: read
+[Tensors]
+  [x]
+    type = Python
+    expr = 'torch.tensor([1.0]) # one'
+  []
+[]

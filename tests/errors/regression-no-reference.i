@@ -1,0 +1,12 @@
+# call: driver regression
+[Drivers]
+  [other]
+    type = Verification
+  []
+  [regression]
+    type = TransientRegression
+    driver = 'other'
+    reference = 'gold/nothing.pt'
+    rtol = small
+  []
+[]

@@ -1,0 +1,7 @@
+# call: read
+[Models]
+  [model]
+    type = ComposedModel
+    models = elasticity flow
+  []
+[]

@@ -1,0 +1,7 @@
+# call: read
+# Werkstoff für Wärme
+[Models]
+  [elasticity]
+    wärme = 3
+  []
+[]

@@ -1,0 +1,5 @@
+# call: read
+[Models]
+  [elasticity]
+    type = LinearIsotropicElasticity
+[]

@@ -1,0 +1,10 @@
+# call: read
+[Models]
+  [model]
+    type = ComposedModel
+    models = 'elasticity flow
+  []
+  [flow]
+    type = 'AssociativePlasticFlow'
+  []
+[]

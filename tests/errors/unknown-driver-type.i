@@ -1,0 +1,6 @@
+# call: driver driver
+[Drivers]
+  [driver]
+    type = TransientDrivr
+  []
+[]

@@ -1,0 +1,5 @@
+# call: sections Models Tensors Drivers
+[Modles]
+[]
+[Tensor]
+[]

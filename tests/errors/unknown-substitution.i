@@ -1,0 +1,4 @@
+# call: read
+[Domain]
+  xmax = ${fparse 2*pi}
+[]

@@ -1,0 +1,6 @@
+# call: flag Drivers driver show_cp
+[Drivers]
+  [driver]
+    show_cp = True
+  []
+[]

@@ -1,0 +1,7 @@
+# call: integer Solvers newton max_its
+[Solvers]
+  [newton]
+    type = Newton
+    max_its = 1e2
+  []
+[]

@@ -1,0 +1,6 @@
+# call: words EquationSystems system unknowns
+[EquationSystems]
+  [system]
+    unknowns = 'a b; c'
+  []
+[]
