@@ -1,0 +1,11 @@
+"""Tree or Python -> Model: names, wiring, order, equation systems.
+
+Here: what blocks of a file mean and refer to. Not here: what a law computes (catalog), lines and
+derivatives (program), running (execute, drivers).
+"""
+
+from ingot.model.build import ELSEWHERE, SECTIONS, Factory, build
+from ingot.model.model import Law, Model, lag, walk
+from ingot.model.tensors import Tensors
+
+__all__ = ["ELSEWHERE", "SECTIONS", "Factory", "Law", "Model", "Tensors", "build", "lag", "walk"]

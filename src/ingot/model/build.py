@@ -1,0 +1,345 @@
+"""Tree -> Model: blocks of the catalogue become laws with names, parameters and options."""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, get_args, get_origin
+
+import torch
+
+from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot, key, load
+from ingot.catalog.declare import REQUIRED
+from ingot.errors import IngotError, Problem, Span, did_you_mean
+from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
+from ingot.model.model import Law, Model
+from ingot.model.tensors import Tensors
+from ingot.types import Value
+
+__all__ = ["ELSEWHERE", "Factory", "build"]
+
+ELSEWHERE: dict[str, dict[str, str]] = {
+    "Models": {
+        "ComposedModel": "ingot.program.combinators",
+        "ImplicitUpdate": "ingot.program.combinators",
+        "Normality": "ingot.program.combinators",
+        "ConstantExtrapolationPredictor": "ingot.program.predictors",
+    },
+    "Data": {
+        "CubicCrystal": "ingot.catalog.crystal",
+    },
+    "Drivers": {
+        "TransientDriver": "ingot.drivers.transient",
+        "TransientRegression": "ingot.drivers.regression",
+        "ModelUnitTest": "ingot.drivers.unit_test",
+        "Verification": "ingot.drivers.verification",
+    },
+}
+"""Where types live that are not laws, by section: rooms that may not be imported from here."""
+
+SECTIONS = ("Settings", "Tensors", "Data", "Models", "EquationSystems", "Solvers", "Drivers")
+
+
+def build(tree: Tree, name: str) -> Model:
+    """The model called `name`, with everything it refers to."""
+    return Factory(tree).model(name)
+
+
+class Factory:
+    """Builds the objects of one file, each once, when first referred to."""
+
+    def __init__(self, tree: Tree) -> None:
+        load()
+        self.tree = tree
+        self.tensors = Tensors(tree)
+        self._made: dict[tuple[str, str], Any] = {}
+        self._open: list[str] = []
+
+    def model(self, name: str, asked: Span | None = None) -> Model:
+        """The model of a `[Models]` block."""
+        return self._get("Models", name, asked, self._model)
+
+    def data(self, name: str, asked: Span | None = None) -> Any:
+        """The object of a `[Data]` block."""
+        return self._get("Data", name, asked, self._data)
+
+    def models(self, field: Field) -> list[Model]:
+        """The models that a list names; the problems of all of them are told together."""
+        found: list[Model] = []
+        problems: list[Problem] = []
+        for word in field.words():
+            try:
+                found.append(self.model(word, field.span))
+            except IngotError as error:
+                problems += [p for p in error.problems if p not in problems]
+        if problems:
+            raise IngotError(problems)
+        return found
+
+    def _get(self, section: str, name: str, asked: Span | None, make: Any) -> Any:
+        if (section, name) not in self._made:
+            block = self.tree.require(section, name, asked)
+            if name in self._open:
+                chain = " -> ".join([*self._open, name])
+                raise IngotError([Problem(
+                    "circular-model", f"[{name}] contains itself: {chain}", block.span,
+                    "remove one of the references",
+                )])  # fmt: skip
+            self._open.append(name)
+            try:
+                self._made[section, name] = make(block)
+            finally:
+                self._open.pop()
+        return self._made[section, name]
+
+    def _model(self, block: Block) -> Model:
+        kind = block.require("type").string()
+        if kind in CATALOG:
+            return _law(self, block, CATALOG[kind])
+        return self.elsewhere(kind, "Models", block).build(block, self)
+
+    def _data(self, block: Block) -> Any:
+        kind = block.require("type").string()
+        made = self.elsewhere(kind, "Data", block)
+        wanted = made.__annotations__
+        _raise(_unknown(block, ("type", *wanted)))
+        values = {}
+        for name, hint in wanted.items():
+            field = block.require(name)
+            values[name] = _constant(self, field, hint, field.words())
+        return made(**values)
+
+    def elsewhere(self, kind: str, section: str, block: Block) -> Any:
+        """The class of a type that is not a law."""
+        known = ELSEWHERE[section]
+        if kind not in known:
+            laws = CATALOG if section == "Models" else {}
+            raise IngotError([Problem(
+                "unknown-type", f"no type '{kind}' in [{section}]", block.require("type").span,
+                did_you_mean(kind, [*laws, *known]),
+            )])  # fmt: skip
+        return getattr(importlib.import_module(known[kind]), kind)
+
+
+def _unknown(block: Block, known: Sequence[str]) -> Iterator[Problem]:
+    yield from unknown_fields(block, known)
+    yield from unknown_blocks(block)
+
+
+def _raise(problems: Iterator[Problem] | list[Problem]) -> None:
+    found = list(problems)
+    if found:
+        raise IngotError(found)
+
+
+def _law(factory: Factory, block: Block, declared: Declared) -> Model:
+    problems = list(_unknown(block, declared.known))
+    options = {o.argument: _option(factory, block, o, problems) for o in declared.options}
+    _raise(problems)
+    names = _names(block, declared, options)
+    model = Model(block.name, declared.name, block.span, {}, {}, None)
+    inputs: dict[str, Any] = {}
+    for slot in declared.inputs:
+        inputs[slot.argument] = _input(block, slot, names)
+        for name in _each(inputs[slot.argument]):
+            _declare(model.inputs, name, slot.kind, block)
+    bound = {
+        p.argument: _parameters(factory, block, model, declared, p, options, problems)
+        for p in declared.parameters
+    }
+    _raise(problems)
+    outputs = tuple(names[o.name.option or o.name.template or ""] for o in declared.outputs)
+    for name, output in zip(outputs, declared.outputs, strict=True):
+        model.outputs[name] = output.kind
+    model.body = Law(declared, inputs, bound, options, outputs)
+    return model
+
+
+def _each(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    if names is None:
+        return ()
+    return names if isinstance(names, tuple) else (names,)
+
+
+def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block: Block) -> None:
+    if kinds.get(name, kind) is not kind:
+        raise IngotError([Problem(
+            "kinds-differ",
+            f"'{name}' is read as {kinds[name].__name__} and as {kind.__name__}", block.span,
+            "rename one of the two",
+        )])  # fmt: skip
+    kinds[name] = kind
+
+
+def _names(block: Block, declared: Declared, options: dict[str, Any]) -> dict[str, str]:
+    """The variable of every single input and output, keyed by its argument or option."""
+    slots: list[tuple[str, Name]] = [
+        (i.argument, i.name) for i in declared.inputs if not i.many and not i.name.absent()
+    ]
+    slots += [(o.name.option or o.name.template or "", o.name) for o in declared.outputs]
+    names: dict[str, str] = {}
+    plain = {"block": block.name, **{k: str(v) for k, v in options.items()}}
+    waiting = []
+    for argument, name in slots:
+        field = block.field(name.option) if name.option else None
+        if field is not None:
+            names[argument] = field.string()
+        elif name.template is not None and "{" not in name.template:
+            names[argument] = name.template
+        else:
+            waiting.append((argument, name))
+    by_key = {key(a): v for a, v in names.items()}
+    for argument, name in waiting:
+        assert name.template is not None
+        names[argument] = name.template.format(**plain, **by_key)
+    return declared.rewire(names, options) if declared.rewire else names
+
+
+def _input(block: Block, slot: Input, names: dict[str, str]) -> Any:
+    if slot.many:
+        return block.require(key(slot.argument)).words()
+    if slot.name.absent():
+        field = block.field(key(slot.argument))
+        return field.string() if field is not None else None
+    return names[slot.argument]
+
+
+def _option(factory: Factory, block: Block, option: Option, problems: list[Problem]) -> Any:
+    field = block.field(key(option.argument))
+    try:
+        if field is None and option.default is REQUIRED:
+            block.require(key(option.argument))
+        if option.data is not None:
+            name = field.string() if field is not None else str(option.default)
+            return factory.data(name, field.span if field is not None else block.span)
+        return option.default if field is None else _read(field, option.type)
+    except IngotError as error:
+        problems += error.problems
+        return None
+
+
+def _read(field: Field, hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        return _choice(field, field.string(), get_args(hint))
+    if get_origin(hint) is tuple:
+        inner = get_args(hint)[0]
+        if get_origin(inner) is Literal:
+            return tuple(_choice(field, w, get_args(inner)) for w in field.words())
+        return field.words()
+    return {bool: field.flag, int: field.integer, float: field.number, str: field.string}[hint]()
+
+
+def _choice(field: Field, word: str, choices: Sequence[str]) -> str:
+    if word not in choices:
+        raise IngotError([Problem(
+            "wrong-value", f"'{field.name}' is one of {', '.join(choices)}, not '{word}'",
+            field.span, did_you_mean(word, choices),
+        )])  # fmt: skip
+    return word
+
+
+def _parameters(
+    factory: Factory, block: Block, model: Model, declared: Declared, slot: ParameterSlot,
+    options: dict[str, Any], problems: list[Problem],
+) -> Any:  # fmt: skip
+    field = block.field(key(slot.argument))
+    if field is None and slot.default is None:
+        try:
+            block.require(key(slot.argument))
+        except IngotError as error:
+            problems += error.problems
+        return None
+    words = field.words() if field is not None else (slot.default or "").split()
+    try:
+        if not slot.many:
+            return _bound(factory, block, model, slot, field, tuple(words), key(slot.argument))
+        names = [f"{key(slot.argument)}_{i}" for i in range(len(words))]
+        if slot.argument in declared.labels:
+            names = declared.labels[slot.argument](options)
+        if len(names) != len(words):
+            raise IngotError([Problem(
+                "wrong-value",
+                f"'{key(slot.argument)}' has {len(words)} entries for {len(names)} names",
+                field.span if field else block.span, None,
+            )])  # fmt: skip
+        return tuple(
+            _bound(factory, block, model, slot, field, (word,), name)
+            for word, name in zip(words, names, strict=True)
+        )
+    except IngotError as error:
+        problems += error.problems
+        return None
+
+
+def _bound(
+    factory: Factory, block: Block, model: Model, slot: ParameterSlot, field: Field | None,
+    words: tuple[str, ...], stored: str,
+) -> tuple[str, str]:  # fmt: skip
+    """A constant stored with the model, or the variable that stands in for it."""
+    try:
+        value = _constant(factory, field, slot.kind, words)
+    except LookupError:
+        return "variable", _variable(factory, block, model, slot, field, words)
+    model.values[stored] = value
+    return "value", stored
+
+
+def _constant(
+    factory: Factory, field: Field | None, kind: type[Value], words: Sequence[str]
+) -> Value:
+    """Numbers or a `[Tensors]` entry; LookupError where it is neither."""
+    try:
+        numbers = [float(w) for w in words]
+    except ValueError:
+        numbers = []
+    if numbers:
+        data = torch.tensor(numbers[0] if len(numbers) == 1 else numbers, dtype=torch.float64)
+        if kind.base and data.shape[-1:] != kind.base[-1:]:
+            data = data.expand(kind.base) if data.ndim == 0 else data
+        return kind(data)
+    if len(words) != 1 or words[0] not in factory.tensors:
+        raise LookupError(words)
+    found = factory.tensors[words[0]]
+    if isinstance(found, torch.Tensor):
+        return kind(found.double())
+    if type(found) is not kind:
+        raise IngotError([Problem(
+            "kinds-differ",
+            f"[Tensors/{words[0]}] is a {type(found).__name__}, not a {kind.__name__}",
+            field.span if field else None, None,
+        )])  # fmt: skip
+    return (
+        found
+        if kind.__name__ == "MillerIndex"
+        else kind(found.data.double(), sub_batch_ndim=found.sub)
+    )
+
+
+def _variable(
+    factory: Factory, block: Block, model: Model, slot: ParameterSlot, field: Field | None,
+    words: Sequence[str],
+) -> str:  # fmt: skip
+    where = field.span if field is not None else block.span
+    if not slot.variable or len(words) != 1:
+        raise IngotError([Problem(
+            "wrong-value",
+            f"'{key(slot.argument)}' is a number or a name in [Tensors], not '{' '.join(words)}'",
+            where, did_you_mean(words[0] if words else "", factory.tree.names("Tensors")),
+        )])  # fmt: skip
+    name, _, output = words[0].partition(".")
+    if factory.tree.find("Models", name) is None:
+        _declare(model.inputs, words[0], slot.kind, block)
+        return words[0]
+    provider = factory.model(name, where)
+    if not output and len(provider.outputs) != 1:
+        raise IngotError([Problem(
+            "many-outputs", f"[Models/{name}] has outputs {', '.join(provider.outputs)}", where,
+            f"write {name}.{next(iter(provider.outputs))}",
+        )])  # fmt: skip
+    variable = output or next(iter(provider.outputs))
+    if variable not in provider.outputs:
+        raise IngotError([Problem(
+            "unknown-output", f"[Models/{name}] has no output '{variable}'", where,
+            did_you_mean(variable, provider.outputs),
+        )])  # fmt: skip
+    _declare(model.inputs, variable, slot.kind, block)
+    model.providers[variable] = provider
+    return variable

@@ -1,0 +1,78 @@
+"""The live Model: named typed variables, parameters, inner models."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ingot.catalog import Declared
+from ingot.errors import Span
+from ingot.types import Value
+
+__all__ = ["Law", "Model", "lag", "walk"]
+
+Kinds = dict[str, type[Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A declared law with its names filled in: what a block of the catalogue becomes.
+
+    inputs: variable of each argument (several for a list, None where absent);
+    parameters: ("value", stored name) or ("variable", name) of each, a tuple of them for a list.
+    """
+
+    declared: Declared
+    inputs: dict[str, Any]
+    parameters: dict[str, Any]
+    options: dict[str, Any]
+    outputs: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Model:
+    """A model that lives: its parameters may be changed, and the next trace sees it."""
+
+    name: str
+    type: str
+    span: Span | None
+    inputs: Kinds
+    outputs: Kinds
+    body: Any
+    values: dict[str, Value] = field(default_factory=dict)
+    children: dict[str, "Model"] = field(default_factory=dict)
+    providers: dict[str, "Model"] = field(default_factory=dict)
+
+    def named_parameters(self) -> dict[str, Value]:
+        """Every parameter by the dotted path of block names that leads to it, shared ones once."""
+        return {name: owner.values[key] for name, owner, key in walk(self)}
+
+    def __str__(self) -> str:
+        rows = [f"{self.type} [{self.name}]"]
+        for title, kinds in (("given", self.inputs), ("gives", self.outputs)):
+            rows += [f"  {title}  {name}: {kind.__name__}" for name, kind in kinds.items()]
+        for name, value in self.named_parameters().items():
+            data = value.data
+            shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
+            rows.append(f"  param  {name}: {type(value).__name__} = {shown}")
+        return "\n".join(rows)
+
+
+def walk(model: Model, prefix: str = "") -> Iterator[tuple[str, Model, str]]:
+    """(qualified name, owner, stored name) of every parameter; a shared owner appears once."""
+    yield from _walk(model, prefix, set())
+
+
+def _walk(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Model, str]]:
+    if id(model) in seen:
+        return
+    seen.add(id(model))
+    for key in model.values:
+        yield prefix + key, model, key
+    for name, child in model.children.items():
+        yield from _walk(child, f"{prefix}{name}.", seen)
+
+
+def lag(name: str) -> tuple[str, int]:
+    """A variable's name without its history suffix, and how many steps back it is."""
+    base, mark, count = name.partition("~")
+    return (base, int(count)) if mark and count.isdigit() else (name, 0)

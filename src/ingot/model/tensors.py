@@ -1,0 +1,165 @@
+"""`[Tensors]` blocks: Python expressions and CSV columns become values."""
+
+import csv
+import math
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ingot import types
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.hit import Block, Tree, unknown_fields
+from ingot.types import SR2, WR2, Scalar, Value, Vec, regions
+
+__all__ = ["Tensors"]
+
+_CSV: dict[str, tuple[type[Value], tuple[str, ...]]] = {
+    "CSVScalar": (Scalar, ("",)),
+    "CSVVec": (Vec, ("_x", "_y", "_z")),
+    "CSVSR2": (SR2, ("_xx", "_yy", "_zz", "_yz", "_xz", "_xy")),
+    "CSVWR2": (WR2, ("_zy", "_xz", "_yx")),
+}
+
+
+@contextmanager
+def _double() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _names() -> dict[str, Any]:
+    names: dict[str, Any] = {n: getattr(types, n) for n in types.__all__}
+    names.update({n: getattr(regions, n) for n in regions.__all__})
+    return {**names, "torch": torch, "math": math, "np": np}
+
+
+class Tensors:
+    """The tensors of a file, each evaluated when it is first asked for."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._done: dict[str, Any] = {}
+        self._open: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        return self.tree.find("Tensors", name) is not None
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of an entry: a kind, or a raw torch tensor where the expression gives one."""
+        if name not in self._done:
+            block = self.tree.find("Tensors", name)
+            if block is None:
+                raise KeyError(name)
+            if name in self._open:
+                chain = " -> ".join([*self._open, name])
+                raise _problem(
+                    block, "circular-tensor", f"[{name}] refers to itself: {chain}", None
+                )
+            self._open.append(name)
+            try:
+                self._done[name] = self._value(block)
+            finally:
+                self._open.pop()
+        return self._done[name]
+
+    def _value(self, block: Block) -> Any:
+        kind = block.require("type").string()
+        if kind == "Python":
+            raise_if(unknown_fields(block, ("type", "expr")))
+            return self._expression(block, block.require("expr").string())
+        if kind in _CSV:
+            return self._csv(block, *_CSV[kind])
+        known = ("Python", *_CSV)
+        raise _problem(block, "unknown-type", f"no tensor type '{kind}'", did_you_mean(kind, known))
+
+    def _expression(self, block: Block, text: str) -> Any:
+        scope = _Scope(self, block.name)
+        first, *rest = text.split("\n")
+        source = "\n".join([first.strip(), textwrap.dedent("\n".join(rest))]).strip()
+        place = f"<{block.path}>"
+        try:
+            with _double():
+                try:
+                    code = compile(source, place, "eval")
+                except SyntaxError:
+                    exec(compile(source, place, "exec"), scope)
+                    if "result" not in scope:
+                        raise NameError("the block assigns no 'result'") from None
+                    return scope["result"]
+                return eval(code, scope)
+        except IngotError:
+            raise
+        except Exception as error:
+            field = block.require("expr")
+            raise IngotError([Problem(
+                "tensor-expression",
+                f"the expression of [{block.name}] fails: {type(error).__name__}: {error}",
+                field.span, "correct the Python expression",
+            )]) from error  # fmt: skip
+
+    def _csv(self, block: Block, kind: type[Value], suffixes: tuple[str, ...]) -> Value:
+        raise_if(unknown_fields(block, ("type", "csv_file", "variable", "column_names")))
+        variable, columns = block.field("variable"), block.field("column_names")
+        if (variable is None) == (columns is None):
+            raise _problem(
+                block, "missing-option", "give exactly one of 'variable' and 'column_names'", None
+            )
+        if columns is not None:
+            wanted = list(columns.words())
+        else:
+            assert variable is not None
+            wanted = [variable.string() + s for s in suffixes]
+        if len(wanted) != len(suffixes):
+            raise _problem(
+                block, "wrong-value", f"{kind.__name__} needs {len(suffixes)} columns", None
+            )
+        file = block.require("csv_file")
+        path = Path(self.tree.file.parent if self.tree.file else ".") / file.string()
+        if not path.is_file():
+            raise IngotError([Problem("file-not-found", f"no file '{path}'", file.span, None)])
+        with path.open(newline="") as stream:
+            rows = list(csv.reader(stream, skipinitialspace=True))
+        header = [h.strip() for h in rows[0]]
+        missing = [w for w in wanted if w not in header]
+        if missing:
+            raise IngotError([
+                Problem("unknown-column", f"{path.name} has no column '{m}'", file.span,
+                        did_you_mean(m, header))
+                for m in missing
+            ])  # fmt: skip
+        places = [header.index(w) for w in wanted]
+        short = [i for i, row in enumerate(rows[1:], 2) if row and len(row) != len(header)]
+        if short:
+            raise IngotError([Problem(
+                "ragged-csv", f"{path.name} line {short[0]} does not have {len(header)} values",
+                file.span, None,
+            )])  # fmt: skip
+        numbers = [[float(row[p]) for p in places] for row in rows[1:] if row]
+        return kind(torch.tensor(numbers, dtype=torch.float64).reshape(-1, *kind.base))
+
+
+class _Scope(dict[str, Any]):
+    """Names of an expression; unknown ones are looked up among the other tensors."""
+
+    def __init__(self, tensors: Tensors, own: str) -> None:
+        super().__init__(_names())
+        self._tensors = tensors
+        self._own = own
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._tensors:
+            return self._tensors[name]
+        raise KeyError(name)
+
+
+def _problem(block: Block, code: str, message: str, fix: str | None) -> IngotError:
+    return IngotError([Problem(code, message, block.span, fix)])

@@ -1,0 +1,58 @@
+"""Operations along a named axis of a value: slip systems, cells, bins.
+
+On tensors the axis is the last structural one; on atoms it is known by name.
+"""
+
+from typing import Any, Literal
+
+import torch
+
+from ingot.types.value import Value, constants, on_atoms
+
+__all__ = ["append", "difference", "total", "trim"]
+
+
+def total(x: Any, axis: str) -> Any:
+    """The sum along an axis, which is gone afterwards."""
+    if on_atoms(x) is not None:
+        return type(x)(tuple(a.emit("sum", a, axis=axis) for a in x.data))
+    if x.sub == 0:
+        raise ValueError(f"the value has no axis '{axis}' to sum over")
+    at = x.data.ndim - len(x.base) - 1
+    return type(x)(x.data.sum(dim=at), sub_batch_ndim=x.sub - 1)
+
+
+def trim(x: Any, axis: str, *, first: int = 0, last: int = 0) -> Any:
+    """The entries left when `first` leading and `last` trailing ones are dropped."""
+    if on_atoms(x) is not None:
+        return type(x)(
+            tuple(a.emit("window", a, axis=axis, first=first, last=last) for a in x.data)
+        )
+    at = x.data.ndim - len(x.base) - 1
+    return type(x)(x.data.narrow(at, first, x.data.shape[at] - first - last), sub_batch_ndim=x.sub)
+
+
+def difference(x: Any, axis: str) -> Any:
+    """Each entry less the one before; the axis is one shorter."""
+    return trim(x, axis, first=1) - trim(x, axis, last=1)
+
+
+def append(x: Any, value: Any, axis: str, *, side: Literal["left", "right"]) -> Any:
+    """The entries with one more at an end; the axis is one longer."""
+    atom = on_atoms(x)
+    if atom is not None:
+        added = value.data if isinstance(value.data, tuple) else constants(atom, value)
+        pairs = zip(x.data, added, strict=True)
+        return type(x)(tuple(a.emit("append", a, b, axis=axis, side=side) for a, b in pairs))
+    at = x.data.ndim - len(x.base) - 1
+    shape = list(x.data.shape)
+    shape[at] = 1
+    extra = _last_axis(value).expand(shape)
+    parts = [extra, x.data] if side == "left" else [x.data, extra]
+    return type(x)(torch.cat(parts, dim=at), sub_batch_ndim=x.sub)
+
+
+def _last_axis(value: Value) -> Any:
+    """The data of a value without structural axes, given one of size one before its components."""
+    data = value.data
+    return data if value.sub else data.unsqueeze(data.ndim - len(value.base))
