@@ -1,0 +1,42 @@
+"""Systems on one long axis: each row reads its own entry of the unknowns and a few neighbours."""
+
+from dataclasses import dataclass
+
+from ingot.program.differentiate import Unstructured, jacobian
+from ingot.program.graph import Axis, Node
+from ingot.program.program import Solve
+
+__all__ = ["Band", "banded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The Jacobian of a solve whose unknowns all lie on one axis.
+
+    entries: (row component, column component, shift) -> coefficient along the axis;
+    reach: the largest shift.
+    """
+
+    axis: Axis
+    components: int
+    entries: dict[tuple[int, int, int], Node]
+    reach: int
+
+    @property
+    def half(self) -> int:
+        """How far from the diagonal an entry may lie, components interleaved."""
+        return (self.reach + 1) * self.components - 1
+
+
+def banded(solve: Solve) -> Band | None:
+    """The band of a solve, or None where its unknowns are not all on one and the same axis."""
+    axes = {c.axes for c in solve.columns}
+    if len(axes) != 1 or len(next(iter(axes))) != 1:
+        return None
+    try:
+        rows = jacobian(solve.rows, solve.columns)
+    except Unstructured:
+        return None
+    entries = {(i, j, s[0]): a for i, row in enumerate(rows) for (j, s), a in row.items()}
+    reach = max((abs(k) for _, _, k in entries), default=0)
+    return Band(next(iter(axes))[0], len(solve.columns), entries, reach)

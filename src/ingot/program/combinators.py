@@ -1,0 +1,363 @@
+"""Types that contain models: compositions, implicit updates, gradients of inner models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.hit import Block, Field, unknown_blocks, unknown_fields
+from ingot.model import Factory, Model
+from ingot.program.differentiate import gradient
+from ingot.program.program import Newton, Solve, Variable
+from ingot.program.rewrite import solve_node, substitute
+from ingot.program.trace import Placed, Tracer
+from ingot.types import Value
+
+__all__ = ["ComposedModel", "ImplicitUpdate", "Normality", "check_fields"]
+
+
+def check_fields(block: Block, known: tuple[str, ...]) -> None:
+    """Raise all unknown keys and sub-blocks of a block."""
+    problems = [*unknown_fields(block, ("type", *known)), *unknown_blocks(block)]
+    if problems:
+        raise IngotError(problems)
+
+
+def _wrong(field: Field, code: str, message: str, fix: str | None = None) -> IngotError:
+    return IngotError([Problem(code, message, field.span, fix)])
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedModel:
+    """Models run one after another, wired by the names of their variables.
+
+    models: what is composed; additional_outputs: values to give although another model reads them.
+    """
+
+    order: tuple[Model, ...]
+
+    @staticmethod
+    def build(block: Block, factory: Factory) -> Model:
+        """The composition of the listed models and of all that provide their parameters."""
+        check_fields(block, ("models", "additional_outputs"))
+        children = _with_providers(factory.models(block.require("models")))
+        order = _sorted(children, block)
+        inputs: dict[str, type[Value]] = {}
+        given: dict[str, type[Value]] = {}
+        read: set[str] = set()
+        for child in order:
+            for name, kind in child.inputs.items():
+                known = given if name in given else inputs
+                if known.setdefault(name, kind) is not kind:
+                    raise IngotError([Problem(
+                        "kinds-differ",
+                        f"[{child.name}] reads '{name}' as {kind.__name__},"
+                        f" which is a {known[name].__name__}", child.span, "rename one of the two",
+                    )])  # fmt: skip
+                read.add(name)
+            for name, kind in child.outputs.items():
+                given[name] = kind
+                read.discard(name)
+        more = block.field("additional_outputs")
+        wanted = more.words() if more is not None else ()
+        for word in wanted:
+            if word not in given:
+                assert more is not None
+                raise _wrong(
+                    more, "unknown-output", f"no model of [{block.name}] gives '{word}'",
+                    did_you_mean(word, given),
+                )  # fmt: skip
+        outputs = {n: k for n, k in given.items() if n not in read or n in wanted}
+        named = {c.name: c for c in children}
+        return Model(
+            block.name,
+            "ComposedModel",
+            block.span,
+            inputs,
+            outputs,
+            ComposedModel(order),
+            {},
+            named,
+        )
+
+    def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
+        """The outputs of all models in turn."""
+        known = dict(values)
+        for child in self.order:
+            known.update(tracer.run(child, known))
+        return {name: known[name] for name in model.outputs}
+
+
+def _with_providers(listed: list[Model]) -> list[Model]:
+    """The models and, breadth first, those that provide their parameters; each once."""
+    found = list({id(m): m for m in listed}.values())
+    for model in found:
+        for provider in model.providers.values():
+            if all(provider is not m for m in found):
+                found.append(provider)
+    return found
+
+
+def _sorted(children: list[Model], block: Block) -> tuple[Model, ...]:
+    """An order in which every model finds what it reads; ties as listed."""
+    gives: dict[str, Model] = {}
+    for child in children:
+        for name in child.outputs:
+            if name in gives:
+                raise IngotError([Problem(
+                    "two-providers",
+                    f"[{gives[name].name}] and [{child.name}] both give '{name}'", block.span,
+                    "rename one output, or leave one model out",
+                )])  # fmt: skip
+            gives[name] = child
+    left = list(children)
+    done: list[Model] = []
+    while left:
+        ready = next((m for m in left if not _waits(m, gives, left)), None)
+        if ready is None:
+            names = ", ".join(m.name for m in left)
+            raise IngotError([Problem(
+                "circular-model", f"the models {names} wait for one another", block.span,
+                "break the circle with an old value (`x~1`) or an ImplicitUpdate",
+            )])  # fmt: skip
+        left.remove(ready)
+        done.append(ready)
+    return tuple(done)
+
+
+def _waits(model: Model, gives: dict[str, Model], left: list[Model]) -> bool:
+    providers = [gives[n] for n in model.inputs if n in gives and gives[n] is not model]
+    return any(any(p is m for m in left) for p in providers)
+
+
+@dataclass(frozen=True, slots=True)
+class Normality:
+    """The gradient of an inner model's scalar output by some of its inputs.
+
+    model: the inner model; function: its scalar output; from: inputs; to: names of the gradients.
+    """
+
+    inner: Model
+    function: str
+    by: tuple[str, ...]
+    to: tuple[str, ...]
+
+    @staticmethod
+    def build(block: Block, factory: Factory) -> Model:
+        """The gradients as a model with all inputs of the inner one."""
+        check_fields(block, ("model", "function", "from", "to"))
+        asked = block.require("model")
+        inner = factory.model(asked.string(), asked.span)
+        function, by, to = (block.require(k) for k in ("function", "from", "to"))
+        name = function.string()
+        if name not in inner.outputs:
+            raise _wrong(
+                function, "unknown-output", f"[{inner.name}] has no output '{name}'",
+                did_you_mean(name, inner.outputs),
+            )  # fmt: skip
+        for word in by.words():
+            if word not in inner.inputs:
+                raise _wrong(
+                    by, "unknown-input", f"[{inner.name}] has no input '{word}'",
+                    did_you_mean(word, inner.inputs),
+                )  # fmt: skip
+        if len(by.words()) != len(to.words()):
+            raise _wrong(
+                to, "wrong-value", f"{len(by.words())} inputs but {len(to.words())} names for them"
+            )
+        outputs = {t: inner.inputs[f] for f, t in zip(by.words(), to.words(), strict=True)}
+        body = Normality(inner, name, by.words(), to.words())
+        children = {inner.name: inner}
+        model = Model(
+            block.name, "Normality", block.span, dict(inner.inputs), outputs, body, {}, children
+        )
+        return model
+
+    def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
+        """The inner model on placeholders, its gradient, and the values put in their place."""
+        held = {n: tracer.unknown(n, k, values[n].axes) for n, k in self.inner.inputs.items()}
+        function = tracer.run(self.inner, held)[self.function].value.data[0]
+        swap = {
+            p.id: v
+            for n in held
+            for p, v in zip(held[n].value.data, values[n].value.data, strict=True)
+        }
+        results: dict[str, Placed] = {}
+        for name, to in zip(self.by, self.to, strict=True):
+            slopes = gradient(function, held[name].value.data)
+            nodes = tuple(substitute(slopes, swap, tracer.graph))
+            results[to] = Placed(type(held[name].value)(nodes), held[name].axes)
+        return results
+
+
+@dataclass(frozen=True, slots=True)
+class ImplicitUpdate:
+    """Unknowns for which the residuals of an equation system vanish.
+
+    equation_system: a NonlinearSystem; solver: a Newton variant; predictor: gives first guesses.
+    """
+
+    residual: Model
+    unknowns: tuple[str, ...]
+    residuals: tuple[str, ...]
+    newton: Newton
+    predictor: Model | None
+
+    @staticmethod
+    def build(block: Block, factory: Factory) -> Model:
+        """The update as a model from the residual's other inputs to the unknowns."""
+        check_fields(
+            block,
+            ("equation_system", "solver", "predictor", "input_sensitivity_solver",
+             "param_sensitivity_solver", "max_substepping_level", "incremental_variables"),
+        )  # fmt: skip
+        asked = block.require("equation_system")
+        system = factory.tree.require("EquationSystems", asked.string(), asked.span)
+        check_fields(system, ("model", "unknowns", "residuals", "structure"))
+        inner = system.require("model")
+        residual = factory.model(inner.string(), inner.span)
+        field = system.require("unknowns")
+        unknowns = tuple(w for row in field.rows() for w in row)
+        rows = system.field("residuals")
+        names = tuple(w for row in rows.rows() for w in row) if rows else ()
+        residuals = names or tuple(f"{u}_residual" for u in unknowns)
+        _check_system(system, field, rows or field, residual, unknowns, residuals)
+        predictor = None
+        guess = block.field("predictor")
+        if guess is not None:
+            predictor = factory.model(guess.string(), guess.span)
+        predicted = set(predictor.outputs) if predictor else set()
+        inputs = {
+            n: k for n, k in residual.inputs.items() if n not in predicted or n not in unknowns
+        }
+        if predictor:
+            inputs.update({n: k for n, k in predictor.inputs.items() if n not in inputs})
+        outputs = {u: residual.inputs[u] for u in unknowns}
+        newton = _newton(factory, block.require("solver"))
+        body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor)
+        children = {residual.name: residual}
+        if predictor:
+            children[predictor.name] = predictor
+        return Model(block.name, "ImplicitUpdate", block.span, inputs, outputs, body, {}, children)
+
+    def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
+        """One solve node; the residual's lines read the unknowns' placeholders."""
+        guesses = dict(values)
+        if self.predictor:
+            guesses.update(tracer.run(self.predictor, values))
+        held: dict[str, Placed] = {}
+        for name in self.unknowns:
+            axes = tracer.layouts.of(name) or guesses[name].axes
+            old = values.get(f"{name}~1")
+            if old is not None:
+                axes = axes or old.axes
+            held[name] = tracer.unknown(name, model.outputs[name], axes)
+        found = tracer.run(self.residual, {**values, **held})
+        unknowns, residuals = [], []
+        for name, row in zip(self.unknowns, self.residuals, strict=True):
+            axes = tracer.layouts.joined([held[name].axes, found[row].axes], f"[{model.name}]")
+            if len(held[name].axes) != len(axes):
+                raise IngotError([Problem(
+                    "unknown-extent",
+                    f"'{name}' has no axis, but its residual '{row}' lies on"
+                    f" {', '.join(map(str, axes))}",
+                    model.span,
+                    "declare it in [Settings]/example_batch_shape or give an initial value",
+                )])  # fmt: skip
+            unknowns.append(Variable(name, model.outputs[name], axes, held[name].value.data))
+            residuals.append(Variable(row, type(found[row].value), axes, found[row].value.data))
+        solve = Solve(
+            model.name, tuple(unknowns), tuple(residuals), self.newton, tuple(sorted(tracer.clocks))
+        )
+        first = tuple(n for name in self.unknowns for n in guesses[name].value.data)
+        node = solve_node(tracer.graph, solve, first)
+        items = iter(range(len(solve.columns)))
+        return {
+            v.name: Placed(
+                v.kind(
+                    tuple(tracer.graph.node("item", (node,), next(items), v.axes) for _ in v.nodes)
+                ),
+                v.axes,
+            )
+            for v in solve.unknowns
+        }
+
+
+def _check_system(
+    system: Block, field: Field, rows: Field, residual: Model, unknowns: tuple[str, ...],
+    residuals: tuple[str, ...],
+) -> None:  # fmt: skip
+    problems = [
+        Problem("unknown-input", f"[{residual.name}] has no input '{u}'", field.span,
+                did_you_mean(u, residual.inputs))
+        for u in unknowns if u not in residual.inputs
+    ] + [
+        Problem("unknown-output", f"[{residual.name}] has no output '{r}'", rows.span,
+                did_you_mean(r, residual.outputs))
+        for r in residuals if r not in residual.outputs
+    ]  # fmt: skip
+    if len(unknowns) != len(residuals):
+        problems.append(Problem(
+            "wrong-value", f"{len(unknowns)} unknowns but {len(residuals)} residuals", rows.span,
+            None,
+        ))  # fmt: skip
+    for u, r in zip(unknowns, residuals, strict=False):
+        kinds = residual.inputs.get(u), residual.outputs.get(r)
+        if None not in kinds and kinds[0] is not kinds[1]:
+            problems.append(Problem(
+                "kinds-differ", f"'{u}' and its residual '{r}' are of different kinds", rows.span,
+                None,
+            ))  # fmt: skip
+    if problems:
+        raise IngotError(problems)
+
+
+_NEWTON: dict[str, tuple[str, ...]] = {
+    "Newton": ("abs_tol", "rel_tol", "max_its", "stop", "linear_solver", "substep_del_tol"),
+}
+_NEWTON["NewtonWithLineSearch"] = (
+    *_NEWTON["Newton"], "linesearch_type", "max_linesearch_iterations", "linesearch_cutback",
+    "linesearch_stopping_criteria", "check_negative_criterion",
+)  # fmt: skip
+
+
+def _newton(factory: Factory, asked: Field) -> Newton:
+    """The rules of a `[Solvers]` block; which linear solver is used is the compiler's choice."""
+    block = factory.tree.require("Solvers", asked.string(), asked.span)
+    kind = block.require("type")
+    if kind.string() not in _NEWTON:
+        raise _wrong(
+            kind, "unknown-type", f"no nonlinear solver '{kind.string()}'",
+            did_you_mean(kind.string(), _NEWTON),
+        )  # fmt: skip
+    check_fields(block, _NEWTON[kind.string()])
+    linear = block.field("linear_solver")
+    if linear is not None:
+        inner = factory.tree.require("Solvers", linear.string(), linear.span)
+        if inner.require("type").string() != "DenseLU":
+            raise _wrong(
+                inner.require("type"), "unknown-type",
+                f"no linear solver '{inner.require('type').string()}'", "use DenseLU",
+            )  # fmt: skip
+        check_fields(inner, ())
+    chosen: dict[str, Any] = {}
+    for name in ("abs_tol", "rel_tol", "linesearch_cutback", "linesearch_stopping_criteria"):
+        field = block.field(name)
+        if field is not None:
+            chosen[name] = field.number()
+    for name in ("max_its", "max_linesearch_iterations"):
+        field = block.field(name)
+        if field is not None:
+            chosen[name] = field.integer()
+    for name, choices in (
+        ("stop", ("point", "batch")),
+        ("linesearch_type", ("BACKTRACKING", "STRONG_WOLFE")),
+    ):
+        field = block.field(name)
+        if field is not None:
+            if field.string() not in choices:
+                raise _wrong(field, "wrong-value", f"'{name}' is one of {', '.join(choices)}")
+            chosen["linesearch" if name == "linesearch_type" else name] = field.string()
+    if kind.string() == "NewtonWithLineSearch":
+        chosen.setdefault("linesearch", "BACKTRACKING")
+    return Newton(**chosen)

@@ -1,0 +1,168 @@
+"""The compiler's passes, in order, each a function from one value to the next that can be printed.
+
+clean - hoist - loops - factor - schedule; printing the source is the executor's.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ingot.errors import IngotError, Problem
+from ingot.program.band import Band, banded
+from ingot.program.differentiate import directional
+from ingot.program.eliminate import Eliminated, choose, eliminated
+from ingot.program.graph import Graph, Node, ordered
+from ingot.program.probe import Probes
+from ingot.program.program import Program, Solve, frontier, operations
+from ingot.program.rewrite import renewed
+from ingot.program.schedule import peak, scheduled
+from ingot.program.unroll import LIMIT, short, unroll
+
+__all__ = ["STAGES", "Factored", "Plan", "clean", "factor", "hoisted", "loops", "planned", "staged"]
+
+
+def clean(program: Program) -> Program:
+    """The program replayed: folded again, every line once, dead lines left behind."""
+    return renewed(program, {}, Graph(program.graph.extents))
+
+
+def hoisted(program: Program) -> Mapping[str, int]:
+    """How many operations run once a point, and how many in every iteration of each solve."""
+    counts = {"point": operations(program.roots)}
+    for solve in program.solves():
+        counts[f"iteration of {solve.name}"] = operations(
+            solve.rows, frontier(solve.rows, solve.columns)
+        )
+    return counts
+
+
+def loops(program: Program, limit: int = LIMIT) -> Program:
+    """All axes written out where the program stays short; otherwise they remain, as loops."""
+    return unroll(program) if short(program, limit) else program
+
+
+@dataclass(frozen=True, slots=True)
+class Factored:
+    """A solve with its linear systems written out.
+
+    newton: the update from the residuals; linear: the same matrix with other right-hand sides,
+    where the program asks for them;
+    slopes: the residuals' derivative along `directions`, for checks and for the pivoted routine.
+    """
+
+    solve: Solve
+    outside: tuple[Node, ...]
+    newton: Eliminated | Band
+    sides: tuple[Node, ...]
+    linear: Eliminated | Band | None
+    directions: tuple[Node, ...]
+    slopes: tuple[Node, ...]
+    costs: Mapping[str, int]
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns, every entry of an axis counted."""
+        graph = self.solve.rows[0].graph
+        return sum(math.prod(graph.extent(a) for a in c.axes) for c in self.solve.columns)
+
+    def __str__(self) -> str:
+        known = operations(self.solve.rows, self.outside)
+        title = f"solve [{self.solve.name}]: {self.size} unknowns, residual {known} operations"
+        if isinstance(self.newton, Band):
+            band = self.newton
+            return (
+                f"{title}\n  band along '{band.axis}', reach {band.reach}, {band.components} a cell"
+            )
+        costs = ", ".join(f"{form} {n}" for form, n in self.costs.items())
+        form, count = self.newton.form, self.newton.operations
+        return f"{title}\n  update in the {form} form, {count} operations ({costs})"
+
+
+def factor(solve: Solve, *, linear: bool) -> Factored:
+    """Choose the form of elimination by counted operations, and write it out."""
+    graph = solve.rows[0].graph
+    sides = _placeholders(solve, "side")
+    directions = _placeholders(solve, "direction")
+    slopes = tuple(directional(solve.rows, solve.columns, directions))
+    if any(c.axes for c in solve.columns):
+        band = banded(solve)
+        if band is None:
+            raise IngotError([Problem(
+                "program-too-long",
+                f"[{solve.name}] has unknowns on an axis that are not coupled by neighbours alone,"
+                f" and is too long to write out", None, "shorten the axis",
+            )])  # fmt: skip
+        outside = frontier(
+            (*solve.rows, *band.entries.values(), *slopes), (*solve.columns, *directions)
+        )
+        return Factored(
+            solve, outside, band, sides, band if linear else None, directions, slopes, {}
+        )
+    probes = Probes(solve)
+    newton, costs = choose(solve, [graph.emit("neg", r) for r in solve.rows], probes)
+    other = eliminated(solve, sides, probes, newton.form) if linear else None
+    outside = frontier((*solve.rows, *newton.update), solve.columns)
+    return Factored(solve, outside, newton, sides, other, directions, slopes, costs)
+
+
+def _placeholders(solve: Solve, role: str) -> tuple[Node, ...]:
+    graph = solve.rows[0].graph
+    return tuple(
+        graph.node("unknown", (), (solve.name, role, i), c.axes)
+        for i, c in enumerate(solve.columns)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A program ready to be printed: its lines, and its solves written out."""
+
+    program: Program
+    solves: Mapping[int, Factored]
+
+    def __str__(self) -> str:
+        return "\n".join(str(f) for f in self.solves.values()) or "no solve"
+
+
+def planned(program: Program, limit: int = LIMIT) -> Plan:
+    """All passes."""
+    ready = loops(clean(program), limit)
+    again = {id(n.attr.solve) for n in ready.lines() if n.op == "linear"}
+    return Plan(ready, {id(s): factor(s, linear=id(s) in again) for s in ready.solves()})
+
+
+STAGES = ("program", "clean", "hoist", "loops", "factor", "schedule")
+"""What `staged` can print, in order."""
+
+
+def staged(program: Program, stage: str) -> str:
+    """A program after a pass, with the number of operations before and after."""
+    cleaned = clean(program)
+    if stage == "program":
+        return str(program)
+    if stage == "clean":
+        return f"{_counted(program, cleaned)}\n{cleaned}"
+    if stage == "hoist":
+        return "\n".join(f"{n:6d} operations a {when}" for when, n in hoisted(cleaned).items())
+    plan = planned(program)
+    if stage == "loops":
+        kept = {a for n in plan.program.lines() for a in n.axes}
+        told = ", ".join(sorted(map(str, kept))) or "none"
+        return f"{_counted(cleaned, plan.program)}; loops: {told}\n{plan.program}"
+    if stage == "factor":
+        return str(plan)
+    assert stage == "schedule", stage
+    rows = []
+    for f in plan.solves.values():
+        entries = f.newton.entries.values() if isinstance(f.newton, Band) else f.newton.update
+        roots = [*f.solve.rows, *entries]
+        before = peak(ordered(roots), roots)
+        after = peak(scheduled(roots), roots)
+        rows.append(
+            f"solve [{f.solve.name}]: {before} values alive as traced, {after} as scheduled"
+        )
+    return "\n".join(rows) or "no solve"
+
+
+def _counted(before: Program, after: Program) -> str:
+    return f"# {before.count()} operations before, {after.count()} after"

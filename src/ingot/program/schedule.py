@@ -1,0 +1,40 @@
+"""The order in which lines run: each just before it is first read, so that few values are alive."""
+
+from collections.abc import Container, Iterable, Sequence
+
+from ingot.program.graph import Node
+
+__all__ = ["peak", "scheduled"]
+
+
+def scheduled(roots: Iterable[Node], known: Container[int] = ()) -> list[Node]:
+    """The lines that the roots need beyond the known ones, in the order they run."""
+    found: dict[int, Node] = {}
+    stack: list[tuple[Node, bool]] = [(r, False) for r in reversed(list(roots))]
+    while stack:
+        node, ready = stack.pop()
+        if node.id in known or node.id in found:
+            continue
+        if ready:
+            found[node.id] = node
+        else:
+            stack.append((node, True))
+            stack += [(a, False) for a in reversed(node.args)]
+    return list(found.values())
+
+
+def peak(lines: Sequence[Node], roots: Iterable[Node]) -> int:
+    """The largest number of values alive at once."""
+    last = {n.id: len(lines) for n in roots}
+    for i, node in enumerate(lines):
+        for arg in node.args:
+            last[arg.id] = max(last.get(arg.id, 0), i)
+    ends: dict[int, int] = {}
+    alive = most = 0
+    for i, node in enumerate(lines):
+        if node.op not in ("const", "table"):
+            alive += 1
+            ends[last.get(node.id, i)] = ends.get(last.get(node.id, i), 0) + 1
+        most = max(most, alive)
+        alive -= ends.pop(i, 0)
+    return most

@@ -1,0 +1,233 @@
+"""Model -> Program: every law is called once, on atoms, and leaves its lines in one graph."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from ingot.catalog import Declared
+from ingot.errors import IngotError, Problem
+from ingot.model import Law, Model, walk
+from ingot.program.graph import Axis, Graph
+from ingot.program.layouts import Layout, Layouts, Restart, parsed
+from ingot.program.program import Parameter, Program, Variable
+from ingot.types import Value
+
+__all__ = ["Placed", "Tracer", "trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A traced value and the axes it is laid out on, also those along which it does not vary."""
+
+    value: Value
+    axes: Layout
+
+
+def trace(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
+    """The program of a model; `shapes` gives the structural shape of variables that have one."""
+    layouts = Layouts(shapes or {})
+    for _ in range(1000):
+        tracer = Tracer(model, layouts)
+        try:
+            program = tracer.program()
+        except Restart:
+            continue
+        if not layouts.rest():
+            return program
+    raise AssertionError("the axes of the model do not settle")
+
+
+class Tracer:
+    """One attempt at a trace: the graph, and what has been learned about axes."""
+
+    def __init__(self, model: Model, layouts: Layouts) -> None:
+        self.model = model
+        self.layouts = layouts
+        self.graph = Graph(layouts.table())
+        self.clocks: set[str] = set()
+        self._parameters: dict[tuple[int, str], tuple[Variable, Value]] = {}
+        self._names = {(id(owner), k): name for name, owner, k in walk(model)}
+        self._fresh = count()
+
+    def program(self) -> Program:
+        """All lines of the model."""
+        given = {name: self.given(name, kind) for name, kind in self.model.inputs.items()}
+        inputs = [self._variable(name, placed) for name, placed in given.items()]
+        results = self.run(self.model, given)
+        outputs = [self._variable(name, results[name]) for name in self.model.outputs]
+        parameters = [Parameter(v, value) for v, value in self._parameters.values()]
+        self.graph.extents = {**self.layouts.table(), **self.graph.extents}
+        return Program(self.graph, tuple(inputs), tuple(parameters), tuple(outputs))
+
+    def run(self, model: Model, values: Mapping[str, Placed]) -> dict[str, Placed]:
+        """The outputs of a model, given values for its inputs."""
+        if isinstance(model.body, Law):
+            return self._law(model, model.body, values)
+        return model.body.emit(model, values, self)
+
+    def given(self, name: str, kind: type[Value]) -> Placed:
+        """A value that comes from outside."""
+        axes = self.layouts.of(name)
+        self._learn(axes)
+        nodes = tuple(
+            self.graph.node("input", attr=(name, i), axes=axes) for i in range(math.prod(kind.base))
+        )
+        return Placed(kind(nodes), axes)
+
+    def unknown(self, name: str, kind: type[Value], axes: Layout) -> Placed:
+        """A placeholder that is given a value later."""
+        mark = next(self._fresh)
+        nodes = tuple(
+            self.graph.node("unknown", attr=(name, i, mark), axes=axes)
+            for i in range(math.prod(kind.base))
+        )
+        return Placed(kind(nodes), axes)
+
+    def _learn(self, axes: Layout) -> None:
+        for axis in axes:
+            self.graph.extents.setdefault(axis.name, self.layouts.extents[axis.name])
+
+    def _variable(self, name: str, placed: Placed) -> Variable:
+        return Variable(name, type(placed.value), placed.axes, placed.value.data)
+
+    def _parameter(self, owner: Model, stored: str) -> Placed:
+        value = owner.values[stored]
+        name = self._names[id(owner), stored]
+        shape = value.data.shape[value.data.ndim - len(value.base) - value.sub :][: value.sub]
+        axes = self.layouts.of(name, shape)
+        self._learn(axes)
+        nodes = tuple(
+            self.graph.node("parameter", attr=(name, i), axes=axes)
+            for i in range(math.prod(value.base))
+        )
+        self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
+        return Placed(type(value)(nodes), axes)
+
+    # laws
+
+    def _law(self, model: Model, law: Law, values: Mapping[str, Placed]) -> dict[str, Placed]:
+        declared = law.declared
+        arguments: dict[str, Any] = {}
+        for slot in declared.inputs:
+            name = law.inputs[slot.argument]
+            if isinstance(name, tuple):
+                arguments[slot.argument] = tuple(values[n] for n in name)
+            else:
+                arguments[slot.argument] = values[name] if name is not None else None
+            if slot.argument == "time":
+                self.clocks.add(str(name))
+        for p in declared.parameters:
+            bound = law.parameters[p.argument]
+            if isinstance(bound, tuple) and bound and isinstance(bound[0], tuple):
+                arguments[p.argument] = tuple(self._bound(model, b, values) for b in bound)
+            else:
+                arguments[p.argument] = self._bound(model, bound, values)
+        own, files = self._axes(model, declared, arguments, law.options)
+        results = self._call(model, declared, arguments, law.options, own)
+        placed: dict[str, Placed] = {}
+        for name, output, value in zip(law.outputs, declared.outputs, results, strict=True):
+            axes = [own[a.name].offset + a.offset for a in map(parsed, output.axes)]
+            layout = [Axis(parsed(t).name, o) for t, o in zip(output.axes, axes, strict=True)]
+            if type(value) is not output.kind:
+                raise _law_problem(
+                    model, "wrong-kind",
+                    f"{declared.name} returns a {type(value).__name__} for '{name}',"
+                    f" declared as {output.kind.__name__}",
+                )  # fmt: skip
+            placed[name] = Placed(value, (*files, *layout))
+        return placed
+
+    def _bound(self, model: Model, bound: tuple[str, str], values: Mapping[str, Placed]) -> Placed:
+        role, name = bound
+        return self._parameter(model, name) if role == "value" else values[name]
+
+    def _call(
+        self, model: Model, declared: Declared, arguments: dict[str, Any], options: dict[str, Any],
+        own: dict[str, Axis],
+    ) -> tuple[Value, ...]:  # fmt: skip
+        def bare(x: Any) -> Any:
+            if isinstance(x, tuple):
+                return tuple(bare(y) for y in x)
+            return x.value if isinstance(x, Placed) else x
+
+        self.graph.own = tuple(own.values())
+        try:
+            result = declared.function(**{k: bare(v) for k, v in arguments.items()}, **options)
+        except (ValueError, TypeError) as error:
+            raise _law_problem(model, "law-failed", f"{declared.name}: {error}") from error
+        finally:
+            self.graph.own = ()
+        results = result if isinstance(result, tuple) else (result,)
+        return tuple(self._lifted(v) for v in results)
+
+    def _lifted(self, value: Value) -> Value:
+        """A result that depends on nothing, as constants."""
+        if isinstance(value.data, tuple):
+            return value
+        return type(value)(self.graph.table_of(value))
+
+    def _axes(
+        self, model: Model, declared: Declared, arguments: dict[str, Any], options: dict[str, Any]
+    ) -> tuple[dict[str, Axis], Layout]:
+        """The law's own axes as they are here, and the file's axes left of them."""
+        who = f"[{model.name}]"
+        slots: list[tuple[tuple[Axis, ...], Placed]] = []
+        for slot in (*declared.inputs, *declared.parameters):
+            wanted = tuple(parsed(a) for a in slot.axes)
+            found = arguments[slot.argument]
+            for placed in found if isinstance(found, tuple) else (found,):
+                if placed is not None:
+                    slots.append((wanted, placed))
+        for data in options.values():
+            for name, extent in getattr(data, "extents", {}).items():
+                self.layouts.know(name, extent, who)
+        names = [parsed(a).name for s in (*declared.inputs, *declared.parameters, *declared.outputs)
+                 for a in s.axes]  # fmt: skip
+        own = {n: Axis(n, self._base(n, slots)) for n in dict.fromkeys(names)}
+        files: list[Layout] = []
+        renamed = False
+        for wanted, placed in slots:
+            cut = max(len(placed.axes) - len(wanted), 0)
+            files.append(placed.axes[:cut])
+            for want, have in zip(
+                wanted[len(wanted) - len(placed.axes[cut:]) :], placed.axes[cut:], strict=True
+            ):
+                here = Axis(want.name, own[want.name].offset + want.offset)
+                if have.name.startswith("?"):
+                    if self.layouts.extent(have) != self.layouts.extent(here):
+                        self.layouts.unify(have, here, who)
+                    self.layouts.name(have, here)
+                    renamed = True
+                else:
+                    self.layouts.unify(have, here, who)
+        if renamed:
+            raise Restart
+        for axis in own.values():
+            if axis.name in self.layouts.extents:
+                self.graph.extents.setdefault(axis.name, self.layouts.extents[axis.name])
+        return own, self.layouts.joined(files, who)
+
+    def _base(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> int:
+        """How much longer the axis is here than its name says, from an argument that tells."""
+        unnamed: list[tuple[Axis, Axis]] = []
+        for wanted, placed in slots:
+            have = placed.axes[max(len(placed.axes) - len(wanted), 0) :]
+            for want, axis in zip(wanted[len(wanted) - len(have) :], have, strict=True):
+                if want.name == name and axis.name == name:
+                    return axis.offset - want.offset
+                if want.name == name and axis.name.startswith("?"):
+                    unnamed.append((want, axis))
+        if not unnamed:
+            return 0
+        want, axis = unnamed[0]
+        size = self.layouts.extent(axis) - want.offset
+        if name in self.layouts.extents and abs(size - self.layouts.extents[name]) <= 2:
+            return size - self.layouts.extents[name]
+        self.layouts.extents.setdefault(name, size)
+        return 0
+
+
+def _law_problem(model: Model, code: str, message: str) -> IngotError:
+    return IngotError([Problem(code, message, model.span, None)])
