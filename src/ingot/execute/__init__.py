@@ -1,0 +1,52 @@
+"""Program -> something that runs: `interpret` (torch operations) and `kernel` (generated C++).
+
+Here: executors, their status, batches and transients. Not here: files on disk that outlive the
+process (package), checks of a user's call (runtime).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from ingot.execute.status import Reason, Status, require
+from ingot.execute.transient import History, Transient
+from ingot.program import Program
+
+__all__ = ["Backend", "Executor", "History", "Reason", "Status", "Transient", "executor", "require"]
+
+Backend = Literal["interpret", "kernel"]
+
+
+class Executor(Protocol):
+    """A program that runs."""
+
+    program: Program
+
+    def __call__(
+        self, inputs: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+        """Outputs `(*batch, *axes, *base)` of such inputs, and the status of every solve."""
+        ...
+
+    def transient(self, transient: Transient) -> History:
+        """Many steps, histories rotated inside."""
+        ...
+
+    def arranged(self, transient: Transient) -> Callable[[], History]:
+        """The same with all arrays laid out beforehand, to be run any number of times."""
+        ...
+
+
+def executor(
+    program: Program, backend: Backend = "interpret", dtype: torch.dtype = torch.float64
+) -> Executor:
+    """The program made ready to run."""
+    if backend == "interpret":
+        from ingot.execute.interpret import Interpreter
+
+        return Interpreter(program, dtype=dtype)
+    from ingot.execute.kernel import Kernel
+
+    return Kernel(program, dtype=dtype)

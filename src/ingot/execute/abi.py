@@ -1,0 +1,76 @@
+"""The kernel's C structures, as ctypes sees them (entry.h, newton.h)."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ingot.execute.status import Status
+from ingot.program import Newton
+
+__all__ = ["Given", "Gives", "Knobs", "Report", "Slot", "knobs", "reports"]
+
+
+class Slot(NamedTuple):
+    """Where an input lies: strides in numbers; `lag` steps back; `link` names an output instead."""
+
+    data: Tensor
+    step: int
+    point: int
+    component: int
+    lag: int = 0
+    link: str | None = None
+
+
+class Given(ctypes.Structure):
+    """`ingot_given` of entry.h."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
+                ("component", ctypes.c_int64), ("lag", ctypes.c_int64)]  # fmt: skip
+
+
+class Gives(ctypes.Structure):
+    """`ingot_gives` of entry.h."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
+                ("component", ctypes.c_int64)]  # fmt: skip
+
+
+class Knobs(ctypes.Structure):
+    """`Knobs` of newton.h."""
+
+    _fields_ = [("abs_tol", ctypes.c_double), ("rel_tol", ctypes.c_double),
+                ("cutback", ctypes.c_double), ("criterion", ctypes.c_double),
+                ("max_its", ctypes.c_int32), ("min_its", ctypes.c_int32),
+                ("line", ctypes.c_int32), ("max_tries", ctypes.c_int32)]  # fmt: skip
+
+
+class Report(ctypes.Structure):
+    """`Reports::One` of newton.h."""
+
+    _fields_ = [("reason", ctypes.c_void_p), ("iterations", ctypes.c_void_p),
+                ("residual", ctypes.c_void_p), ("pivoted", ctypes.c_void_p)]  # fmt: skip
+
+
+def knobs(newtons: Sequence[Newton]) -> "ctypes.Array[Knobs]":
+    """The rules of every solve."""
+    rows = (Knobs * max(len(newtons), 1))()
+    lines = {"NONE": 0, "BACKTRACKING": 1, "STRONG_WOLFE": 2}
+    for row, newton in zip(rows, newtons, strict=False):
+        row.abs_tol, row.rel_tol = newton.abs_tol, newton.rel_tol
+        row.cutback, row.criterion = newton.linesearch_cutback, newton.linesearch_stopping_criteria
+        row.max_its = newton.max_its
+        row.max_tries = newton.max_linesearch_iterations
+        row.line = lines[newton.linesearch] if newton.max_linesearch_iterations > 1 else 0
+    return rows
+
+
+def reports(statuses: Sequence[Status], step: int) -> "ctypes.Array[Report]":
+    """Where each solve reports, from a step on."""
+    rows = (Report * max(len(statuses), 1))()
+    for i, s in enumerate(statuses):
+        if len(s.reason):
+            tables = (s.reason, s.iterations, s.residual, s.pivoted)
+            rows[i] = Report(*(t[step].data_ptr() for t in tables))
+    return rows

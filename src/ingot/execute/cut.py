@@ -1,0 +1,150 @@
+"""Long programs cut into functions of bounded length, so that compile time stays linear.
+
+A cut is made where the fewest values are alive; those that cross it lie in a scratch array.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ingot.execute.lines import MASKS, Access, Lines
+from ingot.program.graph import Node
+from ingot.program.schedule import scheduled
+
+__all__ = ["LONG", "Cut", "cut", "is_long"]
+
+LONG = 8000
+"""The number of lines beyond which a function is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Functions, and which of them each phase calls.
+
+    places: how a root is written once its phase has run; scratch: the size of the scratch array.
+    """
+
+    functions: list[str]
+    calls: list[list[str]]
+    places: dict[int, Access]
+    scratch: int
+
+
+def is_long(roots: Sequence[Node], known: Mapping[int, Access]) -> bool:
+    """Whether the lines of the roots are too many for one function, and all straight."""
+    lines = scheduled(roots, known)
+    return len(lines) > LONG and not any(n.axes for n in lines)
+
+
+def cut(
+    phases: Sequence[Sequence[Node]],
+    known: Mapping[int, Access],
+    name: str,
+    printer: Callable[[str], Lines],
+) -> Cut:
+    """Functions `name_i` that compute the roots of each phase from `g`, `u`, `b`, the scratch."""
+    chunks: list[tuple[int, list[Node]]] = []
+    done = dict(known)
+    for phase, roots in enumerate(phases):
+        lines = [n for n in scheduled(roots, done) if n.op != "const"]
+        done.update({n.id: _nowhere for n in lines})
+        chunks += [(phase, part) for part in _parts(lines)]
+    last = _last_reads(phases, chunks)
+    home = {n.id: i for i, (_, part) in enumerate(chunks) for n in part}
+    slots, size = _slots(chunks, home, last)
+    places: dict[int, Access] = {}
+    functions: list[str] = []
+    calls: list[list[str]] = [[] for _ in phases]
+    for i, (phase, part) in enumerate(chunks):
+        lines = printer("  ")
+        lines.name(known)
+        lines.name(places)
+        kept = [n for n in part if n.id in slots]
+        body = lines(kept)
+        body += [f"  t[{slots[n.id]}] = (V){lines.says(n)};" for n in kept]
+        places.update({n.id: _slot(n, slots[n.id]) for n in kept})
+        head = f"INGOT_CALL void {name}_{i}([[maybe_unused]] const V* __restrict g,"
+        functions += [
+            f"{head} [[maybe_unused]] const V* __restrict u,"
+            " [[maybe_unused]] const V* __restrict b, V* __restrict t) {",
+            *body, "}",
+        ]  # fmt: skip
+        calls[phase].append(f"{name}_{i}")
+    return Cut(functions, calls, places, size)
+
+
+def _nowhere(_: Mapping[str, str]) -> str:
+    raise AssertionError("a line is read before it is placed")
+
+
+def _slot(node: Node, number: int) -> Access:
+    """A value in the scratch; masks lie there bit by bit."""
+    text = f"((M)t[{number}])" if node.op in MASKS else f"t[{number}]"
+    return lambda _: text
+
+
+def _parts(lines: list[Node]) -> list[list[Node]]:
+    """Lines split into parts of about equal length, each cut where the fewest values are alive."""
+    count = max(1, round(len(lines) / LONG))
+    alive = _alive(lines)
+    edges = [0]
+    for k in range(1, count):
+        middle = len(lines) * k // count
+        reach = len(lines) // (4 * count)
+        edges.append(min(range(middle - reach, middle + reach + 1), key=lambda i: alive[i]))
+    edges.append(len(lines))
+    return [lines[a:b] for a, b in pairwise(edges) if b > a]
+
+
+def _alive(lines: list[Node]) -> list[int]:
+    """How many values cross the gap before each line."""
+    place = {n.id: i for i, n in enumerate(lines)}
+    ends = {n.id: i for i, n in enumerate(lines)}
+    for i, node in enumerate(lines):
+        for arg in node.args:
+            if arg.id in place:
+                ends[arg.id] = i
+    change = [0] * (len(lines) + 2)
+    for node in lines:
+        change[place[node.id] + 1] += 1
+        change[ends[node.id] + 1] -= 1
+    total, alive = 0, []
+    for step in change[: len(lines) + 1]:
+        total += step
+        alive.append(total)
+    return alive
+
+
+def _last_reads(
+    phases: Sequence[Sequence[Node]], chunks: Sequence[tuple[int, list[Node]]]
+) -> dict[int, int]:
+    """The last chunk that reads each line; roots are read after everything."""
+    last: dict[int, int] = {}
+    for i, (_, part) in enumerate(chunks):
+        for node in part:
+            for arg in node.args:
+                last[arg.id] = i
+    for roots in phases:
+        for root in roots:
+            last[root.id] = len(chunks)
+    return last
+
+
+def _slots(
+    chunks: Sequence[tuple[int, list[Node]]], home: Mapping[int, int], last: Mapping[int, int]
+) -> tuple[dict[int, int], int]:
+    """A place in the scratch for every value read beyond its own chunk, reused when it is dead."""
+    slots: dict[int, int] = {}
+    free: list[int] = []
+    size = 0
+    ending: dict[int, list[int]] = {}
+    for i, (_, part) in enumerate(chunks):
+        for node in part:
+            if last.get(node.id, -1) > home[node.id]:
+                if not free:
+                    free.append(size)
+                    size += 1
+                slots[node.id] = free.pop()
+                ending.setdefault(last[node.id], []).append(slots[node.id])
+        free += ending.pop(i, [])
+    return slots, size

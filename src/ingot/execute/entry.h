@@ -1,0 +1,47 @@
+// The C entry of a kernel: any number of steps for a range of points, histories read where they lie.
+#pragma once
+
+// Where an input of a step lies: the value `lag` steps back, zero before the first.
+struct ingot_given {
+  const ingot::real* data;
+  int64_t step, point, component;
+  int64_t lag;
+};
+
+struct ingot_gives {
+  ingot::real* data;
+  int64_t step, point, component;
+};
+
+namespace ingot {
+namespace {
+
+struct Inputs {
+  const ingot_given* all;
+  int64_t step, first;
+  int n;
+
+  INGOT_INLINE V at(int which, int component) const {
+    const ingot_given& x = all[which];
+    if (step < x.lag) return V{};
+    const real* p = x.data + (step - x.lag) * x.step + first * x.point + component * x.component;
+    return load(p, x.point, n);
+  }
+  INGOT_INLINE M lanes() const { return ingot::lanes(n); }
+};
+
+struct Outputs {
+  const ingot_gives* all;
+  int64_t step, first;
+  int n;
+
+  INGOT_INLINE void put(int which, int component, V value) const {
+    const ingot_gives& x = all[which];
+    store(x.data + step * x.step + first * x.point + component * x.component, x.point, n, value);
+  }
+};
+
+INGOT_INLINE void point(const Inputs&, const Outputs&, const Knobs*, Reports&);
+
+}  // namespace
+}  // namespace ingot

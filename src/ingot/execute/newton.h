@@ -1,0 +1,220 @@
+// Newton's method for a block of points: which go on, which have converged, and how far to step.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+
+#include "lanes.h"
+
+namespace ingot {
+namespace {
+
+enum Reason : int8_t { converged = 0, out_of_steps = 1, not_finite = 2 };
+enum Line : int32_t { full_step = 0, backtracking = 1, strong_wolfe = 2 };
+
+// When a solve stops and how far it steps; read at every call, never compiled in.
+struct Knobs {
+  double abs_tol, rel_tol, cutback, criterion;
+  int32_t max_its, min_its, line, max_tries;
+};
+
+struct Reports {
+  struct One {
+    int8_t* reason;
+    int32_t* iterations;
+    real* residual;
+    int32_t* pivoted;
+  };
+  const One* all;
+  int64_t at;
+  int n;
+};
+
+// Squares of parts of the residual: what an update may leave in the linearised equations, what a
+// tangent may, and what an update must leave in the true equations to need no check at all.
+[[maybe_unused]] constexpr real linear_tolerance = sizeof(real) == 8 ? 1e-12 : 1e-4;
+[[maybe_unused]] constexpr real tangent_tolerance = sizeof(real) == 8 ? 1e-20 : 1e-8;
+[[maybe_unused]] constexpr real well_down = 1e-2;
+
+enum Verdict { stop, update, retry };
+
+using Slopes = void (*)(const V*, const V*, const V*, V*);
+
+// Gaussian elimination with partial pivoting of one lane, in place; the unknowns replace b.
+INGOT_CALL void eliminate(int n, int sides, real* a, real* b) {
+  for (int p = 0; p < n; ++p) {
+    int best = p;
+    for (int i = p + 1; i < n; ++i)
+      if (std::abs(a[i * n + p]) > std::abs(a[best * n + p])) best = i;
+    if (best != p) {
+      for (int j = 0; j < n; ++j) std::swap(a[p * n + j], a[best * n + j]);
+      for (int s = 0; s < sides; ++s) std::swap(b[s * n + p], b[s * n + best]);
+    }
+    for (int i = p + 1; i < n; ++i) {
+      const real factor = a[i * n + p] / a[p * n + p];
+      if (factor == 0) continue;
+      for (int j = p + 1; j < n; ++j) a[i * n + j] -= factor * a[p * n + j];
+      for (int s = 0; s < sides; ++s) b[s * n + i] -= factor * b[s * n + p];
+    }
+  }
+  for (int s = 0; s < sides; ++s)
+    for (int i = n - 1; i >= 0; --i) {
+      real total = b[s * n + i];
+      for (int j = i + 1; j < n; ++j) total -= a[i * n + j] * b[s * n + j];
+      b[s * n + i] = total / a[i * n + i];
+    }
+}
+
+// The second routine: Jacobian column by column, then pivoted elimination, for the lanes in doubt.
+template <int n>
+INGOT_CALL void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
+  std::unique_ptr<V[]> jacobian(new V[n * n]);
+  V direction[n];
+  for (int j = 0; j < n; ++j) {
+    for (int i = 0; i < n; ++i) direction[i] = splat(i == j);
+    slopes(g, u, direction, &jacobian[j * n]);
+  }
+  std::unique_ptr<real[]> a(new real[n * n]), right(new real[n * sides]);
+  for (int lane = 0; lane < W; ++lane) {
+    if (!doubt[lane]) continue;
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) a[i * n + j] = jacobian[j * n + i][lane];
+    for (int i = 0; i < n * sides; ++i) right[i] = b[i][lane];
+    eliminate(n, sides, a.get(), right.get());
+    for (int i = 0; i < n * sides; ++i) x[i][lane] = right[i];
+  }
+}
+
+template <int n> INGOT_INLINE V sum(const V* x) {
+  V total = x[0];
+  for (int i = 1; i < n; ++i) total += x[i];
+  return total;
+}
+
+template <int n> INGOT_INLINE V product(const V* a, const V* b) {
+  V total = a[0] * b[0];
+  for (int i = 1; i < n; ++i) total = fma(a[i], b[i], total);
+  return total;
+}
+
+// The lanes in which solutions of J x = b are not as good as tangents should be: one combination of
+// all right-hand sides, with weights that no error is likely to know, is put back into the equations.
+template <int n>
+[[maybe_unused]] INGOT_CALL M unsolved(const V* g, const V* u, const V* b, const V* x, int sides, Slopes slopes) {
+  V side[n] = {}, solution[n] = {}, left[n], scale{};
+  uint32_t seed = 1;
+  for (int s = 0; s < sides; ++s, b += n, x += n) {
+    seed = seed * 1664525u + 1013904223u;
+    const V weight = splat(real(0.5) + real(seed >> 8) / real(1 << 24));
+    for (int i = 0; i < n; ++i) {
+      side[i] = fma(weight, b[i], side[i]);
+      solution[i] = fma(weight, x[i], solution[i]);
+    }
+    scale += product<n>(b, b);
+  }
+  slopes(g, u, solution, left);
+  for (int i = 0; i < n; ++i) left[i] -= side[i];
+  return ~(product<n>(left, left) <= splat(tangent_tolerance) * scale);
+}
+
+// A solve under way. u: unknowns, r: residuals, d: update; base and old: both before the update.
+template <int n> struct Search {
+  V u[n], r[n], d[n], base[n], old[n];
+  V size, first, square, before, slope, alpha, steps, redone;
+  M alive, active, done, bad;
+  int updates, tries;
+  bool proven;
+
+  Search& begin(M lanes) {
+    alive = lanes;
+    active = done = bad = M{};
+    steps = redone = before = V{};
+    updates = tries = 0;
+    proven = true;
+    return *this;
+  }
+
+  // Judge the residuals at u: stop, update, or evaluate again at shorter steps.
+  INGOT_INLINE Verdict judge(const Knobs& k) {
+    square = product<n>(r, r);
+    if (tries && k.line != full_step && again(k)) return retry;
+    size = sqrt(square);
+    if (updates == 0) first = size;
+    M now = size < splat(k.abs_tol);
+    if (updates) now |= size < splat(k.rel_tol) * first;
+    done = updates < k.min_its ? M{} : done | (alive & now);
+    bad |= (updates == 0 ? alive : active) & ~finite(size);
+    active = alive & ~bad & ~done;
+    return any(active) && updates + 1 < k.max_its ? update : stop;
+  }
+
+  // Whether some point must try a shorter step; then u holds it.
+  INGOT_INLINE bool again(const Knobs& k) {
+    const V c = splat(k.criterion);
+    const V bound = k.line == backtracking ? before - splat(2) * c * alpha * slope : (splat(1) - c * alpha) * before;
+    const M accepted = ~active | (square <= bound) | (square <= splat(k.abs_tol * k.abs_tol));
+    if (all(accepted) || tries + 1 >= k.max_tries) return false;
+    alpha = select(accepted, alpha, alpha / splat(k.cutback));
+    for (int i = 0; i < n; ++i) u[i] = select(accepted, u[i], fma(alpha, d[i], base[i]));
+    ++tries;
+    return true;
+  }
+
+  // Check an update that did not bring the residual down well against the linearised equations;
+  // whether `redo` had to supply it anew for some point, so that u must be evaluated again.
+  template <class Redo> INGOT_INLINE bool mended(const V* g, Slopes slopes, Redo redo) {
+    if (proven) return false;
+    proven = true;
+    const V now = product<n>(r, r);
+    if (all(~active | (now <= splat(well_down) * before))) return false;
+    V left[n];
+    slopes(g, base, d, left);
+    for (int i = 0; i < n; ++i) left[i] += old[i];
+    const M doubt = active & ~(product<n>(left, left) <= splat(linear_tolerance) * before);
+    if (!any(doubt)) return false;
+    again_from(doubt, redo);
+    slope = -product<n>(old, d);
+    for (int i = 0; i < n; ++i) u[i] = select(doubt, base[i] + d[i], u[i]);
+    return true;
+  }
+
+  template <class Redo> INGOT_INLINE void again_from(M doubt, Redo redo) {
+    V b[n];
+    for (int i = 0; i < n; ++i) b[i] = -old[i];
+    redo(doubt, base, b, d);
+    redone += select(doubt, splat(1), V{});
+  }
+
+  // Move the active points by the update d; `redo` supplies it anew where it is in doubt.
+  template <class Redo> INGOT_INLINE void advance(M suspect, Redo redo) {
+    for (int i = 0; i < n; ++i) base[i] = u[i], old[i] = r[i];
+    before = square;
+    const M doubt = active & (suspect | ~finite(sum<n>(d)));
+    if (any(doubt)) again_from(doubt, redo);
+    slope = -product<n>(r, d);
+    alpha = splat(1);
+    for (int i = 0; i < n; ++i) u[i] = select(active, u[i] + d[i], u[i]);
+    steps += select(active, splat(1), V{});
+    ++updates;
+    tries = 1;
+    proven = false;
+  }
+
+  // Write what became of every point; unknowns of those that failed become NaN.
+  INGOT_INLINE void report(const Reports& to, int which) {
+    const Reports::One& one = to.all[which];
+    for (int lane = 0; lane < to.n; ++lane) {
+      one.reason[to.at + lane] = done[lane] ? converged : bad[lane] ? not_finite : out_of_steps;
+      one.iterations[to.at + lane] = int32_t(steps[lane]);
+      one.residual[to.at + lane] = size[lane];
+      one.pivoted[to.at + lane] = int32_t(redone[lane]);
+    }
+    if (!all(done | ~alive))
+      for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(NAN));
+  }
+};
+
+}  // namespace
+}  // namespace ingot

@@ -1,0 +1,82 @@
+"""What became of every point of a call: converged or why not, iterations, residual."""
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError, Problem
+
+__all__ = ["Reason", "Status", "require"]
+
+
+class Reason(IntEnum):
+    """Why a point's solve ended."""
+
+    CONVERGED = 0
+    OUT_OF_STEPS = 1
+    NOT_FINITE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Per point and solve: `reason`, `iterations`, `residual`, `pivoted`, each (B,) or (steps, B).
+
+    pivoted counts the updates that the second, pivoted routine supplied; begin is the step that
+    the first row belongs to.
+    """
+
+    solve: str
+    reason: Tensor
+    iterations: Tensor
+    residual: Tensor
+    pivoted: Tensor
+    begin: int = 0
+
+    @property
+    def converged(self) -> Tensor:
+        """Whether each point converged."""
+        return self.reason == Reason.CONVERGED
+
+    def first_failures(self) -> Tensor:
+        """Rows and points of each point that failed, at its first failing step."""
+        failed = torch.atleast_2d(~self.converged)
+        return (failed & (failed.cumsum(0) == 1)).nonzero()
+
+    def worst(self) -> tuple[int, int] | None:
+        """The step and point of the largest residual at a first failure, if any failed."""
+        rows = self.first_failures()
+        if len(rows) == 0:
+            return None
+        sizes = torch.atleast_2d(self.residual)[rows[:, 0], rows[:, 1]]
+        row, point = rows[int(sizes.nan_to_num(nan=math.inf).argmax())].tolist()
+        return row + self.begin, point
+
+    def problem(self, saved: str | None = None) -> Problem | None:
+        """What to tell the user where points failed: how many, the worst, and a way on."""
+        worst = self.worst()
+        if worst is None:
+            return None
+        step, point = worst
+        row = step - self.begin
+        residual = torch.atleast_2d(self.residual)[row, point]
+        reason = Reason(int(torch.atleast_2d(self.reason)[row, point]))
+        when = f" at step {step}" if self.reason.ndim == 2 else ""
+        message = (
+            f"'{self.solve}': {len(self.first_failures())} of {self.reason.shape[-1]} points did"
+            f" not converge; worst is point {point}{when}, residual {residual:.1e}"
+            f" ({reason.name.lower().replace('_', ' ')})"
+        )
+        fix = "halve the time step, or raise max_its"
+        if saved:
+            fix += f"; the point is saved: ingot run {saved}"
+        return Problem("not-converged", message, None, fix)
+
+
+def require(statuses: tuple[Status, ...]) -> None:
+    """Raise where any point of any solve failed."""
+    problems = [p for s in statuses if (p := s.problem()) is not None]
+    if problems:
+        raise IngotError(problems)
