@@ -1,0 +1,9 @@
+"""The `ingot` command: run, show, test, explain.
+
+Here: reading arguments, printing results, exit codes. Not here: anything a Python user would want
+too. torch is imported inside commands, so that help is instant.
+"""
+
+from ingot.cli.main import main
+
+__all__ = ["main"]

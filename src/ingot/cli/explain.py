@@ -1,0 +1,19 @@
+"""`ingot explain`: what an error code means."""
+
+from ingot.errors import EXPLAIN, IngotError, Problem, did_you_mean
+
+__all__ = ["explain"]
+
+
+def explain(code: str) -> None:
+    """Say what an error code means and how to mend it.
+
+    Parameters
+    ----------
+    code
+        The words between the brackets of `error[...]`.
+    """
+    if code not in EXPLAIN:
+        fix = did_you_mean(code, EXPLAIN) or "copy the words between the brackets of error[...]"
+        raise IngotError([Problem("unknown-code", f"there is no error code '{code}'", fix=fix)])
+    print(EXPLAIN[code])

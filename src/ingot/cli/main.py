@@ -1,0 +1,49 @@
+"""Arguments in, exit code out.
+
+0 done, 1 a problem in the user's files or run, 2 wrong usage, 70 a bug of ours (with traceback).
+"""
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from ingot import __version__
+from ingot.cli.explain import explain
+from ingot.cli.run import run
+from ingot.cli.show import show
+from ingot.cli.test import test
+from ingot.errors import IngotError
+
+__all__ = ["app", "main", "status"]
+
+app = App(
+    name="ingot",
+    help="Physics written for one point, run on millions of points.",
+    help_format="plaintext",
+    version=__version__,
+    default_parameter=Parameter(negative=()),
+)
+for command in (run, show, test, explain):
+    app.command(command)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(status(sys.argv[1:]))
+
+
+def status(arguments: Sequence[str]) -> int:
+    """Run a command and tell its exit code; what went wrong is printed to stderr."""
+    try:
+        return app(arguments, exit_on_error=False, result_action="return_value") or 0
+    except CycloptsError:
+        return 2
+    except IngotError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        print("\nThis is a bug in Ingot; please report it with the lines above.", file=sys.stderr)
+        return 70

@@ -1,0 +1,53 @@
+"""A `[Drivers]` block and its name -> the driver it describes."""
+
+from typing import Protocol
+
+from ingot.drivers.transient import TransientDriver, transient_driver
+from ingot.drivers.values import Shapes, shapes_in
+from ingot.drivers.verdict import Verdict
+from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
+from ingot.execute import Backend
+from ingot.hit import Tree, unknown_sections
+from ingot.model import SECTIONS, Factory, Model
+from ingot.model.settings import settings
+
+__all__ = ["SELF_CHECKING", "Checker", "build_driver", "self_checking", "structural_shapes"]
+
+SELF_CHECKING = ("ModelUnitTest", "TransientRegression", "Verification")
+"""The types of drivers that judge what they run."""
+
+
+class Checker(Protocol):
+    """A driver that judges itself."""
+
+    def run(self, backend: Backend = "kernel") -> Verdict:
+        """Run, compare, and say what is wrong."""
+        ...
+
+
+def build_driver(
+    source: Tree | Factory, name: str, asked: Span | None = None
+) -> TransientDriver | Checker:
+    """The driver of a `[Drivers]` block."""
+    factory = source if isinstance(source, Factory) else Factory(source)
+    raise_if(unknown_sections(factory.tree, SECTIONS))
+    block = factory.tree.require("Drivers", name, asked)
+    kind = block.require("type")
+    known = ("TransientDriver", *SELF_CHECKING)
+    if kind.string() not in known:
+        message = f"no type '{kind.string()}' in [Drivers]"
+        fix = did_you_mean(kind.string(), known) or f"choose one of: {', '.join(known)}"
+        raise IngotError([Problem("unknown-type", message, kind.value_span, fix)])
+    return factory.elsewhere(kind.string(), "Drivers", block).build(block, factory)
+
+
+def structural_shapes(factory: Factory, model: Model, driver: str | None = None) -> Shapes:
+    """The structural shapes of a model's variables: as declared, and as a driver's values show."""
+    shapes = shapes_in(settings(factory.tree), model)
+    return shapes if driver is None else {**shapes, **transient_driver(factory, driver).shapes}
+
+
+def self_checking(tree: Tree) -> tuple[str, ...]:
+    """The names of the drivers that judge themselves."""
+    blocks = (block for part in tree.section("Drivers") for block in part.blocks)
+    return tuple(block.name for block in blocks if block.type in SELF_CHECKING)

@@ -1,0 +1,120 @@
+"""TransientRegression: the result of a transient against values stored in a file."""
+
+import pickle
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ingot.drivers.transient import TransientDriver, transient_driver
+from ingot.drivers.values import gathered
+from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compared, judged
+from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.execute import Backend
+from ingot.hit import Block, Field, unknown_blocks, unknown_fields
+from ingot.model import Factory
+
+__all__ = ["TransientRegression", "driver_of", "tolerance_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class TransientRegression:
+    """Runs a transient and compares every stored value.
+
+    driver: the TransientDriver; reference: file of stored values, relative to the input file;
+    rtol, atol: how far a value may be off.
+    """
+
+    driver: TransientDriver
+    reference: Path
+    tolerance: Tolerance
+    span: Span
+
+    @staticmethod
+    def build(block: Block, factory: Factory) -> "TransientRegression":
+        """The comparison that a block describes."""
+        known = ("type", "driver", "reference", "rtol", "atol")
+        problems = [*unknown_fields(block, known), *unknown_blocks(block)]
+        driver, file, tolerance = None, None, Tolerance()
+        with gathered(problems):
+            tolerance = tolerance_of(block, "rtol", "atol")
+        with gathered(problems):
+            file = block.require("reference")
+            path = found_file(file, factory)
+        with gathered(problems):
+            driver = driver_of(block, factory)
+        raise_if(problems)
+        assert driver is not None
+        assert file is not None
+        return TransientRegression(driver, path, tolerance, file.value_span)
+
+    def run(self, backend: Backend = "kernel") -> Verdict:
+        """Every value of the reference against the result's value of that key."""
+        expected = stored(self.reference, self.span)
+        result = self.driver.run(backend)
+        failures = tuple(p for s in result.statuses if (p := s.problem()) is not None)
+        if failures:
+            return Verdict(len(expected), failures)
+        found = result.flat
+        kinds = {**self.driver.model.inputs, **self.driver.model.outputs}
+        mismatches: list[Mismatch] = []
+        for key, value in expected.items():
+            if key not in found:
+                mismatches.append(Mismatch(key, "the result has no such value"))
+                continue
+            base = kinds[key.split(".", 2)[2]].base
+            mismatch = compared(key, found[key], value, base, self.tolerance)
+            mismatches += [mismatch] if mismatch is not None else []
+        return judged(len(expected), mismatches, f"'{self.reference.name}'", self.span)
+
+
+def driver_of(block: Block, factory: Factory) -> TransientDriver:
+    """The TransientDriver that a block judges."""
+    asked = block.require("driver")
+    return transient_driver(factory, asked.string(), asked.value_span)
+
+
+def tolerance_of(block: Block, rtol: str, atol: str) -> Tolerance:
+    """The tolerance that two options of a block give."""
+    options = {"rtol": block.field(rtol), "atol": block.field(atol)}
+    return Tolerance(**{name: f.number() for name, f in options.items() if f is not None})
+
+
+def found_file(file: Field, factory: Factory) -> Path:
+    """The file that an option names, relative to the input file."""
+    folder = factory.tree.file.parent if factory.tree.file is not None else Path()
+    path = folder / file.string()
+    if not path.is_file():
+        fix = "give its path from the folder of the input file"
+        problem = Problem("file-not-found", f"there is no file '{path}'", file.value_span, fix)
+        raise IngotError([problem])
+    return path
+
+
+def stored(path: Path, span: Span) -> Mapping[str, Tensor]:
+    """The values of a file written by `torch.save`, or held by an older TorchScript module."""
+    try:
+        found = loaded(path)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        message = f"'{path.name}' cannot be read: {reason}"
+        fix = "write it with save_as of a TransientDriver"
+        raise IngotError([Problem("unreadable-reference", message, span, fix)]) from error
+    if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
+        message = f"'{path.name}' does not hold a dictionary of tensors"
+        raise IngotError([Problem("unreadable-reference", message, span)])
+    return found
+
+
+def loaded(path: Path) -> Any:
+    with warnings.catch_warnings():
+        # torch warns of TorchScript, which nobody can help whose reference is old.
+        warnings.simplefilter("ignore")
+        try:
+            return torch.load(path, weights_only=True)
+        except (RuntimeError, pickle.UnpicklingError):
+            return dict(torch.jit.load(path).state_dict())

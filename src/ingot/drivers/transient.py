@@ -1,0 +1,213 @@
+"""TransientDriver: a model through prescribed steps; a block in, a Result out."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ingot.drivers.result import Result
+from ingot.drivers.values import (
+    Given,
+    Shapes,
+    declared_shapes,
+    gathered,
+    list_options,
+    listed,
+    model_of,
+    spread,
+    tensor_of,
+    unknown,
+    without_steps,
+    wrong_kinds,
+)
+from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.execute import Backend, Executor, History, Transient, executor
+from ingot.hit import Block, unknown_blocks, unknown_fields
+from ingot.model import Factory, Model, lag
+from ingot.program import Program, prepared
+from ingot.types import Scalar
+
+__all__ = ["TransientDriver", "transient_driver"]
+
+OPTIONS = ("type", "model", "prescribed_time", "time", "save_as")
+
+
+@dataclass(eq=False)
+class TransientDriver:
+    """Steps a model through prescribed histories from initial values.
+
+    model: the model; prescribed_time: time of every step; time: the variable that receives it;
+    prescribed_<kind>_names, _values: driving variables; ic_<kind>_names, _values: initial values;
+    save_as: where to write the result.
+    """
+
+    block: Block
+    factory: Factory
+    model: Model
+    clock: Given
+    batch: tuple[int, ...]
+    forces: dict[str, Given]
+    starts: dict[str, Given]
+    shapes: Shapes
+    save_as: Path | None = None
+    prepare_seconds: dict[Backend, float] = field(default_factory=dict)
+    _executors: dict[Backend, Executor] = field(default_factory=dict)
+    _runs: dict[Backend, Callable[[], History]] = field(default_factory=dict)
+
+    @staticmethod
+    def build(block: Block, factory: Factory) -> "TransientDriver":
+        """The driver that a block describes; all that is wrong with it is told at once."""
+        known = (*OPTIONS, *list_options(("prescribed_", "ic_")))
+        problems = [*unknown_fields(block, known), *unknown_blocks(block)]
+        forces = listed(block, factory, "prescribed_", problems)
+        starts = listed(block, factory, "ic_", problems)
+        model = clock = None
+        with gathered(problems):
+            clock = clock_of(block, factory)
+        with gathered(problems):
+            model = model_of(block, factory)
+        if model is None or clock is None:
+            raise IngotError(problems)
+        problems += clock_problems(clock, model, block, forces)
+        if clock.name in model.inputs:
+            forces = {clock.name: clock, **forces}
+        problems += misfits(model, forces, starts, clock.batch[0])
+        now = [*map(without_steps, forces.values()), *starts.values()]
+        shapes = declared_shapes(model, factory, now, problems)
+        batch = common_batch(now, model, problems)
+        raise_if(problems)
+        path = block.field("save_as")
+        saved = Path(path.string()) if path is not None and path.string() else None
+        return TransientDriver(block, factory, model, clock, batch, forces, starts, shapes, saved)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are, the first of which is given."""
+        return self.clock.batch[0]
+
+    @cached_property
+    def program(self) -> Program:
+        """The lines of the model, on the structural axes of what it is given."""
+        return prepared(self.model, self.shapes)
+
+    @cached_property
+    def transient(self) -> Transient:
+        """What is known before the first step, as contiguous arrays."""
+        initial = {n: spread(g, self.shape(n)) for n, g in self.starts.items()}
+        prescribed = {n: spread(g, self.shape(n)) for n, g in self.forces.items()}
+        for name in prescribed.keys() & initial.keys():
+            prescribed[name] = begun_at(initial[name], prescribed[name])
+        return Transient(self.steps, prescribed, initial)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The structural shape of a variable."""
+        return self.shapes.get(lag(name)[0], ())
+
+    def prepare(self, backend: Backend = "kernel") -> Executor:
+        """The program made ready to run through this transient, once for each backend."""
+        if backend not in self._executors:
+            start = time.perf_counter()
+            self._executors[backend] = executor(self.program, backend)
+            self._runs[backend] = self._executors[backend].arranged(self.transient)
+            self.prepare_seconds[backend] = time.perf_counter() - start
+        return self._executors[backend]
+
+    def run(self, backend: Backend = "kernel") -> Result:
+        """All steps; points that fail are NaN and told by the statuses, nothing is raised."""
+        self.prepare(backend)
+        start = time.perf_counter()
+        history = self._runs[backend]()
+        seconds = time.perf_counter() - start
+        initial = {name: given.value.data for name, given in self.starts.items()}
+        result = Result(
+            self.steps, self.batch, self.transient.prescribed, initial, history.outputs,
+            tuple(self.model.inputs), history.statuses, seconds,
+        )  # fmt: skip
+        if self.save_as is not None:
+            result.save(self.save_as)
+        return result
+
+
+def transient_driver(factory: Factory, name: str, asked: Span | None = None) -> TransientDriver:
+    """The TransientDriver of that name; another type is an error where it was asked for."""
+    block = factory.tree.require("Drivers", name, asked)
+    if block.type != "TransientDriver":
+        message = f"[Drivers/{name}] is no TransientDriver"
+        raise IngotError([Problem("which-driver", message, asked, "name one that is")])
+    return TransientDriver.build(block, factory)
+
+
+def clock_of(block: Block, factory: Factory) -> Given:
+    """The time of every step, (steps, *batch), under the name of the variable that receives it."""
+    values, name = block.require("prescribed_time"), block.field("time")
+    word = values.string()
+    value = tensor_of(factory, values, word, Scalar)
+    if not value.dynamic_batch.shape:
+        message = f"'{word}' is one time, not the time of every step"
+        fix = "give a Scalar of shape (steps,) or (steps, *batch)"
+        raise IngotError([Problem("shapes-differ", message, values.value_span, fix)])
+    span = (name or values).value_span
+    return Given("t" if name is None else name.string(), value, span, values.value_span)
+
+
+def clock_problems(
+    clock: Given, model: Model, block: Block, forces: Mapping[str, Given]
+) -> Iterator[Problem]:
+    """Whether the time is received, where the block says by which variable, and given once."""
+    if block.field("time") is not None:
+        yield from unknown([clock], model.inputs, f"[{model.name}] has no input")
+    if clock.name in forces:
+        message = f"'{clock.name}' is the time, and prescribed as well"
+        fix = "remove it from the prescribed variables"
+        yield Problem("duplicate-variable", message, forces[clock.name].name_span, fix)
+
+
+def misfits(
+    model: Model, forces: Mapping[str, Given], starts: Mapping[str, Given], steps: int
+) -> Iterator[Problem]:
+    """Values that no variable takes, of another kind, or for another number of steps."""
+    variables = {**model.inputs, **model.outputs}
+    yield from unknown(forces.values(), model.inputs, f"[{model.name}] has no input")
+    yield from unknown(starts.values(), variables, f"[{model.name}] has no input or output")
+    for given in (*forces.values(), *starts.values()):
+        name, back = lag(given.name)
+        if back and given.name in variables:
+            message = f"'{given.name}' is the history of '{name}', which the driver keeps"
+            fix = f"write '{name}' instead"
+            yield Problem("history-given", message, given.name_span, fix)
+    yield from wrong_kinds((*forces.values(), *starts.values()), variables, model)
+    for given in forces.values():
+        if given.batch[:1] != (steps,):
+            found = f"{given.batch[0]} steps" if given.batch else "no steps"
+            message = f"'{given.name}' has {found}, but 'prescribed_time' has {steps}"
+            fix = f"give it the shape ({steps}, ...)"
+            yield Problem("shapes-differ", message, given.value_span, fix)
+
+
+def common_batch(given: list[Given], model: Model, problems: list[Problem]) -> tuple[int, ...]:
+    """The batch shape that all values and parameters broadcast to."""
+    parts = [(f"'{g.name}'", g.batch, g.value_span) for g in given]
+    parts += [
+        (f"the parameter '{name}'", value.dynamic_batch.shape, model.span)
+        for name, value in model.named_parameters().items()
+    ]
+    batch: tuple[int, ...] = ()
+    for who, shape, span in parts:
+        try:
+            batch = tuple(torch.broadcast_shapes(batch, shape))
+        except RuntimeError:
+            message = f"{who} has the batch shape {shape}, which does not go with {batch}"
+            fix = "give all values one batch shape, or none"
+            problems.append(Problem("batches-differ", message, span, fix))
+    return batch
+
+
+def begun_at(start: Tensor, rows: Tensor) -> Tensor:
+    """Prescribed rows whose first is an initial value."""
+    shape = torch.broadcast_shapes(start.shape, rows.shape[1:])
+    first = start.expand(1, *shape)
+    return torch.cat([first, rows[1:].expand(-1, *shape)])

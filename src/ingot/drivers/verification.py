@@ -1,0 +1,114 @@
+"""Verification: chosen variables of a transient against `[Tensors]` of expected values."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ingot.drivers.regression import driver_of, tolerance_of
+from ingot.drivers.result import Flat
+from ingot.drivers.transient import TransientDriver
+from ingot.drivers.values import Given, gathered, list_options, listed
+from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compared, judged
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.execute import Backend
+from ingot.hit import Block, unknown_blocks, unknown_fields
+from ingot.model import Factory
+
+__all__ = ["Verification"]
+
+KINDS = ("Scalar", "SR2", "Vec", "WR2")
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Runs a transient and compares variables at all steps or at some.
+
+    driver: the TransientDriver; <kind>_names: variables such as `output.stress`; <kind>_values:
+    their expected values, a row a step; time_steps: the steps to compare; rtol, atol: how far a
+    value may be off.
+    """
+
+    block: Block
+    driver: TransientDriver
+    expected: dict[str, Given]
+    steps: tuple[int, ...]
+    tolerance: Tolerance
+
+    @staticmethod
+    def build(block: Block, factory: Factory) -> "Verification":
+        """The comparison that a block describes."""
+        known = ("type", "driver", "rtol", "atol", "time_steps", *list_options(("",), KINDS))
+        problems = [*unknown_fields(block, known), *unknown_blocks(block)]
+        expected = listed(block, factory, "", problems, KINDS)
+        driver, tolerance = None, Tolerance()
+        with gathered(problems):
+            tolerance = tolerance_of(block, "rtol", "atol")
+        with gathered(problems):
+            driver = driver_of(block, factory)
+        if driver is None:
+            raise IngotError(problems)
+        steps = tuple(range(driver.steps))
+        with gathered(problems):
+            steps = steps_of(block, driver.steps)
+        problems += misfits(block, driver, expected, steps)
+        raise_if(problems)
+        return Verification(block, driver, expected, steps, tolerance)
+
+    def run(self, backend: Backend = "kernel") -> Verdict:
+        """Every row of the expected values against the result of its step."""
+        result = self.driver.run(backend)
+        failures = tuple(p for s in result.statuses if (p := s.problem()) is not None)
+        if failures:
+            return Verdict(len(self.expected), failures)
+        mismatches: list[Mismatch] = []
+        for name, given in self.expected.items():
+            data: Tensor = given.value.data
+            rows = [data] if len(self.steps) == 1 else data.unbind()
+            for step, row in zip(self.steps, rows, strict=True):
+                mismatch = self.row(result.flat, name, step, row)
+                mismatches += [mismatch] if mismatch is not None else []
+        checks = len(self.expected) * len(self.steps)
+        return judged(checks, mismatches, "what is expected", self.block.span)
+
+    def row(self, flat: Flat, name: str, step: int, row: Tensor) -> Mismatch | None:
+        """One comparison; a value that step 0 does not have counts as zero."""
+        side, _, variable = name.partition(".")
+        key = f"{side}.{step}.{variable}"
+        found = flat[key] if key in flat else row.new_zeros(())
+        return compared(key, found.squeeze(), row.squeeze(), (), self.tolerance)
+
+
+def steps_of(block: Block, count: int) -> tuple[int, ...]:
+    """The steps to compare, ascending; all where the block is silent."""
+    field = block.field("time_steps")
+    if field is None or not field.words():
+        return tuple(range(count))
+    words = field.words()
+    wrong = [word for word in words if not word.isdigit() or int(word) >= count]
+    if wrong:
+        raise field.wrong(f"steps from 0 to {count - 1}", wrong[0])
+    steps = tuple(int(word) for word in words)
+    if list(steps) != sorted(set(steps)):
+        raise field.wrong("steps in ascending order", fix="sort them, each once")
+    return steps
+
+
+def misfits(
+    block: Block, driver: TransientDriver, expected: dict[str, Given], steps: tuple[int, ...]
+) -> Iterator[Problem]:
+    """Names that the result does not hold, and values with another number of rows."""
+    if not expected:
+        fix = "add 'SR2_names = output.stress' and 'SR2_values = ...'"
+        yield Problem("nothing-checked", "no variable is listed", block.span, fix)
+    sides = {"input": driver.model.inputs, "output": driver.model.outputs}
+    known = [f"{side}.{name}" for side, names in sides.items() for name in names]
+    for name, given in expected.items():
+        if name not in known:
+            message = f"the result of [{driver.block.name}] has no '{name}'"
+            fix = did_you_mean(name, known) or f"choose one of: {', '.join(known)}"
+            yield Problem("unknown-variable", message, given.name_span, fix)
+        if len(steps) > 1 and given.batch[:1] != (len(steps),):
+            rows = given.batch[0] if given.batch else "no"
+            message = f"'{name}' has {rows} rows for {len(steps)} steps"
+            yield Problem("shapes-differ", message, given.value_span, "give a row for each step")

@@ -1,0 +1,72 @@
+"""The command line: help, versions, explanations, exit codes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ingot import __version__
+from ingot.cli.main import app, status
+
+Captured = pytest.CaptureFixture[str]
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def ingot(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from ingot.cli import main; main()"
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_help_names_the_commands() -> None:
+    done = ingot("--help")
+    assert done.returncode == 0
+    assert all(verb in done.stdout for verb in ("run", "show", "test", "explain"))
+
+
+def test_the_version_is_told() -> None:
+    done = ingot("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, __version__)
+
+
+def test_a_run_end_to_end(file: Path) -> None:
+    done = ingot("run", str(file), "verification", "--backend", "interpret")
+    assert (done.returncode, done.stdout) == (0, "verification passed: 4 values agree\n")
+    assert done.stderr == ""
+
+
+def test_a_problem_exits_with_one_and_says_so_on_stderr(file: Path) -> None:
+    done = ingot("run", "nowhere.i")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[file-not-found]")
+
+
+@pytest.mark.parametrize(
+    "words", [["strange"], ["run"], ["test"], ["run", "x.i", "--backend", "abacus"]], ids=" ".join
+)
+def test_wrong_usage_exits_with_two(words: list[str], capsys: Captured) -> None:
+    assert status(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err != ""
+
+
+def test_a_bug_exits_with_seventy(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(type(app), "__call__", broken)
+    assert status(["run"]) == 70
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_code_is_explained(capsys: Captured) -> None:
+    assert status(["explain", "unknown-option"]) == 0
+    assert "misspelling" in capsys.readouterr().out
+
+
+def test_an_unknown_code_is_an_error(capsys: Captured) -> None:
+    assert status(["explain", "unknown-optoin"]) == 1
+    assert "did you mean 'unknown-option'?" in capsys.readouterr().err

@@ -1,0 +1,92 @@
+"""Who may import whom, and what importing may cost."""
+
+import ast
+import importlib
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingot.model import ELSEWHERE
+
+SOURCE = Path(__file__).parents[1] / "src" / "ingot"
+ROOMS = [
+    "errors", "hit", "types", "catalog", "model", "program", "execute", "package", "runtime",
+    "drivers", "fields", "regions", "train", "cli",
+]  # fmt: skip
+FILES = [file for file in sorted(SOURCE.rglob("*.py")) if file != SOURCE / "__init__.py"]
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """The dotted names that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module == "ingot":
+            yield from (f"ingot.{name.name}" for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def rooms_imported_by(file: Path) -> set[str]:
+    parts = (name.split(".") for name in imports_of(file))
+    return {p[1] for p in parts if p[0] == "ingot" and len(p) > 1} - {"__version__"}
+
+
+def said_by(code: str) -> str:
+    """What a fresh interpreter prints for a line of Python."""
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); {code}",
+    ]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_imports_point_upwards(file: Path) -> None:
+    room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    assert rooms_imported_by(file) <= set(ROOMS[: ROOMS.index(room) + 1])
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if (SOURCE / room).is_dir()])
+def test_a_room_says_what_belongs_there(room: str) -> None:
+    text = ast.get_docstring(ast.parse((SOURCE / room / "__init__.py").read_text())) or ""
+    assert "Here:" in text
+    assert "Not here:" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "module"), [pair for types in ELSEWHERE.values() for pair in types.items()]
+)
+def test_a_type_found_elsewhere_is_there(kind: str, module: str) -> None:
+    assert hasattr(importlib.import_module(module), kind)
+
+
+def test_reading_files_never_imports_torch() -> None:
+    for file in (SOURCE / "hit").glob("*.py"):
+        assert not any(name.split(".")[0] == "torch" for name in imports_of(file))
+    assert said_by("import ingot.hit; print('torch' in sys.modules)") == "False"
+
+
+def test_importing_ingot_imports_no_torch() -> None:
+    assert said_by("import ingot; print('torch' in sys.modules)") == "False"
+
+
+def test_public_names_are_all_found() -> None:
+    said = said_by("import ingot; print(all(hasattr(ingot, name) for name in ingot.__all__))")
+    assert said == "True"
+
+
+def test_help_is_instant() -> None:
+    """Processor time, the least of a few runs: the wall clock depends on who else is working."""
+    took = []
+    for _ in range(4):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        said_by("from ingot.cli.main import status; status(['--help'])")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(took) < 0.3
