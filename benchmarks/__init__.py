@@ -1,0 +1,1 @@
+"""Ingot against its peer on shared input files: `python -m benchmarks.bench`."""
