@@ -17,8 +17,14 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 
-bench: $(READY)
+bench: $(READY) .peer/.ready
 	$(BIN)/python -m benchmarks.bench
+
+# NEML2, to be measured beside Ingot: about 5 GB, and torch 2.12.1, which its wheel needs.
+.peer/.ready:
+	test -x .peer/bin/python || $(PYTHON) -m venv .peer
+	.peer/bin/python -m pip install --quiet torch==2.12.1 neml2==3.1.0
+	touch $@
 
 clean:
 	rm -rf build dist aoti failed examples/out .pytest_cache .ruff_cache .hypothesis
