@@ -5,14 +5,16 @@ process (package), checks of a user's call (runtime).
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from ingot.execute.status import Reason, Status, require
 from ingot.execute.transient import History, Transient
-from ingot.program import Program
+
+if TYPE_CHECKING:
+    from ingot.program import Program
 
 __all__ = ["Backend", "Executor", "History", "Reason", "Status", "Transient", "executor", "require"]
 
@@ -22,7 +24,7 @@ Backend = Literal["interpret", "kernel"]
 class Executor(Protocol):
     """A program that runs."""
 
-    program: Program
+    program: "Program"
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -40,7 +42,7 @@ class Executor(Protocol):
 
 
 def executor(
-    program: Program, backend: Backend = "interpret", dtype: torch.dtype = torch.float64
+    program: "Program", backend: Backend = "interpret", dtype: torch.dtype = torch.float64
 ) -> Executor:
     """The program made ready to run."""
     if backend == "interpret":

@@ -2,12 +2,14 @@
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
 from ingot.execute.status import Status
-from ingot.program import Newton
+
+if TYPE_CHECKING:
+    from ingot.program import Newton
 
 __all__ = ["Given", "Gives", "Knobs", "Report", "Slot", "knobs", "reports"]
 
@@ -53,7 +55,7 @@ class Report(ctypes.Structure):
                 ("residual", ctypes.c_void_p), ("pivoted", ctypes.c_void_p)]  # fmt: skip
 
 
-def knobs(newtons: Sequence[Newton]) -> "ctypes.Array[Knobs]":
+def knobs(newtons: "Sequence[Newton]") -> "ctypes.Array[Knobs]":
     """The rules of every solve."""
     rows = (Knobs * max(len(newtons), 1))()
     lines = {"NONE": 0, "BACKTRACKING": 1, "STRONG_WOLFE": 2}

@@ -2,28 +2,56 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.types import Value
 
-__all__ = ["common", "flattened", "restored"]
+if TYPE_CHECKING:
+    from ingot.program import Variable
+    from ingot.program.graph import Graph
+
+__all__ = ["Shape", "common", "flattened", "restored", "shape_of"]
 
 
-def flattened(
-    given: Sequence[tuple[type[Value], int, Tensor]],
-) -> tuple[list[Tensor], tuple[int, ...]]:
-    """Tensors `(*batch, *axes, *base)` as `(B, *axes, *base)`, or `(1, ...)` where unbatched.
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A variable as arrays see it: `(*batch, *sizes, *base)`, sizes being those of its axes."""
 
-    Each comes with its kind and its number of axes; the common batch shape is returned too.
+    name: str
+    sizes: tuple[int, ...]
+    base: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        """The number of axes that are not batch."""
+        return len(self.sizes) + len(self.base)
+
+    @property
+    def width(self) -> int:
+        """The number of components, every entry of the axes counted."""
+        return math.prod((*self.sizes, *self.base))
+
+
+def shape_of(variable: "Variable", graph: "Graph") -> Shape:
+    """The shape of a program's variable."""
+    sizes = tuple(graph.extent(a) for a in variable.axes)
+    return Shape(variable.name, sizes, variable.kind.base)
+
+
+def flattened(given: Sequence[tuple[Shape, Tensor]]) -> tuple[list[Tensor], tuple[int, ...]]:
+    """Tensors `(*batch, *sizes, *base)` as `(B, *sizes, *base)`, or `(1, ...)` where unbatched.
+
+    The common batch shape is returned too.
     """
-    ranks = [x.ndim - axes - len(kind.base) for kind, axes, x in given]
-    batch = common([tuple(x.shape[:r]) for (_, _, x), r in zip(given, ranks, strict=True)])
+    ranks = [x.ndim - v.rank for v, x in given]
+    batch = common([tuple(x.shape[:r]) for (_, x), r in zip(given, ranks, strict=True)])
     count = math.prod(batch)
     flat = []
-    for (_, _, x), rank in zip(given, ranks, strict=True):
+    for (_, x), rank in zip(given, ranks, strict=True):
         rest = x.shape[rank:]
         if math.prod(x.shape[:rank]) == 1 and count != 0:
             flat.append(x.reshape(1, *rest))
@@ -46,6 +74,6 @@ def common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return found
 
 
-def restored(x: Tensor, batch: tuple[int, ...], kind: type[Value], axes: int) -> Tensor:
-    """A result `(B, *axes, components)` in the batch shape and base shape of its kind."""
-    return x.reshape((*batch, *x.shape[1 : 1 + axes], *kind.base))
+def restored(rows: Tensor, batch: tuple[int, ...], shape: Shape) -> Tensor:
+    """A result `(B, components)` in the batch shape, axes and base of its variable."""
+    return rows.reshape((*batch, *shape.sizes, *shape.base))

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.execute.batch import flattened, restored
+from ingot.execute.batch import flattened, restored, shape_of
 from ingot.execute.status import Reason, Status
 from ingot.execute.transient import History, Transient, step_through
 from ingot.program.differentiate import directional
@@ -44,7 +44,8 @@ class Interpreter:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
         given = [(v, inputs[v.name]) for v in self.program.inputs]
         given += [(p.variable, p.value.data) for p in self.program.parameters]
-        flat, batch = flattened([(v.kind, len(v.axes), x) for v, x in given])
+        graph = self.program.graph
+        flat, batch = flattened([(shape_of(v, graph), x) for v, x in given])
         count = math.prod(batch)
         if count == 0:
             return self._nothing(batch)
@@ -73,7 +74,7 @@ class Interpreter:
         for v in self.program.outputs:
             parts = [machine.taken(values[n.id], v.axes, count) for n in v.nodes]
             stacked = torch.stack(parts, dim=-1)
-            outputs[v.name] = restored(stacked, batch, v.kind, len(v.axes))
+            outputs[v.name] = restored(stacked, batch, shape_of(v, graph))
         return outputs, tuple(statuses)
 
     def _nothing(self, batch: tuple[int, ...]) -> tuple[dict[str, Tensor], tuple[Status, ...]]:

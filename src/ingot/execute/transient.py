@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ingot.execute.status import Status
-from ingot.model import lag
-from ingot.program import Program
+from ingot.types import lag
+
+if TYPE_CHECKING:
+    from ingot.program import Program
 
 __all__ = ["History", "Transient", "step_through"]
 
@@ -39,7 +42,9 @@ class History:
     statuses: tuple[Status, ...]
 
 
-def step_through(call: Call, program: Program, transient: Transient, dtype: torch.dtype) -> History:
+def step_through(
+    call: Call, program: "Program", transient: Transient, dtype: torch.dtype
+) -> History:
     """The history, one call a step."""
     steps = transient.steps
     begun = {n: x[0] for n, x in transient.prescribed.items()}

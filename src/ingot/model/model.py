@@ -6,7 +6,7 @@ from typing import Any
 
 from ingot.catalog import Declared
 from ingot.errors import Span
-from ingot.types import Value
+from ingot.types import Value, lag
 
 __all__ = ["Law", "Model", "lag", "walk"]
 
@@ -70,9 +70,3 @@ def _walk(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Mode
         yield prefix + key, model, key
     for name, child in model.children.items():
         yield from _walk(child, f"{prefix}{name}.", seen)
-
-
-def lag(name: str) -> tuple[str, int]:
-    """A variable's name without its history suffix, and how many steps back it is."""
-    base, mark, count = name.partition("~")
-    return (base, int(count)) if mark and count.isdigit() else (name, 0)

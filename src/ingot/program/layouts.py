@@ -94,6 +94,11 @@ class Layouts:
         """Give an unnamed axis its name; the caller restarts."""
         self.names[unnamed.name] = Axis(axis.name, axis.offset - unnamed.offset)
 
+    def sources(self, axis: Axis) -> str:
+        """The variables whose unnamed axes took this name."""
+        took = [n for n in self.names if self.resolved(Axis(n)).name == axis.name]
+        return ", ".join(f"'{n[1:].rpartition('.')[0]}'" for n in took) or "an argument"
+
     def rest(self) -> bool:
         """Name what no law named, `axis1, axis2, ...` leftwards; whether there was anything."""
         left = [n for n in self.extents if n.startswith("?") and n not in self.names]

@@ -207,7 +207,15 @@ class Tracer:
         for axis in own.values():
             if axis.name in self.layouts.extents:
                 self.graph.extents.setdefault(axis.name, self.layouts.extents[axis.name])
-        return own, self.layouts.joined(files, who)
+        layout = self.layouts.joined(files, who)
+        for axis in layout:
+            if axis.name in own:
+                told = self.layouts.sources(axis)
+                raise _law_problem(
+                    model, "axes-differ",
+                    f"the axis '{axis}' of {told} meets another axis '{own[axis.name]}' in {who}",
+                )  # fmt: skip
+        return own, layout
 
     def _base(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> int:
         """How much longer the axis is here than its name says, from an argument that tells."""

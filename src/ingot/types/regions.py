@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.types.value import Value
+from ingot.types.value import Value, padded
 
 __all__ = ["Region", "cat", "diff", "linspace", "logspace", "mean", "stack", "sum"]
 
@@ -58,6 +58,8 @@ class Region:
         """Broadcast this region to a shape."""
         wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
         first, last = self._span
+        if len(wanted) < last - first:
+            raise ValueError(f"a region of {last - first} axes does not expand to {tuple(wanted)}")
         data: Tensor = self.value.data
         for _ in range(len(wanted) - (last - first)):
             data = data.unsqueeze(first)
@@ -67,9 +69,9 @@ class Region:
     def expand_at(self, size: int, dim: int = 0) -> Any:
         """Insert an axis of `size` equal entries at `dim`."""
         grown = self.unsqueeze(dim)
-        first, _ = self._span
+        first, last = self._span
         shape = list(grown.data.shape)
-        shape[first + dim] = size
+        shape[first + dim if dim >= 0 else last + dim + 1] = size
         return type(self.value)(grown.data.expand(shape), sub_batch_ndim=grown.sub)
 
     def retag(self, count: int) -> Any:
@@ -101,10 +103,11 @@ def logspace(start: Region, end: Region, n: int, dim: int = 0, base: float = 10.
 
 
 def _spaced(start: Region, end: Region, n: int, dim: int, shape: Callable[[Tensor], Tensor]) -> Any:
-    a, b = torch.broadcast_tensors(start.value.data, end.value.data)
     kind = type(start.value)
     sub = max(start.value.sub, end.value.sub)
-    at = dim if start.name == "dynamic" else a.ndim - len(kind.base) - sub + dim
+    a, b = torch.broadcast_tensors(padded(start.value, sub), padded(end.value, sub))
+    first, last = Region(kind(a, sub_batch_ndim=sub), start.name)._span
+    at = first + dim if dim >= 0 else last + dim + 1
     fraction = torch.arange(n, dtype=a.dtype) / max(n - 1, 1)
     fraction = fraction.reshape((n,) + (1,) * (a.ndim - at))
     data = shape(a.unsqueeze(at) + fraction * (b - a).unsqueeze(at))

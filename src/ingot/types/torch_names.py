@@ -30,6 +30,14 @@ def _total(x: Value) -> Scalar:
     return algebra.add_up(list(x.components))
 
 
+def _norm(
+    x: Value, p: Any = "fro", dim: None = None, keepdim: bool = False, **rest: None
+) -> Scalar:
+    if p not in ("fro", 2, None) or dim is not None or keepdim or any(rest.values()):
+        raise refuse("uses torch.norm of some axes", "use ingot.types.norm")
+    return algebra.norm(x)
+
+
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     x = x if min is None else algebra.maximum(x, min)
     return x if max is None else algebra.minimum(x, max)
@@ -51,7 +59,7 @@ _NAMES: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.eq: lambda a, b: a == b, torch.ne: lambda a, b: a != b,
     torch.matmul: algebra.matmul, torch.det: algebra.det, torch.linalg.det: algebra.det,
     torch.inverse: algebra.inv, torch.linalg.inv: algebra.inv,
-    torch.linalg.norm: algebra.norm, torch.norm: algebra.norm, torch.trace: algebra.tr,
+    torch.linalg.norm: algebra.norm, torch.norm: _norm, torch.trace: algebra.tr,
     torch.dot: algebra.inner, torch.cross: algebra.cross, torch.linalg.cross: algebra.cross,
     torch.stack: _stack, torch.sum: _total,
 }  # fmt: skip
@@ -68,6 +76,7 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         if isinstance(operand, Tensor):
             exact(operand)
     name = torch.overrides.resolve_name(func) or f"torch.{func.__name__}"
+    name = name.replace("torch.functional.", "torch.")
     more = "" if known is None else f" with {', '.join(kwargs) or 'further arguments'}"
     raise refuse(
         f"uses {name}{more}",

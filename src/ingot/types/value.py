@@ -36,6 +36,10 @@ class Atom(Protocol):
         ...
 
 
+def _is_atoms(data: Any) -> bool:
+    return isinstance(data, tuple) and len(data) > 0 and hasattr(data[0], "emit")
+
+
 class Axed:
     """A kind that names its own trailing axes: `Scalar["slip"]`."""
 
@@ -57,7 +61,7 @@ class Value:
             if sub_batch_ndim not in (None, data.sub):
                 raise ValueError(f"the value has {data.sub} sub-batch axes, not {sub_batch_ndim}")
             data, sub_batch_ndim = data.data, data.sub
-        elif not isinstance(data, (Tensor, tuple)):
+        elif not isinstance(data, Tensor) and not _is_atoms(data):
             data = torch.as_tensor(data, dtype=torch.float64)
         if isinstance(data, Tensor):
             rank = data.ndim - len(self.base)
@@ -65,6 +69,11 @@ class Value:
                 raise ValueError(
                     f"{type(self).__name__} needs a trailing shape {self.base},"
                     f" got {tuple(data.shape)}"
+                )
+            if rank < (sub_batch_ndim or 0):
+                raise ValueError(
+                    f"a {type(self).__name__} of shape {tuple(data.shape)}"
+                    f" has no {sub_batch_ndim} sub-batch axes"
                 )
         self.data: Any = data
         self.sub: int = sub_batch_ndim or 0
@@ -348,7 +357,7 @@ def assemble(kind: type[Any], components: Sequence[Any]) -> Any:
         return kind(tuple(_atoms(atom, x)[0] for x in components))
     scalars = [x if isinstance(x, Value) else Scalar(x) for x in components]
     sub = max(x.sub for x in scalars)
-    parts = torch.broadcast_tensors(*(_padded(x, sub) for x in scalars))
+    parts = torch.broadcast_tensors(*(padded(x, sub) for x in scalars))
     stacked = torch.stack(parts, dim=-1)
     return kind(stacked.reshape(*stacked.shape[:-1], *kind.base), sub_batch_ndim=sub)
 
@@ -403,7 +412,7 @@ def _is_float(x: Any) -> bool:
         return False
 
 
-def _padded(x: Value, sub: int) -> Tensor:
+def padded(x: Value, sub: int) -> Tensor:
     """The data with size-1 axes put in front of its sub-batch axes until there are `sub`."""
     data: Tensor = x.data
     at = data.ndim - len(x.base) - x.sub
@@ -417,7 +426,7 @@ def _on_tensors(op: str, kind: type[Value], operands: Sequence[Any]) -> Any:
     raw: list[Any] = []
     for x in operands:
         if isinstance(x, Value):
-            data = _padded(x, sub)
+            data = padded(x, sub)
             for _ in range(len(kind.base) - len(x.base)):
                 data = data.unsqueeze(-1)
             raw.append(data)

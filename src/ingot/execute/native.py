@@ -1,0 +1,232 @@
+"""A compiled library and what it reads and gives -> calls and transients, on all cores."""
+
+import ctypes
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ingot.execute.abi import Given, Gives, Knobs, Slot, knobs, reports
+from ingot.execute.batch import Shape, common, flattened, restored
+from ingot.execute.status import Status
+from ingot.execute.transient import History, Transient
+from ingot.types import lag
+
+if TYPE_CHECKING:
+    from ingot.program import Newton
+
+__all__ = ["Arranged", "Native", "Solver"]
+
+WORTH_A_THREAD = 1000
+"""The number of points times steps from which a second thread pays."""
+
+Work = Callable[[int, int], None]
+Steps = Callable[[int, int, object], None]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """A solve of the library and the rules it follows."""
+
+    name: str
+    newton: "Newton"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Native:
+    """A kernel's entry function with the order, names and shapes of its arguments.
+
+    hidden: values of inputs that the caller does not give, after those that it gives.
+    """
+
+    run: Callable[..., None]
+    lanes: int
+    inputs: tuple[Shape, ...]
+    hidden: tuple[tuple[Shape, Tensor], ...]
+    outputs: tuple[Shape, ...]
+    solvers: tuple[Solver, ...]
+    dtype: torch.dtype
+
+    def __call__(
+        self, inputs: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+        """The outputs `(*batch, *axes, *base)` and the status of every solve."""
+        given = [(v, inputs[v.name].detach().to(self.dtype)) for v in self.inputs]
+        flat, batch = flattened([*given, *self.hidden])
+        slots = []
+        for x in flat:
+            parts = x.reshape(x.shape[0], -1)
+            slots.append(Slot(parts, 0, 0 if len(x) == 1 else parts.stride(0), parts.stride(1)))
+        points = math.prod(batch)
+        outputs, statuses = self.steps(slots, points, range(1), {})
+        shaped = {v.name: restored(outputs[v.name][0].T, batch, v) for v in self.outputs}
+        return shaped, tuple(_first(s) for s in statuses)
+
+    def steps(
+        self, slots: Sequence[Slot], points: int, steps: range, initial: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+        """Run a range of steps; outputs are (steps.stop, components, points), zero before it."""
+        outputs = {
+            v.name: torch.empty(steps.stop, v.width, points, dtype=self.dtype) for v in self.outputs
+        }
+        for name, x in outputs.items():
+            x[: steps.start] = initial.get(name, 0.0)
+        given = (Given * max(len(slots), 1))()
+        for i, slot in enumerate(slots):
+            x, strides = slot.data, slot[1:4]
+            if slot.link is not None:
+                x = outputs[slot.link]
+                strides = (x.stride(0), 1, x.stride(1))
+            given[i] = Given(x.data_ptr(), *strides, slot.lag)
+        gives = (Gives * max(len(outputs), 1))()
+        for i, x in enumerate(outputs.values()):
+            gives[i] = Gives(x.data_ptr(), x.stride(0), 1, x.stride(1))
+        rules = knobs([s.newton for s in self.solvers])
+        statuses = [_empty(s.name, steps, points, self.dtype) for s in self.solvers]
+
+        def native(first: int, count: int, rows: object) -> None:
+            def work(begin: int, end: int) -> None:
+                numbers = map(ctypes.c_int64, (points, first, count, begin, end))
+                self.run(given, gives, rules, rows, *numbers)
+
+            self._spread(points, count, work)
+
+        if any(s.newton.stop == "batch" for s in self.solvers) and points:
+            self._in_lockstep(native, rules, statuses, steps)
+        else:
+            native(steps.start, len(steps), reports(statuses, 0))
+        return outputs, tuple(statuses)
+
+    def _in_lockstep(
+        self,
+        native: Steps,
+        rules: "ctypes.Array[Knobs]",
+        statuses: Sequence[Status],
+        steps: range,
+    ) -> None:
+        """`stop = batch`: each step once to see who needs most updates, then so many for all."""
+        for k, step in enumerate(steps):
+            rows = reports(statuses, k)
+            native(step, 1, rows)
+            for rule, status, solver in zip(rules, statuses, self.solvers, strict=False):
+                if solver.newton.stop == "batch":
+                    rule.min_its = int(status.iterations[k].max())
+            native(step, 1, rows)
+            for rule in rules:
+                rule.min_its = 0
+
+    def _spread(self, points: int, steps: int, work: Work) -> None:
+        """Work on ranges of whole blocks, one range a thread where it is worth a thread."""
+        blocks = -(-points // self.lanes)
+        threads = min(torch.get_num_threads(), blocks, points * steps // WORTH_A_THREAD)
+        if threads <= 1:
+            work(0, points)
+            return
+        edges = [min(points, blocks * i // threads * self.lanes) for i in range(threads)]
+        jobs = [_pool().submit(work, a, b) for a, b in pairwise([*edges, points])]
+        for job in jobs:
+            job.result()
+
+
+class Arranged:
+    """A transient whose arrays lie as the kernel reads them."""
+
+    def __init__(self, native: Native, transient: Transient) -> None:
+        self.native = native
+        self.count = transient.steps
+        outputs = {v.name: v for v in native.outputs}
+        self.batch = common(_batches(native, transient))
+        self.points = math.prod(self.batch)
+        self.slots = [self._slot(v, transient, outputs) for v in native.inputs]
+        self.slots += [self._fixed(v, x) for v, x in native.hidden]
+        self.initial = {
+            name: self._flat(outputs[name], x).T
+            for name, x in transient.initial.items()
+            if name in outputs
+        }
+
+    def _flat(self, v: Shape, x: Tensor) -> Tensor:
+        """(points, components) of a value `(*batch, *axes, *base)`."""
+        rest = x.shape[x.ndim - v.rank :]
+        return x.to(self.native.dtype).expand((*self.batch, *rest)).reshape(self.points, -1)
+
+    def _fixed(self, v: Shape, x: Tensor) -> Slot:
+        flat = self._flat(v, x)
+        return Slot(flat, 0, flat.stride(0), flat.stride(1))
+
+    def _slot(self, v: Shape, transient: Transient, outputs: Mapping[str, Shape]) -> Slot:
+        base, back = lag(v.name)
+        if back and base in outputs:
+            return Slot(torch.empty(0), 0, 0, 0, back, base)
+        if base in transient.prescribed:
+            return self._prescribed(v, transient.prescribed[base], back)
+        if back and base in transient.initial:
+            first = self._flat(v, transient.initial[base])
+            rows = torch.zeros(self.count, *first.shape, dtype=first.dtype)
+            rows[0] = first
+            return _strided(rows, back)
+        return Slot(torch.zeros(v.width, dtype=self.native.dtype), 0, 0, 1)
+
+    def _prescribed(self, v: Shape, x: Tensor, back: int) -> Slot:
+        """(steps, points, components), viewed where the strides allow it."""
+        x = x.detach().to(self.native.dtype)
+        rank = x.ndim - 1 - v.rank
+        rest = x.shape[1 + rank :]
+        missing = (1,) * (len(self.batch) - rank)
+        x = x.reshape(len(x), *missing, *x.shape[1 : 1 + rank], *rest)
+        x = x.expand(len(x), *self.batch, *rest)
+        if len(self.batch) != 1 or len(rest) > 1:
+            x = x.reshape(len(x), self.points, -1)
+        return _strided(x if x.ndim == 3 else x[..., None], back)
+
+    def __call__(self) -> History:
+        """Run all steps."""
+        steps = range(1, self.count)
+        found, statuses = self.native.steps(self.slots, self.points, steps, self.initial)
+        outputs = {}
+        for v in self.native.outputs:
+            rows = found[v.name].transpose(1, 2)
+            outputs[v.name] = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
+        return History(outputs, statuses)
+
+
+def _strided(x: Tensor, back: int) -> Slot:
+    """A slot over (steps, points, components)."""
+    step, point, component = x.stride()
+    return Slot(x, step, point, component, back)
+
+
+def _batches(native: Native, transient: Transient) -> list[tuple[int, ...]]:
+    """The batch shapes of everything that is known before the first step."""
+    outputs = {v.name: v for v in native.outputs}
+    found = [
+        (v, transient.prescribed[base][0])
+        for v in native.inputs
+        if (base := lag(v.name)[0]) in transient.prescribed
+    ]
+    found += [(outputs[n], x) for n, x in transient.initial.items() if n in outputs]
+    return [tuple(x.shape[: x.ndim - v.rank]) for v, x in (*found, *native.hidden)]
+
+
+def _empty(name: str, steps: range, points: int, dtype: torch.dtype) -> Status:
+    def table(kind: torch.dtype) -> Tensor:
+        return torch.empty(len(steps), points, dtype=kind)
+
+    kinds = (torch.int8, torch.int32, dtype, torch.int32)
+    return Status(name, *map(table, kinds), begin=steps.start)
+
+
+def _first(s: Status) -> Status:
+    return Status(s.solve, s.reason[0], s.iterations[0], s.residual[0], s.pivoted[0])
