@@ -142,6 +142,10 @@ EXPLAIN: dict[str, str] = {
         " sizes must be equal, or one of them 1. Give every input and every batched parameter the"
         " same batch shape, or none."
     ),
+    "broken-package": (
+        "A package lacks a file, or one of its files is not the one that was compiled: it was"
+        " edited, cut short in copying, or mixed with another. Copy it whole, or compile it again."
+    ),
     "circular-include": (
         "A file includes itself, directly or through the files it includes. Remove one of the"
         " !include lines of the circle."
@@ -185,6 +189,11 @@ EXPLAIN: dict[str, str] = {
         "An input file, or a file that it includes, does not exist or cannot be opened. Paths"
         " after !include are relative to the folder of the file that includes them."
     ),
+    "graph-differs": (
+        "A graph that torch compiled does not compute what the model says, at points where both"
+        " were tried before it was kept. This is a fault of torch, of the C++ compiler or of"
+        " Ingot; report it with the model. The kernel backend compiles the model meanwhile."
+    ),
     "history-given": (
         "A name such as x~1 is given a value by a driver. Histories are kept by the driver"
         " itself: prescribe x, or give x an initial value, and x~1 follows."
@@ -206,6 +215,10 @@ EXPLAIN: dict[str, str] = {
         "A block is named, but no section of the right kind holds a block of that name. The name"
         " is what stands between the square brackets."
     ),
+    "missing-input": (
+        "A compiled model was called without one of its inputs. Give every input that"
+        " `ingot inspect` lists, by name."
+    ),
     "missing-option": (
         "A block lacks an option that it cannot do without. Add the option to the block; `ingot"
         " syntax TYPE` lists the options of a type."
@@ -217,6 +230,14 @@ EXPLAIN: dict[str, str] = {
     "no-compiler": (
         "The kernel backend writes C++ and compiles it, but no compiler was found. Install g++,"
         " or run with `--backend interpret`."
+    ),
+    "no-derivatives": (
+        "A derivative was asked of a package that does not hold it. Pairs are chosen when"
+        " compiling: add -d OUT:IN for this pair, or -d : for all."
+    ),
+    "no-stub": (
+        "A file was loaded as a stub, but it does not hold exactly one model of type AOTIModel."
+        " Load the package's folder, or the stub that `ingot compile` wrote beside it."
     ),
     "not-converged": (
         "The solve of an implicit update did not reach its tolerance at some points, whose"
@@ -293,6 +314,10 @@ EXPLAIN: dict[str, str] = {
         "A block names an input that the model does not have. `ingot show FILE MODEL` lists its"
         " inputs and outputs."
     ),
+    "unknown-name": (
+        "A pair or a new name refers to an input, output or parameter that the model does not have."
+        " `ingot show FILE MODEL` lists them; parameters must be promoted with -p first."
+    ),
     "unknown-option": (
         "A block sets an option that its type does not have, most often a misspelling. Nothing in"
         " a file is silently ignored; `ingot syntax TYPE` lists the options of a type."
@@ -300,6 +325,10 @@ EXPLAIN: dict[str, str] = {
     "unknown-output": (
         "A block names an output that the model does not have. `ingot show FILE MODEL` lists its"
         " inputs and outputs."
+    ),
+    "unknown-parameter": (
+        "No parameter has this name. Parameters are named by their path through the model, as"
+        " `ingot show FILE MODEL` prints them; those of a package are the ones promoted with -p."
     ),
     "unknown-section": (
         "A top-level block has a name that is no section, most often a misspelling. Nothing in a"
@@ -335,9 +364,42 @@ EXPLAIN: dict[str, str] = {
         "The command needs one driver, or one of another type. Name it after the file: `ingot run"
         " FILE DRIVER`."
     ),
+    "wrong-device": (
+        "A package runs on the device that it was compiled for, and its inputs must lie there. Move"
+        " the inputs, or compile the model for the other device with --device."
+    ),
+    "wrong-dtype": (
+        "A package computes in the precision that it was compiled for, and takes inputs of that"
+        " precision. Convert the inputs, or compile the model again with --dtype."
+    ),
+    "wrong-input": (
+        "A compiled model takes a dictionary of torch tensors or NumPy arrays by name, and was"
+        " given something else. Convert lists and single numbers to arrays first."
+    ),
     "wrong-kind": (
         "A law returns a value of another kind than its signature declares. Correct the return"
         " annotation or the body of the law."
+    ),
+    "wrong-level": (
+        "A package holds code for CPU levels that this machine does not have, and there is no"
+        " compiler to rebuild it from its source. Install g++, or compile the package on a machine"
+        " like this one."
+    ),
+    "wrong-schema": (
+        "The package was written by another version of Ingot, whose metadata is laid out otherwise."
+        " Compile the model again with the command that the message shows."
+    ),
+    "wrong-shape": (
+        "An array does not end in the axes and components of its variable. Arrays are shaped"
+        " (*batch, *axes, *components): `ingot inspect` tells the last two, the batch is free."
+    ),
+    "wrong-torch": (
+        "Torch graphs run only under the torch version that compiled them. Install that version, or"
+        " compile the model again."
+    ),
+    "wrong-usage": (
+        "Two options of a command exclude each other, or one of several is needed. `--help` after"
+        " the command lists its options."
     ),
     "wrong-value": (
         "The value of a field is not of the kind that the option takes: an integer has no point"

@@ -12,6 +12,8 @@ import pytest
 from ingot.drivers import build_driver
 from ingot.errors import IngotError, raise_if
 from ingot.hit import Field, read, unknown_blocks, unknown_fields, unknown_sections
+from ingot.model import build
+from ingot.program import prepared
 
 HERE = Path(__file__).parent
 
@@ -27,6 +29,8 @@ def options(file: Path, section: str, block: str, *known: str) -> None:
 
 CALLS: dict[str, Callable[[Path, Sequence[str]], object]] = {
     "read": lambda file, words: read(file, words),
+    "build": lambda file, words: build(read(file), *words),
+    "trace": lambda file, words: prepared(build(read(file), *words)),
     "driver": lambda file, words: build_driver(read(file), *words),
     "flag": lambda file, words: field_of(file, *words).flag(),
     "integer": lambda file, words: field_of(file, *words).integer(),

@@ -201,7 +201,7 @@ def test_field_of_an_included_file_is_replaced_with_colon_equals_only(folder: Pa
     tree = read("main.i")
     assert (text_of(tree, "n"), text_of(tree, "M/q")) == ("2", "3")
     (folder / "main.i").write_text("!include sub/part.i\nn = 2")
-    with pytest.raises(IngotError, match="'n' is already set in sub.part.i:1"):
+    with pytest.raises(IngotError, match=r"'n' is already set in sub.part\.i:1"):
         read("main.i")
 
 

@@ -20,6 +20,8 @@ def LinearCombination(
     offset: added to every component, $b$
     """
     scales = weights * len(from_) if len(weights) == 1 else weights
+    if len(scales) != len(from_):
+        raise ValueError(f"{len(weights)} weights for {len(from_)} terms")
     return add_up([v * w for v, w in zip(from_, scales, strict=True)]) + offset
 
 

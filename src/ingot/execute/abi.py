@@ -2,16 +2,57 @@
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
 from ingot.execute.status import Status
 
-if TYPE_CHECKING:
-    from ingot.program import Newton
+__all__ = ["Given", "Gives", "Knobs", "Report", "Rules", "Slot", "knobs", "reports"]
 
-__all__ = ["Given", "Gives", "Knobs", "Report", "Slot", "knobs", "reports"]
+
+class Rules(Protocol):
+    """When a solve stops and how far it steps: `Newton`, or a package's record of it."""
+
+    @property
+    def abs_tol(self) -> float:
+        """The residual below which a point has converged."""
+        ...
+
+    @property
+    def rel_tol(self) -> float:
+        """The part of the first residual below which it has."""
+        ...
+
+    @property
+    def max_its(self) -> int:
+        """One more than the number of updates allowed."""
+        ...
+
+    @property
+    def stop(self) -> str:
+        """`point` or `batch`."""
+        ...
+
+    @property
+    def linesearch(self) -> str:
+        """`NONE`, `BACKTRACKING` or `STRONG_WOLFE`."""
+        ...
+
+    @property
+    def max_linesearch_iterations(self) -> int:
+        """One more than the number of trials allowed."""
+        ...
+
+    @property
+    def linesearch_cutback(self) -> float:
+        """What a step is divided by."""
+        ...
+
+    @property
+    def linesearch_stopping_criteria(self) -> float:
+        """The part of the promised decrease that is enough."""
+        ...
 
 
 class Slot(NamedTuple):
@@ -55,7 +96,7 @@ class Report(ctypes.Structure):
                 ("residual", ctypes.c_void_p), ("pivoted", ctypes.c_void_p)]  # fmt: skip
 
 
-def knobs(newtons: "Sequence[Newton]") -> "ctypes.Array[Knobs]":
+def knobs(newtons: Sequence[Rules]) -> "ctypes.Array[Knobs]":
     """The rules of every solve."""
     rows = (Knobs * max(len(newtons), 1))()
     lines = {"NONE": 0, "BACKTRACKING": 1, "STRONG_WOLFE": 2}

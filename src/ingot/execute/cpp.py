@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from ingot.execute.compiler import HEADERS
 from ingot.execute.cut import cut, is_long
 from ingot.execute.lines import Access, Lines, named
 from ingot.program.band import Band
@@ -12,12 +13,32 @@ from ingot.program.passes import Factored, Plan
 from ingot.program.program import Solve, Variable, dependent
 from ingot.program.schedule import scheduled
 
-__all__ = ["source"]
+__all__ = ["section", "source", "unit"]
 
 
 def source(plan: Plan) -> str:
-    """The kernel's translation unit, but for the headers it includes."""
-    return "\n".join(_Writer(plan).rows())
+    """The translation unit of one kernel, entered by `ingot_run`."""
+    return unit([section(plan, "ingot_run")])
+
+
+def unit(sections: Sequence[str]) -> str:
+    """The translation unit of kernels that share a library."""
+    return "\n".join([*(f'#include "{name}"' for name in HEADERS), "", *sections])
+
+
+def section(plan: Plan, entry: str) -> str:
+    """The lines of a kernel, and the function that enters them from outside."""
+    return "\n".join([
+        "namespace ingot {", "namespace {", f"namespace {entry}_lines {{", "",
+        *_Writer(plan).rows(), "",
+        "}  // namespace", "}  // namespace", "}  // namespace ingot", "",
+        f'extern "C" void {entry}(const ingot_given* in, const ingot_gives* out,',
+        "    const ingot::Knobs* knobs, const ingot::Reports::One* reports, int64_t points,",
+        "    int64_t first_step, int64_t steps, int64_t begin, int64_t end) {",
+        f"  const auto point = [](auto&&... all) {{ ingot::{entry}_lines::point(all...); }};",
+        "  ingot::run(point, in, out, knobs, reports, points, first_step, steps, begin, end);",
+        "}", "",
+    ])  # fmt: skip
 
 
 class _Writer:
@@ -35,11 +56,7 @@ class _Writer:
         for key, factored in self.plan.solves.items():
             body += self._solve(factored, self.number[key])
         body += self._point()
-        return [
-            '#include "newton.h"', '#include "band.h"', '#include "entry.h"', "",
-            "namespace ingot {", "namespace {", "", *self.tables, "", *body,
-            "", "}  // namespace", "}  // namespace ingot", "", '#include "run.h"', "",
-        ]  # fmt: skip
+        return [*self.tables, "", *body]
 
     def _lines(self, indent: str) -> Lines:
         return Lines(self.graph, indent)
@@ -63,15 +80,10 @@ class _Writer:
         return rows
 
     def _flat(self, solve: Solve, array: str) -> list[Access]:
-        """How each unknown stands in an array that holds all of them, entry after entry."""
-        found: list[Access] = []
-        at = 0
-        for v in solve.unknowns:
-            axes = v.nodes[0].axes
-            for c in range(len(v.nodes)):
-                found.append(_entry(array, at + c, len(v.nodes) if axes else 0, axes, self.graph))
-            at += len(v.nodes) * math.prod(self.graph.extent(a) for a in axes)
-        return found
+        """How each unknown stands in an array of all; those on an axis are interleaved."""
+        columns = solve.columns
+        count = len(columns)
+        return [_entry(array, i, count, c.axes, self.graph) for i, c in enumerate(columns)]
 
     def _stores(self, lines: Lines, targets: Sequence[Access], nodes: Sequence[Node],
                 axes: Sequence[tuple[Axis, ...]], indent: str) -> list[str]:  # fmt: skip

@@ -41,7 +41,5 @@ struct Outputs {
   }
 };
 
-INGOT_INLINE void point(const Inputs&, const Outputs&, const Knobs*, Reports&);
-
 }  // namespace
 }  // namespace ingot

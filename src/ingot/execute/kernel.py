@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch import shape_of
-from ingot.execute.build import FLAGS, built
+from ingot.execute.build import NATIVE, built
 from ingot.execute.cpp import source
 from ingot.execute.native import Arranged, Native, Solver
 from ingot.execute.status import Status
@@ -28,7 +28,7 @@ class Kernel:
         self.plan = planned(program, unroll_limit)
         self.source = source(self.plan)
         real = "double" if dtype == torch.float64 else "float"
-        library = built(self.source, (*FLAGS, f"-DINGOT_REAL={real}"))
+        library = built(self.source, (*NATIVE, f"-DINGOT_REAL={real}"))
         graph = program.graph
         self.native = Native(
             run=library.ingot_run,
@@ -39,7 +39,7 @@ class Kernel:
                 for p in program.parameters
             ),
             outputs=tuple(shape_of(v, graph) for v in program.outputs),
-            solvers=tuple(Solver(s.name, s.newton) for s in program.solves()),
+            solvers=tuple(Solver(f.solve.name, f.solve.newton) for f in self.plan.solves.values()),
             dtype=dtype,
         )
 

@@ -111,7 +111,7 @@ class Lines:
     ) -> list[str]:
         """One loop for lines on the same axes; what others read of it is kept in arrays."""
         axes = group[0].axes
-        inside = {n.id for n in group} | fused
+        inside = {n.id for n in group} | {a.id for n in group for a in n.args if a.id in fused}
         kept = {
             a.id for n in lines for a in n.args
             if a.id in inside and (n.id not in inside or n.op in ("window", "pad", "sum"))

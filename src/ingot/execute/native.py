@@ -8,19 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from ingot.execute.abi import Given, Gives, Knobs, Slot, knobs, reports
+from ingot.execute.abi import Given, Gives, Knobs, Rules, Slot, knobs, reports
 from ingot.execute.batch import Shape, common, flattened, restored
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.types import lag
-
-if TYPE_CHECKING:
-    from ingot.program import Newton
 
 __all__ = ["Arranged", "Native", "Solver"]
 
@@ -41,7 +37,7 @@ class Solver:
     """A solve of the library and the rules it follows."""
 
     name: str
-    newton: "Newton"
+    newton: Rules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +63,7 @@ class Native:
         flat, batch = flattened([*given, *self.hidden])
         slots = []
         for x in flat:
-            parts = x.reshape(x.shape[0], -1)
+            parts = x.reshape(len(x), math.prod(x.shape[1:]))
             slots.append(Slot(parts, 0, 0 if len(x) == 1 else parts.stride(0), parts.stride(1)))
         points = math.prod(batch)
         outputs, statuses = self.steps(slots, points, range(1), {})
@@ -151,16 +147,18 @@ class Arranged:
         self.points = math.prod(self.batch)
         self.slots = [self._slot(v, transient, outputs) for v in native.inputs]
         self.slots += [self._fixed(v, x) for v, x in native.hidden]
+        begun = {name: x[0] for name, x in transient.prescribed.items()}
         self.initial = {
             name: self._flat(outputs[name], x).T
-            for name, x in transient.initial.items()
+            for name, x in {**begun, **transient.initial}.items()
             if name in outputs
         }
 
     def _flat(self, v: Shape, x: Tensor) -> Tensor:
         """(points, components) of a value `(*batch, *axes, *base)`."""
         rest = x.shape[x.ndim - v.rank :]
-        return x.to(self.native.dtype).expand((*self.batch, *rest)).reshape(self.points, -1)
+        spread = x.to(self.native.dtype).expand((*self.batch, *rest))
+        return spread.reshape(self.points, math.prod(rest))
 
     def _fixed(self, v: Shape, x: Tensor) -> Slot:
         flat = self._flat(v, x)
@@ -188,7 +186,7 @@ class Arranged:
         x = x.reshape(len(x), *missing, *x.shape[1 : 1 + rank], *rest)
         x = x.expand(len(x), *self.batch, *rest)
         if len(self.batch) != 1 or len(rest) > 1:
-            x = x.reshape(len(x), self.points, -1)
+            x = x.reshape(len(x), self.points, math.prod(rest))
         return _strided(x if x.ndim == 3 else x[..., None], back)
 
     def __call__(self) -> History:

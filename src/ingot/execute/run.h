@@ -1,13 +1,16 @@
-// The exported functions of a kernel; included after its lines.
+// Runs the lines of a kernel over points and steps; a kernel's entries call it.
 #pragma once
 
 extern "C" int ingot_lanes() { return W; }
 
+namespace ingot {
+namespace {
+
 // Steps [first_step, first_step + steps) of the points [begin, end); reports are (steps, points).
-extern "C" void ingot_run(const ingot_given* in, const ingot_gives* out, const ingot::Knobs* knobs,
-                          const ingot::Reports::One* reports, int64_t points, int64_t first_step,
-                          int64_t steps, int64_t begin, int64_t end) {
-  using namespace ingot;
+template <class Point>
+INGOT_INLINE void run(Point point, const ingot_given* in, const ingot_gives* out, const Knobs* knobs,
+                      const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps, int64_t begin,
+                      int64_t end) {
   for (int64_t i = begin; i < end; i += W) {
     const int n = int(end - i < W ? end - i : W);
     for (int64_t k = 0; k < steps; ++k) {
@@ -18,3 +21,6 @@ extern "C" void ingot_run(const ingot_given* in, const ingot_gives* out, const i
     }
   }
 }
+
+}  // namespace
+}  // namespace ingot

@@ -1,19 +1,20 @@
 """Many steps of one program, with the histories of its variables."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from ingot.execute.batch import Shape, shape_of
 from ingot.execute.status import Status
 from ingot.types import lag
 
 if TYPE_CHECKING:
     from ingot.program import Program
 
-__all__ = ["History", "Transient", "step_through"]
+__all__ = ["History", "Transient", "step_through", "stepped"]
 
 Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], tuple[Status, ...]]]
 
@@ -46,17 +47,24 @@ def step_through(
     call: Call, program: "Program", transient: Transient, dtype: torch.dtype
 ) -> History:
     """The history, one call a step."""
+    inputs = [shape_of(v, program.graph) for v in program.inputs]
+    return stepped(call, inputs, [v.name for v in program.outputs], transient, dtype)
+
+
+def stepped(
+    call: Call, given: Sequence[Shape], gives: Sequence[str], transient: Transient,
+    dtype: torch.dtype,
+) -> History:  # fmt: skip
+    """The history of whatever is called with arrays of such shapes and gives such outputs."""
     steps = transient.steps
     begun = {n: x[0] for n, x in transient.prescribed.items()}
     past: list[dict[str, Tensor]] = [{**begun, **transient.initial}]
     statuses: list[tuple[Status, ...]] = []
-    gives = {v.name for v in program.outputs}
     for k in range(1, steps):
         inputs = {}
-        for v in program.inputs:
+        for v in given:
             base, back = lag(v.name)
-            sizes = [program.graph.extent(a) for a in v.axes]
-            zero = torch.zeros([*sizes, *v.kind.base], dtype=dtype)
+            zero = torch.zeros([*v.sizes, *v.base], dtype=dtype)
             if base in transient.prescribed and not (back and base in gives):
                 values = transient.prescribed[base]
                 inputs[v.name] = values[k - back] if k >= back else torch.zeros_like(values[0])
@@ -68,12 +76,12 @@ def step_through(
         past.append(outputs)
         statuses.append(status)
     histories = {}
-    for v in program.outputs:
-        rows = [p[v.name] for p in past[1:]]
-        first = past[0].get(v.name)
+    for name in gives:
+        rows = [p[name] for p in past[1:]]
+        first = past[0].get(name)
         if rows:
             first = torch.zeros_like(rows[0]) if first is None else first.expand_as(rows[0])
-            histories[v.name] = torch.stack([first.to(rows[0].dtype), *rows])
+            histories[name] = torch.stack([first.to(rows[0].dtype), *rows])
     return History(histories, tuple(_joined(column) for column in zip(*statuses, strict=True)))
 
 

@@ -1,6 +1,7 @@
 """Tree -> Model: blocks of the catalogue become laws with names, parameters and options."""
 
 import importlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args, get_origin
 
@@ -22,6 +23,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "ImplicitUpdate": "ingot.program.combinators",
         "Normality": "ingot.program.combinators",
         "ConstantExtrapolationPredictor": "ingot.program.predictors",
+        "AOTIModel": "ingot.runtime.stub",
     },
     "Data": {
         "CubicCrystal": "ingot.catalog.crystal",
@@ -51,7 +53,7 @@ class Factory:
         self.tree = tree
         self.tensors = Tensors(tree)
         self._made: dict[tuple[str, str], Any] = {}
-        self._open: list[str] = []
+        self._open: list[tuple[str, str]] = []
 
     def model(self, name: str, asked: Span | None = None) -> Model:
         """The model of a `[Models]` block."""
@@ -77,13 +79,13 @@ class Factory:
     def _get(self, section: str, name: str, asked: Span | None, make: Any) -> Any:
         if (section, name) not in self._made:
             block = self.tree.require(section, name, asked)
-            if name in self._open:
-                chain = " -> ".join([*self._open, name])
+            if (section, name) in self._open:
+                chain = " -> ".join([*(n for _, n in self._open), name])
                 raise IngotError([Problem(
                     "circular-model", f"[{name}] contains itself: {chain}", block.span,
                     "remove one of the references",
                 )])  # fmt: skip
-            self._open.append(name)
+            self._open.append((section, name))
             try:
                 self._made[section, name] = make(block)
             finally:
@@ -132,18 +134,23 @@ def _raise(problems: Iterator[Problem] | list[Problem]) -> None:
 
 def _law(factory: Factory, block: Block, declared: Declared) -> Model:
     problems = list(_unknown(block, declared.known))
+    found = len(problems)
     options = {o.argument: _option(factory, block, o, problems) for o in declared.options}
-    _raise(problems)
-    names = _names(block, declared, options)
+    chosen = len(problems) == found  # names and labels depend on the options, the rest does not
+    names = _names(block, declared, options) if chosen else {}
     model = Model(block.name, declared.name, block.span, {}, {}, None)
     inputs: dict[str, Any] = {}
     for slot in declared.inputs:
-        inputs[slot.argument] = _input(block, slot, names)
-        for name in _each(inputs[slot.argument]):
-            _declare(model.inputs, name, slot.kind, block)
+        try:
+            inputs[slot.argument] = _input(block, slot, names) if chosen or slot.many else None
+            for name in _each(inputs[slot.argument]):
+                _declare(model.inputs, name, slot.kind, block)
+        except IngotError as error:
+            problems += error.problems
     bound = {
         p.argument: _parameters(factory, block, model, declared, p, options, problems)
         for p in declared.parameters
+        if chosen or p.argument not in declared.labels or block.field(key(p.argument)) is None
     }
     _raise(problems)
     outputs = tuple(names[o.name.option or o.name.template or ""] for o in declared.outputs)
@@ -257,8 +264,8 @@ def _parameters(
         if len(names) != len(words):
             raise IngotError([Problem(
                 "wrong-value",
-                f"'{key(slot.argument)}' has {len(words)} entries for {len(names)} names",
-                field.span if field else block.span, None,
+                f"'{key(slot.argument)}' has {len(words)} entries, not {len(names)}",
+                field.span if field else block.span, f"give {', '.join(names)}",
             )])  # fmt: skip
         return tuple(
             _bound(factory, block, model, slot, field, (word,), name)
@@ -294,23 +301,35 @@ def _constant(
         data = torch.tensor(numbers[0] if len(numbers) == 1 else numbers, dtype=torch.float64)
         if kind.base and data.shape[-1:] != kind.base[-1:]:
             data = data.expand(kind.base) if data.ndim == 0 else data
-        return kind(data)
+        return _wrapped(kind, data, field)
     if len(words) != 1 or words[0] not in factory.tensors:
         raise LookupError(words)
     found = factory.tensors[words[0]]
     if isinstance(found, torch.Tensor):
-        return kind(found.double())
+        return _wrapped(kind, found.double(), field)
     if type(found) is not kind:
         raise IngotError([Problem(
             "kinds-differ",
-            f"[Tensors/{words[0]}] is a {type(found).__name__}, not a {kind.__name__}",
-            field.span if field else None, None,
+            f"[Tensors/{words[0]}] is of kind {type(found).__name__}, not {kind.__name__}",
+            field.span if field else None, f"write {kind.__name__}(...) in [Tensors/{words[0]}]",
         )])  # fmt: skip
     return (
         found
         if kind.__name__ == "MillerIndex"
         else kind(found.data.double(), sub_batch_ndim=found.sub)
     )
+
+
+def _wrapped(kind: type[Value], data: torch.Tensor, field: Field | None) -> Value:
+    try:
+        return kind(data)
+    except ValueError:
+        name, span = (field.name, field.span) if field else ("default", None)
+        raise IngotError([Problem(
+            "wrong-value",
+            f"'{name}' has shape {tuple(data.shape)}, which does not end in {kind.base}"
+            f" as a {kind.__name__} does", span, f"give {math.prod(kind.base)} numbers",
+        )]) from None  # fmt: skip
 
 
 def _variable(

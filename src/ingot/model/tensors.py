@@ -85,7 +85,7 @@ class Tensors:
         scope = _Scope(self, block.name)
         first, *rest = text.split("\n")
         source = "\n".join([first.strip(), textwrap.dedent("\n".join(rest))]).strip()
-        place = f"<{block.path}>"
+        place = f"<{block.name}>"
         try:
             with _double():
                 try:
@@ -128,7 +128,7 @@ class Tensors:
             raise IngotError([Problem("file-not-found", f"no file '{path}'", file.span, None)])
         with path.open(newline="") as stream:
             rows = list(csv.reader(stream, skipinitialspace=True))
-        header = [h.strip() for h in rows[0]]
+        header = [h.strip() for h in rows[0]] if rows else []
         missing = [w for w in wanted if w not in header]
         if missing:
             raise IngotError([
@@ -143,8 +143,24 @@ class Tensors:
                 "ragged-csv", f"{path.name} line {short[0]} does not have {len(header)} values",
                 file.span, None,
             )])  # fmt: skip
-        numbers = [[float(row[p]) for p in places] for row in rows[1:] if row]
+        words = [(i, row[p].strip()) for i, row in enumerate(rows[1:], 2) if row for p in places]
+        strange = [(i, word) for i, word in words if not _is_number(word)]
+        if strange:
+            raise IngotError([Problem(
+                "wrong-value",
+                f"{path.name} line {strange[0][0]} has '{strange[0][1]}' where a number belongs",
+                file.span, None,
+            )])  # fmt: skip
+        numbers = [float(word) for _, word in words]
         return kind(torch.tensor(numbers, dtype=torch.float64).reshape(-1, *kind.base))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 class _Scope(dict[str, Any]):

@@ -8,12 +8,12 @@ import torch
 from ingot.model import Model
 from ingot.program.program import Newton, Parameter, Program, Solve, Variable, check
 from ingot.program.rewrite import freeze
-from ingot.program.tangent import along_direction, with_jacobian
+from ingot.program.tangent import along_direction, batch_independent, with_jacobian
 from ingot.program.trace import trace
 
 __all__ = [
-    "Newton", "Parameter", "Program", "Solve", "Variable", "along_direction", "check", "freeze",
-    "prepared", "trace", "with_jacobian",
+    "Newton", "Parameter", "Program", "Solve", "Variable", "along_direction", "batch_independent",
+    "check", "freeze", "prepared", "trace", "with_jacobian",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ingot.program.rewrite import solve_node, substitute
 from ingot.program.trace import Placed, Tracer
 from ingot.types import Value
 
-__all__ = ["ComposedModel", "ImplicitUpdate", "Normality", "check_fields"]
+__all__ = ["ComposedModel", "ImplicitUpdate", "Normality", "check_fields", "newton_of"]
 
 
 def check_fields(block: Block, known: tuple[str, ...]) -> None:
@@ -233,7 +233,7 @@ class ImplicitUpdate:
         if predictor:
             inputs.update({n: k for n, k in predictor.inputs.items() if n not in inputs})
         outputs = {u: residual.inputs[u] for u in unknowns}
-        newton = _newton(factory, block.require("solver"))
+        newton = newton_of(factory, block.require("solver"))
         body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor)
         children = {residual.name: residual}
         if predictor:
@@ -266,9 +266,11 @@ class ImplicitUpdate:
                 )])  # fmt: skip
             unknowns.append(Variable(name, model.outputs[name], axes, held[name].value.data))
             residuals.append(Variable(row, type(found[row].value), axes, found[row].value.data))
-        solve = Solve(
-            model.name, tuple(unknowns), tuple(residuals), self.newton, tuple(sorted(tracer.clocks))
+        reads = tuple(
+            Variable(n, k, values[n].axes, values[n].value.data) for n, k in model.inputs.items()
         )
+        clocks = tuple(sorted(tracer.clocks))
+        solve = Solve(model.name, tuple(unknowns), tuple(residuals), self.newton, clocks, reads)
         first = tuple(n for name in self.unknowns for n in guesses[name].value.data)
         node = solve_node(tracer.graph, solve, first)
         items = iter(range(len(solve.columns)))
@@ -321,7 +323,7 @@ _NEWTON["NewtonWithLineSearch"] = (
 )  # fmt: skip
 
 
-def _newton(factory: Factory, asked: Field) -> Newton:
+def newton_of(factory: Factory, asked: Field) -> Newton:
     """The rules of a `[Solvers]` block; which linear solver is used is the compiler's choice."""
     block = factory.tree.require("Solvers", asked.string(), asked.span)
     kind = block.require("type")

@@ -15,7 +15,7 @@ from ingot.program.rewrite import substitute
 
 __all__ = [
     "Key", "Linear", "Tangent", "Unstructured", "directional", "gradient", "jacobian", "push",
-    "seed_axis",
+    "seed_axis", "unit",
 ]  # fmt: skip
 
 Key = tuple[int, tuple[int, ...]]
@@ -52,7 +52,8 @@ def seed_axis(axis: Axis) -> Axis:
     return Axis(axis.name + "^", axis.offset)
 
 
-def _seed(graph: Graph, column: int, node: Node, dense: bool) -> Tangent:
+def unit(graph: Graph, column: int, node: Node, *, dense: bool) -> Tangent:
+    """The tangent of a column itself."""
     if not dense or not node.axes:
         return {(column, (0,) * len(node.axes)): graph.one}
     one = graph.one
@@ -70,7 +71,7 @@ def jacobian(
     if not rows:
         return []
     graph = rows[0].graph
-    seeds = {c.id: _seed(graph, j, c, dense) for j, c in enumerate(columns)}
+    seeds = {c.id: unit(graph, j, c, dense=dense) for j, c in enumerate(columns)}
     return push(rows, seeds, columns)
 
 
@@ -216,7 +217,7 @@ def gradient(function: Node, by: Iterable[Node]) -> list[Node]:
         if bar is None or not node.args:
             continue
         for arg, term in _pulled(graph, node, bar):
-            term = _summed(graph, term, arg)
+            term = _summed(graph, term, node, arg)
             bars[arg.id] = graph.emit("add", bars[arg.id], term) if arg.id in bars else term
     return [bars.get(n.id, graph.zero) for n in by]
 
@@ -248,10 +249,14 @@ def _pulled(graph: Graph, node: Node, bar: Node) -> list[tuple[Node, Node]]:
     return [(arg, graph.emit("mul", bar, slope)) for arg, slope in partials(node)]
 
 
-def _summed(graph: Graph, term: Node, arg: Node) -> Node:
-    """Summed over the axes along which the argument was spread."""
+def _summed(graph: Graph, term: Node, node: Node, arg: Node) -> Node:
+    """Summed over the axes along which the node spreads its argument."""
     names = {a.name for a in arg.axes}
-    for axis in term.axes:
-        if axis.name not in names and not axis.name.endswith("^"):
+    for axis in node.axes:
+        if axis.name in names:
+            continue
+        if axis in term.axes:
             term = graph.along("sum", term, axis=axis.name)
+        else:
+            term = graph.emit("mul", term, graph.extent(axis))
     return term

@@ -127,7 +127,7 @@ class Layouts:
 
 def _told(axis: Axis) -> str:
     if axis.name.startswith("?"):
-        return f"an axis of '{axis.name[1:].rpartition('.')[0]}'"
+        return f"an axis of '{axis.name[1:].rpartition('.')[0].removeprefix('parameter ')}'"
     return f"'{axis}'"
 
 

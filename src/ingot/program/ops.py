@@ -1,5 +1,6 @@
 """Slopes of the elementwise operations: one table, read by forward and reverse mode."""
 
+import math
 from collections.abc import Callable
 
 from ingot.program.graph import Graph, Node
@@ -21,45 +22,53 @@ def partials(node: Node) -> list[tuple[Node, Node]]:
 
 
 def positive(node: Node) -> bool:
-    """Whether a node is above zero whatever its inputs, as far as structure tells."""
-    return _sign_of(node) == 2
+    """Whether a node stays clear of zero whatever its inputs, as far as structure tells."""
+    return _least(node) > CLEAR
 
 
-def _sign_of(node: Node, depth: int = 12) -> int:
-    """2 above zero, 1 not below zero, 0 unknown."""
-    if depth == 0:
-        return 0
+CLEAR = 1e-150
+"""A value above this, and its square, can be divided by."""
+
+
+def _least(node: Node, depth: int = 12) -> float:
+    """A number that the node is never below; minus infinity where structure tells nothing."""
     if node.op == "const":
-        return 2 if node.attr > 0 else int(node.attr == 0)
+        return node.attr
     if node.op == "table":
-        return 2 if min(node.attr) > 0 else int(min(node.attr) >= 0)
-    if node.op in ("exp", "cosh", "eps"):
-        return 2
-    below = [_sign_of(a, depth - 1) for a in node.args]
-    if node.op == "mul":
-        if node.args[0] is node.args[1]:
-            return max(1, below[0])
-        return min(below)
+        return min(node.attr)
+    if node.op == "eps":
+        return 1e-16
+    if node.op == "cosh":
+        return 1.0
+    if node.op == "exp":
+        return 0.0
+    if depth == 0:
+        return -math.inf
+    below = [_least(a, depth - 1) for a in node.args]
+    if node.op == "mul" and node.args[0] is node.args[1]:
+        return max(below[0], 0.0) ** 2
+    if node.op == "mul" and min(below) >= 0.0:
+        return below[0] * below[1]
     if node.op == "add":
-        return max(below) if min(below) >= 1 else 0
-    if node.op == "div":
-        return min(below) if below[1] == 2 else 0
-    if node.op in ("sqrt", "sum"):
+        return below[0] + below[1]
+    if node.op == "sqrt" and below[0] >= 0.0:
+        return math.sqrt(below[0])
+    if node.op == "sum" and below[0] >= 0.0:
         return below[0]
     if node.op == "abs":
-        return max(1, below[0])
-    if node.op == "pow":
-        return below[0] if below[0] == 2 else 0
+        return max(below[0], 0.0)
     if node.op == "where":
         return min(below[1:])
-    return 0
+    return -math.inf
 
 
 def _pow(g: Graph, y: Node, a: Node, b: Node) -> tuple[Node | None, Node | None]:
     if positive(a):
         by_base = g.emit("div", g.emit("mul", b, y), a)
     else:
-        by_base = g.emit("mul", b, g.emit("pow", a, g.emit("sub", b, 1.0)))
+        # a zeroth power is flat, also where the base is zero
+        less = g.emit("where", g.emit("eq", b, 0.0), 1.0, g.emit("sub", b, 1.0))
+        by_base = g.emit("mul", b, g.emit("pow", a, less))
     if b.op in ("const", "table"):
         return by_base, None
     zero = g.emit("eq", a, 0.0)

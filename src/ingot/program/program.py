@@ -72,6 +72,7 @@ class Solve:
     """An implicit update: unknowns that make the residuals zero. Its node's items are the unknowns.
 
     The residuals read the unknowns' placeholders and lines of the program around them.
+    reads: the named values that the update was given, where a program can be cut.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Solve:
     residuals: tuple[Variable, ...]
     newton: Newton
     clocks: tuple[str, ...] = ()
+    reads: tuple[Variable, ...] = ()
 
     @property
     def columns(self) -> tuple[Node, ...]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ingot.program.graph import Graph, Node, ordered
+from ingot.program.graph import Graph, Node
 from ingot.program.program import Program, Solve, Variable, frontier
+from ingot.program.schedule import scheduled
 
 __all__ = ["Replay", "freeze", "renewed", "substitute"]
 
@@ -24,7 +25,7 @@ class Replay:
     def __call__(self, node: Node) -> Node:
         """The counterpart of a node."""
         if node.id not in self.new:
-            for needed in ordered([node]):
+            for needed in sorted(scheduled([node], self.new), key=lambda n: n.id):
                 if needed.id not in self.new:
                     self.new[needed.id] = self._copy(needed)
         return self.new[node.id]
@@ -61,7 +62,8 @@ class Replay:
             self.new[column.id] = self.graph.node("unknown", (), column.attr, column.axes)
         unknowns = tuple(self.variable(v) for v in old.unknowns)
         residuals = tuple(self.variable(v) for v in old.residuals)
-        new = replace(old, unknowns=unknowns, residuals=residuals)
+        reads = tuple(self.variable(v) for v in old.reads)
+        new = replace(old, unknowns=unknowns, residuals=residuals, reads=reads)
         self.solves[id(old)] = new
         guesses = tuple(self.new[a.id] for a in node.args[: len(old.columns)])
         return solve_node(self.graph, new, guesses)
@@ -84,8 +86,10 @@ def solve_node(graph: Graph, solve: Solve, guesses: tuple[Node, ...]) -> Node:
 
 
 def renewed(program: Program, replaced: Mapping[int, Node], graph: Graph) -> Program:
-    """The program replayed into `graph` with the given nodes replaced."""
+    """The program replayed into `graph` with the given nodes replaced; solves keep their order."""
     replay = Replay(graph, replaced)
+    for line in program.lines():
+        replay(line)
     return Program(
         graph,
         tuple(replay.variable(v) for v in program.inputs),

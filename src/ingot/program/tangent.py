@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from ingot.program.differentiate import directional, jacobian, seed_axis
+from ingot.program.graph import ordered
 from ingot.program.program import Program, Variable
-from ingot.types import Scalar
+from ingot.types import Value
 
-__all__ = ["along_direction", "with_jacobian"]
+__all__ = ["along_direction", "batch_independent", "block", "with_jacobian"]
 
 
 def along_direction(program: Program) -> Program:
@@ -29,9 +31,9 @@ def along_direction(program: Program) -> Program:
 
 
 def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program:
-    """Adds an output `Y:X` for every pair: (*axes of Y, *axes of X, *base of Y, *base of X) flat.
+    """Adds an output `Y:X` for every pair: (*axes of Y, *axes of X, *base of Y, *base of X).
 
-    The block is a scalar variable for each component pair, called `Y:X[i,j]`.
+    X is an input or a parameter that the program still has.
     """
     inputs = {v.name: v for v in program.inputs}
     inputs.update({p.variable.name: p.variable for p in program.parameters})
@@ -44,8 +46,19 @@ def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program
         lines = [t for (name, _), t in zip(rows, tangents, strict=True) if name == y]
         columns = [j for j, (name, _) in enumerate(by) if name == x]
         axes = (*outputs[y].axes, *(seed_axis(a) for a in inputs[x].axes))
-        for i, line in enumerate(lines):
-            for j, column in enumerate(columns):
-                node = line.get((column, ()), program.graph.zero)
-                added.append(Variable(f"{y}:{x}[{i},{j}]", Scalar, axes, (node,)))
+        nodes = tuple(line.get((j, ()), program.graph.zero) for line in lines for j in columns)
+        kind = block(outputs[y].kind.base + inputs[x].kind.base)
+        added.append(Variable(f"{y}:{x}", kind, axes, nodes))
     return replace(program, outputs=(*program.outputs, *added))
+
+
+@cache
+def block(base: tuple[int, ...]) -> type[Value]:
+    """The kind of a derivative block."""
+    return type("Block", (Value,), {"base": base, "__slots__": ()})
+
+
+def batch_independent(variable: Variable) -> bool:
+    """Whether a value is the same for all points, whatever they are given."""
+    free = ("input", "parameter", "item")
+    return not any(n.op in free for n in ordered(variable.nodes))

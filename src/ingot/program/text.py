@@ -1,7 +1,7 @@
 """A Program as text, in the user's names."""
 
 from ingot.program.graph import Node, ordered
-from ingot.program.program import Program, Solve, dependent
+from ingot.program.program import Parameter, Program, Solve, dependent
 
 __all__ = ["text"]
 
@@ -26,10 +26,8 @@ class _Printer:
     def rows(self) -> list[str]:
         p = self.program
         rows = [f"given  {', '.join(_titled(v.name, v.axes) for v in p.inputs)}"]
-        for parameter in p.parameters:
-            data = parameter.value.data
-            shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
-            rows.append(f"param  {parameter.variable.name} = {shown}")
+        if p.parameters:
+            rows.append(f"param  {', '.join(_valued(q) for q in p.parameters)}")
         for variable in (*p.inputs, *(q.variable for q in p.parameters)):
             self._name(variable.nodes, variable.labels())
         self._count(p.roots)
@@ -93,20 +91,27 @@ class _Printer:
             return f"{node.attr:.12g}"
         if node.op == "table":
             return f"table<{', '.join(map(str, node.axes))}>"
-        args = [self._says(a) for a in node.args]
         if node.op in _INFIX:
-            inner = f"{args[0]} {_INFIX[node.op]} {args[1]}"
+            a, b = (self._says(a) for a in node.args)
+            inner = f"{a} {_INFIX[node.op]} {b}"
             return inner if top else f"({inner})"
         if node.op == "neg":
-            return f"-{args[0]}"
+            return f"-{self._says(node.args[0])}"
+        if node.op == "linear":
+            return f"linear({node.attr.name}: {node.attr.sides} sides)"
+        args = [self._says(a, top=True) for a in node.args]
         if node.op in ("window", "pad"):
             held, first = node.attr
             return f"{node.op}({args[0]}, {held} from {first})"
         if node.op == "sum":
             return f"sum({args[0]} over {node.attr})"
-        if node.op == "linear":
-            return f"linear({node.attr.name}: {node.attr.size} unknowns)"
         return f"{node.op}({', '.join(args)})"
+
+
+def _valued(parameter: Parameter) -> str:
+    data = parameter.value.data
+    shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
+    return f"{parameter.variable.name} = {shown}"
 
 
 def _titled(name: str, axes: tuple[object, ...]) -> str:

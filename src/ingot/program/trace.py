@@ -13,6 +13,7 @@ from ingot.program.graph import Axis, Graph
 from ingot.program.layouts import Layout, Layouts, Restart, parsed
 from ingot.program.program import Parameter, Program, Variable
 from ingot.types import Value
+from ingot.types.refuse import blamed
 
 __all__ = ["Placed", "Tracer", "trace"]
 
@@ -96,7 +97,7 @@ class Tracer:
         value = owner.values[stored]
         name = self._names[id(owner), stored]
         shape = value.data.shape[value.data.ndim - len(value.base) - value.sub :][: value.sub]
-        axes = self.layouts.of(name, shape)
+        axes = self.layouts.of(f"parameter {name}", shape)
         self._learn(axes)
         nodes = tuple(
             self.graph.node("parameter", attr=(name, i), axes=axes)
@@ -130,12 +131,6 @@ class Tracer:
         for name, output, value in zip(law.outputs, declared.outputs, results, strict=True):
             axes = [own[a.name].offset + a.offset for a in map(parsed, output.axes)]
             layout = [Axis(parsed(t).name, o) for t, o in zip(output.axes, axes, strict=True)]
-            if type(value) is not output.kind:
-                raise _law_problem(
-                    model, "wrong-kind",
-                    f"{declared.name} returns a {type(value).__name__} for '{name}',"
-                    f" declared as {output.kind.__name__}",
-                )  # fmt: skip
             placed[name] = Placed(value, (*files, *layout))
         return placed
 
@@ -155,11 +150,27 @@ class Tracer:
         self.graph.own = tuple(own.values())
         try:
             result = declared.function(**{k: bare(v) for k, v in arguments.items()}, **options)
-        except (ValueError, TypeError) as error:
-            raise _law_problem(model, "law-failed", f"{declared.name}: {error}") from error
+            return self._results(model, declared, result)
+        except (IngotError, Restart):
+            raise
+        except Exception as error:
+            message = f"{declared.name}: {type(error).__name__}: {error}"
+            place = blamed(error) or model.span
+            raise IngotError([Problem("law-failed", message, place, None)]) from error
         finally:
             self.graph.own = ()
+
+    def _results(self, model: Model, declared: Declared, result: Any) -> tuple[Value, ...]:
+        """What a law returned, as it was declared."""
         results = result if isinstance(result, tuple) else (result,)
+        if len(results) != len(declared.outputs):
+            told = f"{declared.name} returns {len(results)} values, not {len(declared.outputs)}"
+            raise _law_problem(model, "wrong-kind", told)
+        for value, output in zip(results, declared.outputs, strict=True):
+            if type(value) is not output.kind:
+                found = "None" if value is None else f"a {type(value).__name__}"
+                told = f"{declared.name} returns {found}, declared as {output.kind.__name__}"
+                raise _law_problem(model, "wrong-kind", told)
         return tuple(self._lifted(v) for v in results)
 
     def _lifted(self, value: Value) -> Value:

@@ -25,6 +25,8 @@ def short(program: Program, limit: int = LIMIT) -> bool:
 def unroll(program: Program) -> Program:
     """The same program without axes; variables on axes have a node for every entry."""
     work = _Unroll(program.graph)
+    for line in program.lines():
+        work.copy(line)
     return Program(
         work.graph,
         tuple(work.variable(v) for v in program.inputs),
@@ -50,12 +52,16 @@ class _Unroll:
 
     def at(self, node: Node, axes: Sequence[Axis], entry: Entry) -> Node:
         """The counterpart of a node at an entry of a layout that holds its axes."""
+        self.copy(node)
+        place = dict(zip([a.name for a in axes], entry, strict=True))
+        return self.done[node.id][tuple(place[a.name] for a in node.axes)]
+
+    def copy(self, node: Node) -> None:
+        """Make the counterparts of a node, and of all that it needs."""
         if node.id not in self.done:
             for needed in ordered([node]):
                 if needed.id not in self.done:
                     self.done[needed.id] = self._copy(needed)
-        place = dict(zip([a.name for a in axes], entry, strict=True))
-        return self.done[node.id][tuple(place[a.name] for a in node.axes)]
 
     def _entries(self, axes: Sequence[Axis]) -> list[Entry]:
         return list(itertools.product(*(range(self.old.extent(a)) for a in axes)))
@@ -122,6 +128,7 @@ class _Unroll:
             old,
             unknowns=tuple(self.variable(v) for v in old.unknowns),
             residuals=tuple(self.variable(v) for v in old.residuals),
+            reads=(),
         )
         return solve_node(self.graph, new, tuple(flat))
 

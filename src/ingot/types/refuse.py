@@ -9,10 +9,12 @@ import torch
 
 from ingot.errors import IngotError, Problem, Span
 
-__all__ = ["refuse"]
+__all__ = ["blamed", "refuse"]
 
-_PROGRAM = Path(__file__).parent.parent / "program"
-_OURS = (Path(__file__).parent, _PROGRAM, Path(torch.__file__).parent)
+_INGOT = Path(__file__).parent.parent
+_PROGRAM = _INGOT / "program"
+_TORCH = Path(torch.__file__).parent
+_OURS = (Path(__file__).parent, _PROGRAM, _TORCH)
 
 
 def refuse(what: str, fix: str) -> IngotError:
@@ -21,14 +23,33 @@ def refuse(what: str, fix: str) -> IngotError:
     if not frames:
         message = f"a law {what}, which a point program cannot hold"
         return IngotError([Problem("untraceable", message, None, fix)])
-    frame, law = frames[0], frames[-1].f_code.co_name
-    file, line, name = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
-    text = linecache.getline(file, line).rstrip()
-    indent = len(text) - len(text.lstrip())
-    where = law if name.startswith("<") else name
-    place = Span(file, line, indent + 1, len(text) - indent, where, text)
+    law = frames[-1].f_code.co_name
     message = f"'{law}' {what}, which a point program cannot hold"
-    return IngotError([Problem("untraceable", message, place, fix)])
+    return IngotError([Problem("untraceable", message, _span(frames[0], law), fix)])
+
+
+def blamed(error: BaseException) -> Span | None:
+    """The innermost line outside Ingot and torch that an error came through."""
+    found: Span | None = None
+    law = ""
+    step = error.__traceback__
+    while step is not None:
+        file = Path(step.tb_frame.f_code.co_filename)
+        if _INGOT not in file.parents and _TORCH not in file.parents:
+            law = law or step.tb_frame.f_code.co_name
+            found = _span(step.tb_frame, law, step.tb_lineno)
+        step = step.tb_next
+    return found
+
+
+def _span(frame: FrameType, law: str, line: int | None = None) -> Span:
+    """The line at which a frame stands, inside its function; a comprehension is inside the law."""
+    file, name = frame.f_code.co_filename, frame.f_code.co_name
+    number = line or frame.f_lineno or 1
+    text = linecache.getline(file, number).rstrip()
+    indent = len(text) - len(text.lstrip())
+    block = law if name.startswith("<") else name
+    return Span(file, number, indent + 1, len(text) - indent, block, text)
 
 
 def _authors(frame: FrameType | None) -> list[FrameType]:

@@ -143,6 +143,8 @@ class Value:
         """NumPy numbers on the left of an operator; NumPy's own functions are refused."""
         op = _UFUNCS.get(ufunc.__name__)
         if op is None or method != "__call__" or kwargs:
+            if on_atoms(*operands) is None:
+                return NotImplemented
             raise refuse(f"uses numpy.{ufunc.__name__}", "use the functions of ingot.types")
         return apply(op, *operands)
 
@@ -156,9 +158,10 @@ class Value:
     def __getitem__(self, index: int | tuple[int, ...]) -> "Scalar":
         place = (index,) if isinstance(index, int) else index
         if not isinstance(place, tuple) or not all(isinstance(i, int) for i in place):
-            raise refuse(
+            self._untraceable(
                 "indexes by a value or a mask", "index by numbers, and choose by where(...)"
             )
+            raise TypeError(f"a {type(self).__name__} is indexed by whole numbers")
         if len(place) != len(self.base):
             raise IndexError(f"{type(self).__name__} has components {self.base}, not {place}")
         if isinstance(self.data, tuple):
@@ -186,28 +189,29 @@ class Value:
     # what a trace refuses
 
     def __bool__(self) -> bool:
-        self._read(
+        self._untraceable(
             "reads whether a value is true (`if`, `and`, `bool`)",
             "use where(condition, a, b) instead",
         )
         return bool(self.data)
 
     def __float__(self) -> float:
-        self._read("reads a value (`float`)", "compute with the value itself")
+        self._untraceable("reads a value (`float`)", "compute with the value itself")
         return float(self.data)
 
     def __int__(self) -> int:
-        self._read("reads a value (`int`)", "compute with the value itself")
+        self._untraceable("reads a value (`int`)", "compute with the value itself")
         return int(self.data)
 
     def __index__(self) -> int:
-        self._read("indexes by a value", "index by numbers, and choose by where(...)")
+        self._untraceable("indexes by a value", "index by numbers, and choose by where(...)")
         return int(self.data)
 
     def __setitem__(self, index: object, value: object) -> None:
-        raise refuse("writes into a value", "build a new one, for example SR2.of(a, b, ...)")
+        self._untraceable("writes into a value", "build a new one, for example SR2.of(a, b, ...)")
+        raise TypeError(f"a {type(self).__name__} cannot be written into: build a new one")
 
-    def _read(self, what: str, fix: str) -> None:
+    def _untraceable(self, what: str, fix: str) -> None:
         if isinstance(self.data, tuple):
             raise refuse(what, fix)
 

@@ -1,0 +1,72 @@
+"""The system's C++ compiler: where it is, which it is, and one source through it."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from ingot.errors import IngotError, Problem
+
+__all__ = ["FLAGS", "HEADERS", "command", "headers", "processor", "translate", "version"]
+
+HERE = Path(__file__).parent
+HEADERS = ("lanes.h", "newton.h", "band.h", "entry.h", "run.h")
+"""What a kernel includes, in order."""
+
+# Straight lines gain nothing from -O2 but a quarter more compile time.
+FLAGS = (
+    "-std=c++17", "-O1", "-fno-math-errno", "-ffp-contract=off", "-fPIC", "-shared", "-Wno-psabi",
+    "-fno-trapping-math",
+)  # fmt: skip
+
+
+@functools.cache
+def command() -> str:
+    """The path of the compiler."""
+    path = shutil.which("g++") or shutil.which("c++")
+    if path is None:
+        raise IngotError([Problem(
+            "no-compiler", "no C++ compiler is on the path", None,
+            "install g++, or run with --backend interpret",
+        )])  # fmt: skip
+    return path
+
+
+@functools.cache
+def version() -> str:
+    """What the compiler says of itself."""
+    told = subprocess.run([command(), "--version"], capture_output=True, text=True, check=True)
+    return told.stdout.splitlines()[0]
+
+
+@functools.cache
+def processor() -> str:
+    """What `-march=native` stands for here: a kernel built elsewhere is another kernel."""
+    told = subprocess.run(
+        [command(), "-march=native", "-E", "-v", "-x", "c++", os.devnull],
+        capture_output=True, text=True, check=False,
+    ).stderr  # fmt: skip
+    line = next((row for row in told.splitlines() if "cc1plus" in row), "")
+    return " ".join(word for word in line.split() if word.startswith("-m"))
+
+
+@functools.cache
+def headers() -> str:
+    """The headers as one text, each standing where the next may use it."""
+    texts = [(HERE / name).read_text() for name in HEADERS]
+    return "".join(re.sub(r'#pragma once\n|#include "\w+\.h"\n', "", text) for text in texts)
+
+
+def translate(source: Path, flags: tuple[str, ...], library: Path) -> None:
+    """Compile one source into a shared library."""
+    done = subprocess.run(
+        [command(), *flags, f"-I{HERE}", str(source), "-o", str(library)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise IngotError([Problem(
+            "compiler-failed", f"the C++ compiler failed:\n{done.stderr[-2000:]}", None,
+            "report this with the model; --backend interpret runs it meanwhile",
+        )])  # fmt: skip

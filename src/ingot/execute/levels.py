@@ -1,0 +1,50 @@
+"""CPU levels: which instruction sets kernels are compiled for, and which this machine has."""
+
+import functools
+import platform
+from pathlib import Path
+
+__all__ = ["BASELINE", "LEVELS", "best", "flags", "supported"]
+
+LEVELS: dict[str, frozenset[str]] = {
+    "x86-64-v4": frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    "x86-64-v3": frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}),
+    "x86-64-v2": frozenset({"sse4_2", "ssse3", "popcnt"}),
+}
+"""Levels from the best down, each with what it needs beyond those below it."""
+
+BASELINE = "x86-64-v3"
+"""The level that every package holds on machines of that family."""
+
+
+@functools.cache
+def supported() -> tuple[str, ...]:
+    """The levels that this machine runs, best first."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return (platform.machine(),)
+    info = Path("/proc/cpuinfo")
+    words: set[str] = set()
+    if info.exists():
+        line = next((x for x in info.read_text().splitlines() if x.startswith("flags")), "")
+        words = set(line.partition(":")[2].split())
+    found = []
+    needed: set[str] = set()
+    for level, more in reversed(LEVELS.items()):
+        needed |= more
+        if needed <= words:
+            found.append(level)
+    return tuple(reversed(found)) or ("x86-64-v2",)
+
+
+def best() -> tuple[str, ...]:
+    """The levels a package is compiled for here: this machine's best, and the baseline."""
+    have = supported()
+    return tuple(dict.fromkeys((have[0], BASELINE if BASELINE in have else have[-1])))
+
+
+def flags(level: str) -> tuple[str, ...]:
+    """The compiler's flags for a level."""
+    if level not in LEVELS:
+        return ("-mcpu=native",)
+    wide = ("-mprefer-vector-width=512",) if level == "x86-64-v4" else ()
+    return (f"-march={level}", *wide)

@@ -1,0 +1,287 @@
+"""Program -> segments: cut at every solve; what lies between solves is joined.
+
+A segment is a Program over named values; running all in turn, by name, is running the whole.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ingot.program.graph import Graph, Node
+from ingot.program.program import Parameter, Program, Solve, Variable, check
+from ingot.program.rewrite import Replay
+from ingot.program.schedule import scheduled
+from ingot.types import Scalar
+
+__all__ = ["Segment", "check_segments", "partition", "source_name"]
+
+WORTH_PASSING = 64
+"""From how many lines on a segment is given what another computed, instead of computing it too."""
+
+# Names of a file hold no blanks, so these are never a user's.
+_GIVEN = " given"
+
+
+def source_name(name: str) -> str:
+    """What the user calls a value: an input that an output replaces is known as `x given`."""
+    return name.removesuffix(_GIVEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Lines that run together: `forward`, or `implicit` around the one solve of its program."""
+
+    kind: Literal["forward", "implicit"]
+    program: Program
+
+    @property
+    def name(self) -> str:
+        """The name of the solve; forward segments have none."""
+        return self.solve.name if self.kind == "implicit" else ""
+
+    @property
+    def solve(self) -> Solve:
+        """The solve of an implicit segment."""
+        (solve,) = self.program.solves()
+        return solve
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The names of all values that it is given, parameters last."""
+        inputs = [v.name for v in self.program.inputs]
+        return (*inputs, *(p.variable.name for p in self.program.parameters))
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The names of the values that later segments and the caller find."""
+        return tuple(v.name for v in self.program.outputs)
+
+    def __str__(self) -> str:
+        title = f"implicit [{self.name}]" if self.kind == "implicit" else "forward"
+        return (
+            f"{title}, {self.program.count()} operations\n"
+            f"  reads  {', '.join(self.reads)}\n  gives  {', '.join(self.gives)}"
+        )
+
+
+def partition(program: Program) -> tuple[Segment, ...]:
+    """Cut at every solve, in the order they run; lines between are computed as late as they may."""
+    cut = _Cut(program)
+    cut.ask()
+    cut.place()
+    cut.share()
+    return tuple(cut.segments())
+
+
+def check_segments(segments: Sequence[Segment], program: Program) -> None:
+    """Nothing is read before it is given, nothing is given twice, every output is given."""
+    known = {v.name for v in program.inputs} | {p.variable.name for p in program.parameters}
+    given = {v.name for v in program.outputs}
+    moved = {n for n in known & given if any(n in s.gives for s in segments)}
+    known = {n + _GIVEN if n in moved else n for n in known}
+    for segment in segments:
+        check(segment.program)
+        assert known >= set(segment.reads), f"reads {set(segment.reads) - known} too early"
+        assert not known & set(segment.gives), f"gives {known & set(segment.gives)} again"
+        assert len(segment.program.solves()) == (segment.kind == "implicit")
+        known |= set(segment.gives)
+    assert known >= given, f"{given - known} is never given"
+
+
+class _Cut:
+    """Where each named value is computed. Slot `i` is before solve `i`, the last after all."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.solves = [n for n in program.lines() if n.op == "solve"]
+        self.last = len(self.solves)
+        self.level = self._levels()
+        self.values: dict[str, Variable] = {}
+        self.of: dict[int, Variable] = {}
+        self.slot: dict[str, int] = {}
+        self.due: dict[str, int] = {}
+        outputs = {v.name: v for v in program.outputs}
+        for v in (*program.inputs, *(p.variable for p in program.parameters)):
+            other = outputs.get(v.name)
+            replaced = other is not None and other.nodes != v.nodes
+            self._know(replace(v, name=v.name + _GIVEN) if replaced else v)
+        self.free = set(self.values)
+        self.solved = [self._solved(node) for node in self.solves]
+
+    def _levels(self) -> dict[int, int]:
+        """The first slot in which each line can run."""
+        place = {n.id: i for i, n in enumerate(self.solves)}
+        found: dict[int, int] = {}
+        for node in self.program.lines():
+            behind = max((found[a.id] for a in node.args), default=0)
+            found[node.id] = place.get(node.id, -1) + 1 or behind
+        return found
+
+    def _know(self, variable: Variable) -> Variable:
+        self.values[variable.name] = variable
+        for node in variable.nodes:
+            if node.op not in ("const", "table"):
+                self.of.setdefault(node.id, variable)
+        return variable
+
+    def _named(self, variable: Variable, owner: str) -> Variable:
+        """The value under the name of the output that it is, its own, or one of its own making."""
+        for v in self.program.outputs:
+            if v.nodes == variable.nodes and v.name not in self.values:
+                return v
+        taken = set(self.values) | {v.name for v in self.program.outputs}
+        name = variable.name if variable.name not in taken else f"{variable.name} of {owner}"
+        count = 1
+        while name in taken:
+            count += 1
+            name = f"{variable.name} of {owner} {count}"
+        return replace(variable, name=name)
+
+    def _solved(self, node: Node) -> tuple[Variable, ...]:
+        """The unknowns of a solve as values, which its items are."""
+        graph, solve, at = node.graph, node.attr, 0
+        found = []
+        for v in solve.unknowns:
+            nodes = [graph.node("item", (node,), at + i, v.axes) for i in range(len(v.nodes))]
+            at += len(nodes)
+            value = self._named(replace(v, nodes=tuple(nodes)), solve.name)
+            found.append(self._know(value))
+        return tuple(found)
+
+    # which values are computed by forward segments, and when they must be there
+
+    def ask(self) -> None:
+        """Every solve asks for the named values it reads, then the outputs for themselves."""
+        for i, node in enumerate(self.solves):
+            own: dict[int, Variable] = {}
+            for v in node.attr.reads:
+                own |= {n.id: v for n in v.nodes if n.args and n.id not in self.of}
+            for line in _met(node.args, {**self.of, **own}):
+                if line.id in own and line.id not in self.of:
+                    self._know(value := self._named(own[line.id], node.attr.name))
+                    self._ask(value, i)
+                elif self.of[line.id].name in self.due:
+                    self._ask(self.of[line.id], i)
+        for v in self.program.outputs:
+            if v.name not in self.values:
+                self._ask(self._know(v), self.last)
+
+    def _ask(self, value: Variable, slot: int) -> None:
+        self.due[value.name] = min(slot, self.due.get(value.name, slot))
+
+    def place(self) -> None:
+        """As few forward segments as can be: one is made where no other is in time."""
+        made: list[int] = []
+        for name in sorted(self.due, key=lambda n: self.due[n]):
+            due = self.due[name]
+            level = max(self.level.get(n.id, 0) for n in self.values[name].nodes)
+            if not made or made[-1] < level:
+                made.append(due)
+            self.slot[name] = made[-1]
+
+    def share(self) -> None:
+        """Long lines that two segments need are given by the first under a name of their own."""
+        count = 0
+        held: dict[int, int] = {}
+        for slot, forward in self._steps():
+            lines = self._lines(slot, forward)
+            again = {n.id for n in lines if n.args and n.id in held}
+            if len(again) > WORTH_PASSING:
+                roots = self._roots(slot, forward)
+                rest = [a for n in lines if n.id not in again for a in n.args]
+                for node in {n.id: n for n in (*rest, *roots) if n.id in again}.values():
+                    count += 1
+                    value = self._know(Variable(f"line {count}", Scalar, node.axes, (node,)))
+                    self.due[value.name] = self.slot[value.name] = held[node.id]
+                lines = self._lines(slot, forward)
+            if forward:
+                held |= {n.id: slot for n in lines if n.id not in held}
+
+    # the segments
+
+    def _steps(self) -> list[tuple[int, bool]]:
+        """(slot, whether forward) of each segment in turn."""
+        steps = []
+        for slot in range(self.last + 1):
+            if slot in self.slot.values():
+                steps.append((slot, True))
+            if slot < self.last:
+                steps.append((slot, False))
+        return steps
+
+    def _known(self, slot: int, forward: bool) -> dict[int, Variable]:
+        """The lines that segments before this one have given."""
+        done = set(self.free) | {v.name for vs in self.solved[:slot] for v in vs}
+        done |= {n for n, s in self.slot.items() if s < slot + (not forward)}
+        return {i: v for i, v in self.of.items() if v.name in done}
+
+    def _roots(self, slot: int, forward: bool) -> tuple[Node, ...]:
+        if not forward:
+            return self.solves[slot].args
+        here = [self.values[n] for n, s in self.slot.items() if s == slot]
+        return tuple(n for v in here for n in v.nodes)
+
+    def _lines(self, slot: int, forward: bool) -> list[Node]:
+        return scheduled(self._roots(slot, forward), self._known(slot, forward))
+
+    def segments(self) -> Iterable[Segment]:
+        """All of them, in order."""
+        for slot, forward in self._steps():
+            known = self._known(slot, forward)
+            roots = self._roots(slot, forward)
+            met = {known[n.id].name for n in _met(roots, known)}
+            reads = [v for v in self.values.values() if v.name in met]
+            if not reads:
+                # constants too are given for a batch, which an input tells
+                reads = [v for v in self.values.values() if v.name in self.free][:1]
+            if forward:
+                gives = tuple(self.values[n] for n, s in self.slot.items() if s == slot)
+                yield Segment("forward", self._program(reads, gives, {}))
+            else:
+                node = self.solves[slot]
+                bare = node.graph.node("solve", node.args, replace(node.attr, reads=()))
+                instead = {node.id: bare}
+                yield Segment("implicit", self._program(reads, self.solved[slot], instead))
+
+    def _program(
+        self, reads: Sequence[Variable], gives: Sequence[Variable], instead: Mapping[int, Node]
+    ) -> Program:
+        graph = Graph(self.program.graph.extents)
+        replaced: dict[int, Node] = {}
+        placed: dict[str, Variable] = {}
+        for v in reads:
+            nodes = tuple(graph.node("input", (), (v.name, i), v.axes) for i in range(len(v.nodes)))
+            placed[v.name] = replace(v, nodes=nodes)
+            pairs = zip(v.nodes, nodes, strict=True)
+            replaced |= {old.id: new for old, new in pairs if self.of.get(old.id) is v}
+        replay = Replay(graph, replaced)
+        for old, bare in instead.items():
+            replay.new[old] = replay(bare)
+        parameters = {p.variable.name: p for p in self.program.parameters}
+        held = [
+            Parameter(v, parameters[source_name(n)].value)
+            for n, v in placed.items()
+            if source_name(n) in parameters
+        ]
+        known = {p.variable.name for p in held}
+        return Program(
+            graph,
+            tuple(v for n, v in placed.items() if n not in known),
+            tuple(held),
+            tuple(replay.variable(v) for v in gives),
+        )
+
+
+def _met(roots: Iterable[Node], known: Mapping[int, object]) -> list[Node]:
+    """The known lines that the roots reach, in order."""
+    found: dict[int, Node] = {}
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node.id in known:
+            found[node.id] = node
+        elif node.id not in seen:
+            seen.add(node.id)
+            stack += node.args
+    return [found[i] for i in sorted(found)]

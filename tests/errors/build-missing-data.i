@@ -1,0 +1,6 @@
+# call: build strengths
+[Models]
+  [strengths]
+    type = SingleSlipStrengthMap
+  []
+[]

@@ -1,0 +1,402 @@
+"""A kernel gives a point the same bits in any batch, layout, lane and thread."""
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError
+from ingot.execute import (
+    Backend,
+    Executor,
+    History,
+    Reason,
+    Status,
+    Transient,
+    executor,
+    kernel,
+)
+from ingot.execute.kernel import Kernel
+from ingot.execute.transient import step_through
+from ingot.program import Newton, Program, Solve, Variable
+from ingot.program.graph import Graph
+from ingot.program.passes import planned
+from ingot.program.rewrite import solve_node
+from ingot.types import Scalar
+from tests.systems import implicit, overshooting, plasticity, program_of
+
+Inputs = dict[str, Tensor]
+
+
+def strained(count: int, seed: int = 0) -> Inputs:
+    """One step of the plastic model for many points: elastic and plastic ones, with histories."""
+    rng = np.random.default_rng(seed)
+    old = 1e-3 * rng.standard_normal((count, 6))
+    old[:, :3] -= old[:, :3].mean(axis=1, keepdims=True)
+    values = {
+        "E": 10 ** rng.uniform(-4, -1.5, (count, 1)) * rng.standard_normal((count, 6)),
+        "t": rng.uniform(1.0, 2.0, count),
+        "t~1": rng.uniform(0.0, 1.0, count),
+        "plastic_strain~1": old,
+        "equivalent_plastic_strain~1": np.abs(old).sum(axis=1),
+        "flow_rate~1": rng.uniform(0.0, 1e-3, count),
+    }
+    return {name: torch.from_numpy(value) for name, value in values.items()}
+
+
+def scattered(count: int, seed: int = 1) -> Inputs:
+    """Guesses and givens of the overshooting system."""
+    rng = np.random.default_rng(seed)
+    values = {"u0": 1.2, "u1": 2.0, "g0": 1.0, "g1": 3.0, "g2": 2.0}
+    return {n: torch.from_numpy(rng.uniform(-size, size, count)) for n, size in values.items()}
+
+
+def picked(inputs: Mapping[str, Tensor], which: object) -> Inputs:
+    return {name: x[which] for name, x in inputs.items()}
+
+
+def bits(outputs: Mapping[str, Tensor], statuses: tuple[Status, ...]) -> list[bytes]:
+    """Everything that a call gives, point by point."""
+    tables = [*outputs.values()]
+    for s in statuses:
+        tables += [s.reason, s.iterations, s.residual, s.pivoted]
+    count = len(tables[0])
+    return [b"".join(t[i].contiguous().numpy().tobytes() for t in tables) for i in range(count)]
+
+
+SEARCH = Newton(linesearch="BACKTRACKING", max_its=9)
+
+
+@pytest.fixture(scope="module", params=["plastic", "searching"])
+def points(request: pytest.FixtureRequest, plastic_kernel: Kernel) -> tuple[Kernel, Inputs]:
+    """A kernel, and 17 points for it of which it solves most."""
+    if request.param == "plastic":
+        return plastic_kernel, strained(17)
+    return Kernel(implicit(overshooting, 2, 3, SEARCH)), scattered(17)
+
+
+# neighbours
+
+
+@pytest.mark.parametrize("hopeless", (float("nan"), float("inf"), 1e200, 1e8))
+def test_a_hopeless_point_leaves_its_neighbours_their_bits(
+    points: tuple[Kernel, Inputs], hopeless: float
+) -> None:
+    run, inputs = points
+    alone = [bits(*run(picked(inputs, slice(i, i + 1))))[0] for i in range(17)]
+    victim = "E" if "E" in inputs else "u0"
+    for count in range(1, 18):
+        for place in range(count):
+            batch = {name: x[:count].clone() for name, x in inputs.items()}
+            batch[victim][place] = hopeless
+            outputs, statuses = run(batch)
+            assert hopeless == 1e8 or statuses[0].reason[place] == Reason.NOT_FINITE
+            found = bits(outputs, statuses)
+            assert [b for i, b in enumerate(found) if i != place] == [
+                b for i, b in enumerate(alone[:count]) if i != place
+            ]
+
+
+def test_most_points_converge_and_some_take_longer_than_others(
+    points: tuple[Kernel, Inputs],
+) -> None:
+    run, inputs = points
+    _, (status,) = run(inputs)
+    assert status.converged.sum() > 8
+    assert len(set(status.iterations.tolist())) > 1
+
+
+@pytest.mark.parametrize("width", (1, 2, 4, 8))
+def test_every_lane_width_gives_the_same_bits(
+    points: tuple[Kernel, Inputs], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, inputs = points
+    built = kernel.built
+    monkeypatch.setattr(kernel, "built", lambda text, flags: built(text, (*flags, f"-DW={width}")))
+    narrow = Kernel(run.program)
+    assert narrow.native.lanes == width and narrow.source == run.source
+    assert bits(*narrow(inputs)) == bits(*run(inputs))
+
+
+def test_threads_give_the_same_bits(plastic_kernel: Kernel) -> None:
+    inputs = strained(10_000)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = bits(*plastic_kernel(inputs))
+        torch.set_num_threads(2)
+        assert bits(*plastic_kernel(inputs)) == alone
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_calls_from_several_threads_do_not_disturb_one_another(plastic_kernel: Kernel) -> None:
+    batches = [strained(300, seed) for seed in range(12)]
+    alone = [bits(*plastic_kernel(inputs)) for inputs in batches]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(plastic_kernel, batches * 3))
+    assert [bits(*found) for found in together] == alone * 3
+
+
+# shapes
+
+
+@pytest.fixture(scope="module")
+def executors(plastic: Program, plastic_kernel: Kernel) -> dict[Backend, Executor]:
+    return {"kernel": plastic_kernel, "interpret": executor(plastic, "interpret")}
+
+
+def assert_same(
+    found: Mapping[str, Tensor], expected: Mapping[str, Tensor], backend: Backend
+) -> None:
+    for name, x in expected.items():
+        assert found[name].shape == x.shape
+        exact = (
+            {"rtol": 0.0, "atol": 0.0} if backend == "kernel" else {"rtol": 1e-12, "atol": 1e-16}
+        )
+        torch.testing.assert_close(found[name], x, equal_nan=True, **exact)
+
+
+SHAPES = ((), (1,), (12,), (3, 4), (2, 3, 2), (1, 12), (0,), (3, 0), (0, 2, 2))
+
+
+def shaped(rows: Mapping[str, Tensor], shape: tuple[int, ...]) -> Inputs:
+    """The first points in a batch of another shape."""
+    count = math.prod(shape)
+    return {name: x[:count].reshape((*shape, *x.shape[1:])) for name, x in rows.items()}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_batch_of_any_shape_is_its_points(
+    executors: dict[Backend, Executor], backend: Backend, shape: tuple[int, ...]
+) -> None:
+    run, flat = executors[backend], strained(12)
+    outputs, (status,) = run(shaped(flat, shape))
+    assert_same(outputs, shaped(run(flat)[0], shape), backend)
+    assert len(status.reason) == math.prod(shape) and status.problem() is None
+
+
+def test_expanded_transposed_and_sliced_inputs_are_read_right(
+    executors: dict[Backend, Executor], backend: Backend
+) -> None:
+    run = executors[backend]
+    flat = strained(12)
+    flat["t"], flat["flow_rate~1"] = flat["t"][:1].expand(12), flat["flow_rate~1"][:1].expand(12)
+    expected, _ = run({name: x.contiguous() for name, x in flat.items()})
+    strange = dict(flat)
+    strange["E"] = flat["E"].T.contiguous().T
+    strange["t"] = flat["t"][0]
+    wide = torch.full((24, 13), 7.0, dtype=torch.float64)
+    wide[::2, 1::2] = flat["plastic_strain~1"]
+    strange["plastic_strain~1"] = wide[::2, 1::2]
+    strange["t~1"] = flat["t~1"].flip(0).contiguous().flip(0)
+    assert {x.stride() for x in strange.values()} >= {(26, 2), (1, 12), (), (0,)}
+    assert_same(run(strange)[0], expected, backend)
+
+
+def test_a_batch_of_two_axes_broadcasts_with_one(
+    executors: dict[Backend, Executor], backend: Backend
+) -> None:
+    run, flat = executors[backend], strained(12)
+    inputs = {n: x[:4] for n, x in flat.items()}
+    inputs["E"] = flat["E"].reshape(3, 4, 6).transpose(0, 1).contiguous().transpose(0, 1)
+    found, _ = run(inputs)
+    for i in range(3):
+        expected, _ = run({**inputs, "E": inputs["E"][i].contiguous()})
+        assert_same({n: x[i] for n, x in found.items()}, expected, backend)
+
+
+def test_inputs_are_left_as_they_were(plastic_kernel: Kernel) -> None:
+    inputs = strained(9)
+    kept = {name: x.clone() for name, x in inputs.items()}
+    plastic_kernel(inputs)
+    assert all(torch.equal(inputs[name], kept[name]) for name in kept)
+
+
+# hidden parameters
+
+BATCHED = """
+[Tensors]
+  [yields]
+    type = Python
+    expr = 'Scalar(torch.tensor([100.0, 150.0, 200.0, 250.0], dtype=torch.float64))'
+  []
+[]
+"""
+
+
+@pytest.fixture(scope="module")
+def hidden() -> dict[Backend, Executor]:
+    """The plastic model with a yield stress for each of four points."""
+    text = plasticity("MinMapComplementarity", isotropic=True, kinematic=False)
+    program = program_of(BATCHED + text.replace("yield_stress = 180", "yield_stress = 'yields'"))
+    assert [p.variable.name for p in program.parameters] == ["residual.surface.yield_stress"]
+    return {b: executor(program, b) for b in ("kernel", "interpret")}
+
+
+def test_a_batched_parameter_broadcasts_with_the_batch(
+    hidden: dict[Backend, Executor], backend: Backend
+) -> None:
+    run, flat = hidden[backend], strained(12)
+    rows, _ = run(shaped(flat, (3, 4)))
+    for i in range(3):
+        row, _ = run(picked(flat, slice(4 * i, 4 * i + 4)))
+        assert_same({n: x[i] for n, x in rows.items()}, row, backend)
+    one, _ = run(picked(flat, 1))
+    assert one["flow_rate"].shape == (4,)
+    spread, _ = run({n: x[1].expand(4, *x.shape[1:]) for n, x in flat.items()})
+    assert_same(one, spread, backend)
+
+
+def test_a_batched_parameter_is_that_of_its_point(
+    hidden: dict[Backend, Executor], backend: Backend
+) -> None:
+    inputs = strained(4)
+    found, _ = hidden[backend](inputs)
+    for i, stress in enumerate((100, 150, 200, 250)):
+        text = plasticity("MinMapComplementarity", isotropic=True, kinematic=False)
+        plain = program_of(text.replace("yield_stress = 180", f"yield_stress = {stress}"))
+        expected, _ = executor(plain, "interpret")(picked(inputs, slice(i, i + 1)))
+        for name, x in expected.items():
+            torch.testing.assert_close(found[name][i : i + 1], x, rtol=1e-9, atol=1e-13)
+
+
+def test_batches_that_do_not_fit_are_both_named(
+    hidden: dict[Backend, Executor], backend: Backend
+) -> None:
+    with pytest.raises(IngotError, match=r"\(5,\).*\(4,\)|\(4,\).*\(5,\)"):
+        hidden[backend](strained(5))
+
+
+# precision
+
+
+def test_single_precision_is_close_to_double(plastic: Program, plastic_kernel: Kernel) -> None:
+    text = plasticity("MinMapComplementarity", isotropic=True, kinematic=False)
+    loose = text.replace(
+        "type = Newton\n", "type = Newton\n    abs_tol = 1e-4\n    rel_tol = 1e-4\n"
+    )
+    single = Kernel(program_of(loose), dtype=torch.float32)
+    inputs = strained(40)
+    outputs, (status,) = single(inputs)
+    expected, _ = plastic_kernel(inputs)
+    assert status.converged.all()
+    for name, x in outputs.items():
+        assert x.dtype == torch.float32
+        scale = float(expected[name].abs().max())
+        torch.testing.assert_close(x.double(), expected[name], rtol=1e-3, atol=2e-4 * scale)
+
+
+# transients
+
+
+def assert_same_history(run: Kernel, transient: Transient) -> History:
+    """All steps in one call are the calls of each step, to the bit."""
+    once = run.transient(transient)
+    steps = step_through(run, run.program, transient, torch.float64)
+    assert once.outputs.keys() == steps.outputs.keys()
+    for name, x in steps.outputs.items():
+        assert torch.equal(once.outputs[name], x), name
+    for a, b in zip(once.statuses, steps.statuses, strict=True):
+        for table in ("reason", "iterations", "residual", "pivoted"):
+            assert torch.equal(getattr(a, table), getattr(b, table)), table
+    return once
+
+
+@pytest.mark.parametrize("batch", ((), (11,), (2, 3), (0,)))
+def test_a_transient_is_its_steps_bit_for_bit(
+    plastic_kernel: Kernel, batch: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(5)
+    ramp = torch.linspace(0.0, 1.0, 8, dtype=torch.float64)
+    strain = torch.from_numpy(1e-2 * rng.standard_normal((8, *batch, 6)).cumsum(axis=0))
+    initial = {"equivalent_plastic_strain": torch.from_numpy(rng.uniform(0, 1e-3, batch))}
+    found = assert_same_history(plastic_kernel, Transient(8, {"E": strain, "t": ramp}, initial))
+    assert 0 in batch or found.statuses[0].iterations.max() > 1
+
+
+DECAY = """
+[Models]
+  [rate]
+    type = ScalarLinearCombination
+    from = 'x y~2'
+    to = 'x_rate'
+    weights = '-2 1'
+  []
+  [integrate]
+    type = ScalarBackwardEulerTimeIntegration
+    variable = 'x'
+  []
+  [residual]
+    type = ComposedModel
+    models = 'rate integrate'
+  []
+  [update]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'residual'
+    unknowns = 'x'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+  []
+[]
+"""
+
+
+def test_a_prescribed_guess_is_the_start_of_its_history() -> None:
+    steps = torch.linspace(0.0, 1.0, 5, dtype=torch.float64)
+    prescribed = {"t": steps, "x": 3.0 + steps[:, None].expand(5, 4), "y": steps * steps}
+    run = Kernel(program_of(DECAY))
+    found = assert_same_history(run, Transient(5, prescribed, {}))
+    late = torch.tensor([0.0, 0.0, 0.0, 1 / 16, 1 / 4], dtype=torch.float64)
+    x = torch.tensor(3.0, dtype=torch.float64)
+    for k in range(1, 5):
+        x = (x + 0.25 * late[k]) / 1.5
+        torch.testing.assert_close(found.outputs["x"][k], x.expand(4))
+
+
+# several solves
+
+
+def two_updates() -> Program:
+    """Roots of g0 and of g1; the output that is listed first belongs to the solve made last."""
+    graph = Graph()
+    inputs, outputs = [], []
+    for name, newton in (("first", Newton(max_its=3)), ("second", Newton(max_its=30))):
+        given = Variable(f"{name}_square", Scalar, (), (graph.node("input", (), (name, 0)),))
+        root = Variable(name, Scalar, (), (graph.node("unknown", (), (name, 0)),))
+        row = Scalar(root.nodes) * Scalar(root.nodes) - Scalar(given.nodes)
+        residual = Variable(f"{name}_residual", Scalar, (), row.data)
+        node = solve_node(graph, Solve(name, (root,), (residual,), newton), (graph.one,))
+        inputs.append(given)
+        outputs.append(Variable(name, Scalar, (), (graph.node("item", (node,), 0),)))
+    return Program(graph, tuple(inputs), (), tuple(reversed(outputs)))
+
+
+def test_each_solve_follows_its_own_rules_and_reports_under_its_name(backend: Backend) -> None:
+    square = torch.tensor([1e6, 2e4], dtype=torch.float64)
+    run = executor(two_updates(), backend)
+    outputs, statuses = run({"first_square": square, "second_square": square})
+    told = {s.solve: s for s in statuses}
+    assert told["first"].iterations.tolist() == [2, 2] and not told["first"].converged.any()
+    assert told["second"].converged.all() and told["second"].iterations.min() > 5
+    assert outputs["first"].isnan().all()
+    torch.testing.assert_close(outputs["second"], square.sqrt())
+
+
+def test_passes_keep_solves_in_order() -> None:
+    plan = planned(two_updates())
+    assert [f.solve.name for f in plan.solves.values()] == ["first", "second"]

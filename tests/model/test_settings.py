@@ -1,0 +1,64 @@
+"""`[Settings]` declare shapes in one grammar."""
+
+import pytest
+
+from ingot.errors import IngotError
+from ingot.hit import read_text
+from ingot.model.settings import Settings, Shape, settings
+
+
+def declared(*rows: str) -> Settings:
+    return settings(read_text("\n".join(["[Settings]", *rows, "[]"])))
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("(2,)", Shape((2,), None)),
+        ("(2)", Shape((2,), None)),
+        ("()", Shape((), None)),
+        ("(2,3)", Shape((2, 3), None)),
+        ("(2;100)", Shape((2,), (100,))),
+        ("(2; 100, 5)", Shape((2,), (100, 5))),
+        ("(2; 100, 5,)", Shape((2,), (100, 5))),
+        ("(; 100)", Shape((), (100,))),
+        ("(2; )", Shape((2,), ())),
+    ],
+)
+def test_shapes_are_read(text: str, shape: Shape) -> None:
+    assert declared(f"example_batch_shape = '{text}'").shared == shape
+
+
+@pytest.mark.parametrize("text", ["2", "(2", "(2; 3; 4)", "(a)", "(2:slip)", "(-1)", "(2,,3)"])
+def test_other_shapes_are_refused(text: str) -> None:
+    with pytest.raises(IngotError, match="should be a shape"):
+        declared(f"example_batch_shape = '{text}'")
+
+
+def test_a_declaration_covers_the_history() -> None:
+    found = declared("[example_batch_shape]", "x = '(2; 12)'", "y = '(2,)'", "[]")
+    assert found.structural("x") == found.structural("x~2") == (12,)
+    assert found.structural("y") is None
+    assert found.structural("z") is None
+
+
+def test_histories_must_agree() -> None:
+    with pytest.raises(IngotError, match="different structural extents"):
+        declared("[example_batch_shape]", "x = '(2; 12)'", "x~1 = '(2; 13)'", "[]")
+
+
+def test_a_value_and_a_block_exclude_each_other() -> None:
+    with pytest.raises(IngotError, match="both a value and a block"):
+        declared("example_batch_shape = '(2)'", "[example_batch_shape]", "x = '(2)'", "[]")
+
+
+@pytest.mark.parametrize(
+    ("word", "flag"), [("true", True), ("off", False), ("1", True), ("No", False)]
+)
+def test_dynamic_batch_is_spelled_generously(word: str, flag: bool) -> None:
+    assert declared(f"dynamic_batch = {word}").dynamic_batch == flag
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(IngotError, match="no option 'example_batch_shap'"):
+        declared("example_batch_shap = '(2)'")
