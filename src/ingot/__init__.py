@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from ingot.execute import executor
     from ingot.hit import Tree, read, read_text
     from ingot.model import Factory, Model, build
+    from ingot.package import compile_model
     from ingot.program import Program, prepared
+    from ingot.runtime import Artifact, load
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Factory", "IngotError", "Model", "Problem", "Program", "Result", "TransientDriver", "Tree",
-    "Verdict", "build", "build_driver", "executor", "prepared", "read", "read_text",
+    "Artifact", "Factory", "IngotError", "Model", "Problem", "Program", "Result",
+    "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile_model", "executor",
+    "load", "prepared", "read", "read_text",
 ]  # fmt: skip
 
 _ROOMS = {
@@ -27,7 +30,9 @@ _ROOMS = {
     "execute": ("executor",),
     "hit": ("Tree", "read", "read_text"),
     "model": ("Factory", "Model", "build"),
+    "package": ("compile_model",),
     "program": ("Program", "prepared"),
+    "runtime": ("Artifact", "load"),
 }
 
 

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from ingot import __version__
+from ingot.cli.compile import compile
 from ingot.cli.explain import explain
+from ingot.cli.inspect import inspect
 from ingot.cli.run import run
 from ingot.cli.show import show
 from ingot.cli.test import test
@@ -25,7 +27,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, show, test, explain):
+for command in (run, show, compile, inspect, test, explain):
     app.command(command)
 
 

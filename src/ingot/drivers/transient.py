@@ -25,10 +25,11 @@ from ingot.drivers.values import (
     wrong_kinds,
 )
 from ingot.errors import IngotError, Problem, Span, raise_if
-from ingot.execute import Backend, Executor, History, Transient, executor
+from ingot.execute import Backend, History, Transient, executor
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.program import Program, prepared
+from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
 
 __all__ = ["TransientDriver", "transient_driver"]
@@ -55,7 +56,6 @@ class TransientDriver:
     shapes: Shapes
     save_as: Path | None = None
     prepare_seconds: dict[Backend, float] = field(default_factory=dict)
-    _executors: dict[Backend, Executor] = field(default_factory=dict)
     _runs: dict[Backend, Callable[[], History]] = field(default_factory=dict)
 
     @staticmethod
@@ -107,20 +107,22 @@ class TransientDriver:
         """The structural shape of a variable."""
         return self.shapes.get(lag(name)[0], ())
 
-    def prepare(self, backend: Backend = "kernel") -> Executor:
-        """The program made ready to run through this transient, once for each backend."""
-        if backend not in self._executors:
+    def prepare(self, backend: Backend = "kernel") -> Callable[[], History]:
+        """The transient made ready to run, once for each backend; a compiled model is ready."""
+        if backend not in self._runs:
             start = time.perf_counter()
-            self._executors[backend] = executor(self.program, backend)
-            self._runs[backend] = self._executors[backend].arranged(self.transient)
+            body = self.model.body
+            compiled = isinstance(body, AOTIModel)
+            ready = body.artifact if compiled else executor(self.program, backend)
+            self._runs[backend] = ready.arranged(self.transient)
             self.prepare_seconds[backend] = time.perf_counter() - start
-        return self._executors[backend]
+        return self._runs[backend]
 
     def run(self, backend: Backend = "kernel") -> Result:
         """All steps; points that fail are NaN and told by the statuses, nothing is raised."""
-        self.prepare(backend)
+        ready = self.prepare(backend)
         start = time.perf_counter()
-        history = self._runs[backend]()
+        history = ready()
         seconds = time.perf_counter() - start
         initial = {name: given.value.data for name, given in self.starts.items()}
         result = Result(

@@ -1,0 +1,162 @@
+"""The last stage: a partitioned model becomes libraries, sources, a header and metadata."""
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ingot.execute import compiler
+from ingot.execute.cpp import section
+from ingot.execute.levels import best, flags
+from ingot.package.header import header, wrapper
+from ingot.package.metadata import (
+    Block,
+    KernelFiles,
+    Metadata,
+    Number,
+    Origin,
+    ParameterInfo,
+    SegmentInfo,
+    SolverInfo,
+    VariableInfo,
+    encoded,
+)  # fmt: skip
+from ingot.package.stages import Partitioned
+from ingot.program import Parameter, Variable, batch_independent, with_jacobian
+from ingot.program.graph import Graph
+from ingot.program.partition import partition
+from ingot.program.passes import planned
+from ingot.types import Value
+
+__all__ = ["Lowered", "lower"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A package as files in a folder, not yet in its place."""
+
+    partitioned: Partitioned
+    folder: Path
+    metadata: Metadata
+
+    def __str__(self) -> str:
+        rows = [f"{p.name}  {p.stat().st_size} bytes" for p in sorted(self.folder.iterdir())]
+        return "\n".join(rows)
+
+
+def lower(stage: Partitioned, name: str, folder: Path, command: str, progress: Progress) -> Lowered:
+    """Write every file of the package into a folder."""
+    meta = _metadata(stage, name, command)
+    source = _source(stage, meta)
+    (folder / f"{name}.cpp").write_text(source)
+    (folder / f"{name}.h").write_text(header(meta))
+    assert meta.kernel is not None
+
+    def compiled(level: str, library: str) -> None:
+        chosen = (*compiler.FLAGS, *flags(level))
+        compiler.translate(folder / f"{name}.cpp", chosen, folder / library)
+        progress(library)
+
+    with ThreadPoolExecutor(stage.shaped.loaded.target.jobs) as pool:
+        jobs = [pool.submit(compiled, level, file) for level, file in meta.kernel.libraries.items()]
+        for job in jobs:
+            job.result()
+    digests = {p.name: digest(p) for p in sorted(folder.iterdir())}
+    meta = _with_digests(meta, digests)
+    (folder / f"{name}_meta.json").write_bytes(encoded(meta))
+    return Lowered(stage, folder, meta)
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _with_digests(meta: Metadata, digests: dict[str, str]) -> Metadata:
+    import msgspec
+
+    return msgspec.structs.replace(meta, digests=digests)
+
+
+def _source(stage: Partitioned, meta: Metadata) -> str:
+    """One translation unit that needs nothing else: the headers, the kernels, the C functions."""
+    kernel = meta.kernel
+    assert kernel is not None
+    parts = [section(planned(stage.program), kernel.forward)]
+    if kernel.jacobian is not None:
+        parts.append(section(planned(with_jacobian(stage.program, stage.pairs)), kernel.jacobian))
+    real = "double" if meta.dtype == "float64" else "float"
+    start = ["#include <vector>", f"#define INGOT_REAL {real}", compiler.headers()]
+    return "\n".join([*start, *parts, wrapper(meta)])
+
+
+def _metadata(stage: Partitioned, name: str, command: str) -> Metadata:
+    loaded, program = stage.shaped.loaded, stage.program
+    graph = program.graph
+    blocks = with_jacobian(program, stage.pairs).outputs[len(program.outputs) :]
+    file = loaded.tree.file
+    return Metadata(
+        name=name,
+        device=loaded.target.device,
+        dtype=loaded.target.dtype,
+        inputs=tuple(_variable(v, graph) for v in program.inputs),
+        outputs=tuple(_variable(v, graph) for v in program.outputs),
+        parameters=tuple(_parameter(p, graph) for p in _promoted(stage)),
+        constants=tuple(_parameter(p, graph) for p in _constants(stage)),
+        solvers=tuple(
+            SolverInfo(
+                s.name, tuple(v.name for v in s.unknowns), s.newton.abs_tol, s.newton.rel_tol,
+                s.newton.max_its, s.newton.stop, s.newton.linesearch,
+                s.newton.max_linesearch_iterations, s.newton.linesearch_cutback,
+                s.newton.linesearch_stopping_criteria,
+            )
+            for s in program.solves()
+        ),
+        segments=tuple(
+            SegmentInfo(s.kind, s.name, tuple(s.reads), tuple(s.gives)) for s in partition(program)
+        ),
+        derivatives=tuple(
+            Block(y, x, batch_independent(b)) for (y, x), b in zip(stage.pairs, blocks, strict=True)
+        ),
+        kernel=KernelFiles(
+            {level: f"{name}-{level}.so" for level in best()}, f"{name}.cpp", f"{name}.h",
+            "ingot_forward", "ingot_jacobian" if stage.pairs else None,
+        ),
+        torch_version=torch.__version__.split("+")[0],
+        origin=Origin(
+            file.name if file else "", loaded.tree.digest, loaded.tree.overrides, command
+        ),
+        digests={},
+    )  # fmt: skip
+
+
+def _promoted(stage: Partitioned) -> list[Parameter]:
+    return [p for p in stage.program.parameters if _is_promoted(stage, p)]
+
+
+def _constants(stage: Partitioned) -> list[Parameter]:
+    return [p for p in stage.program.parameters if not _is_promoted(stage, p)]
+
+
+def _is_promoted(stage: Partitioned, p: Parameter) -> bool:
+    return any(p.value is v for v in stage.shaped.frozen.routed.selected.promoted.values())
+
+
+def _variable(v: Variable, graph: Graph) -> VariableInfo:
+    sizes = tuple(graph.extent(a) for a in v.axes)
+    size = len(v.nodes) if v.spread else len(v.nodes) * torch.Size(sizes).numel()
+    return VariableInfo(v.name, v.kind.__name__, v.kind.base, sizes, size)
+
+
+def _parameter(p: Parameter, graph: Graph) -> ParameterInfo:
+    return ParameterInfo(_variable(p.variable, graph), _number(p.value))
+
+
+def _number(value: Value) -> Number:
+    data = value.data.detach().double()
+    return Number(tuple(data.shape), tuple(data.flatten().tolist()))

@@ -1,0 +1,135 @@
+"""All that a loader needs to know of a package, as one JSON file."""
+
+import msgspec
+
+__all__ = [
+    "FORMAT",
+    "SCHEMA",
+    "Block",
+    "KernelFiles",
+    "Metadata",
+    "Number",
+    "Origin",
+    "ParameterInfo",
+    "SegmentInfo",
+    "SolverInfo",
+    "VariableInfo",
+    "decoded",
+    "encoded",
+    "json_schema",
+]  # fmt: skip
+
+FORMAT = "ingot"
+SCHEMA = 1
+"""The version of this layout; loaders refuse any other."""
+
+
+class VariableInfo(msgspec.Struct, frozen=True):
+    """An input or output: its kind, the sizes of its structural axes, its base shape."""
+
+    name: str
+    kind: str
+    base: tuple[int, ...]
+    sub_batch: tuple[int, ...]
+    size: int
+
+
+class Number(msgspec.Struct, frozen=True):
+    """A tensor, row-major."""
+
+    shape: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+class ParameterInfo(msgspec.Struct, frozen=True):
+    """A promoted parameter, or a batched constant that is passed at every call."""
+
+    variable: VariableInfo
+    value: Number
+
+
+class SolverInfo(msgspec.Struct, frozen=True):
+    """An implicit update and the rules of its source file; a stub's `[Solvers]` may change them."""
+
+    name: str
+    unknowns: tuple[str, ...]
+    abs_tol: float
+    rel_tol: float
+    max_its: int
+    stop: str
+    linesearch: str
+    max_linesearch_iterations: int
+    linesearch_cutback: float
+    linesearch_stopping_criteria: float
+
+
+class SegmentInfo(msgspec.Struct, frozen=True):
+    """A stretch of the model: `forward`, or `implicit` around one solve."""
+
+    kind: str
+    name: str
+    reads: tuple[str, ...]
+    gives: tuple[str, ...]
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A derivative block that was asked for."""
+
+    output: str
+    input: str
+    batch_independent: bool
+
+
+class KernelFiles(msgspec.Struct, frozen=True):
+    """The kernel backend: one library for each CPU level, its source and header."""
+
+    libraries: dict[str, str]
+    source: str
+    header: str
+    forward: str
+    jacobian: str | None
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a package comes from."""
+
+    file: str
+    digest: str
+    overrides: tuple[str, ...]
+    command: str
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """A package for one device and one precision."""
+
+    format: str = FORMAT
+    schema_version: int = SCHEMA
+    name: str
+    device: str
+    dtype: str
+    inputs: tuple[VariableInfo, ...]
+    outputs: tuple[VariableInfo, ...]
+    parameters: tuple[ParameterInfo, ...]
+    constants: tuple[ParameterInfo, ...]
+    solvers: tuple[SolverInfo, ...]
+    segments: tuple[SegmentInfo, ...]
+    derivatives: tuple[Block, ...]
+    kernel: KernelFiles | None
+    torch_version: str
+    origin: Origin
+    digests: dict[str, str]
+
+
+def encoded(metadata: Metadata) -> bytes:
+    """The JSON text, indented for people."""
+    return msgspec.json.format(msgspec.json.encode(metadata), indent=1)
+
+
+def decoded(text: bytes) -> Metadata:
+    """The metadata of a JSON text that has this layout."""
+    return msgspec.json.decode(text, type=Metadata)
+
+
+def json_schema() -> dict[str, object]:
+    """The JSON Schema of the metadata file."""
+    return msgspec.json.schema(Metadata)

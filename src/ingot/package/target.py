@@ -1,0 +1,46 @@
+"""What to compile for: one frozen value, built at the edge; the command line is its fields."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+__all__ = ["Target"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """How a model is compiled.
+
+    output_dir: where the package and its stub are written
+    backend: which backends the package holds
+    device: what it runs on
+    dtype: its precision
+    parameter: parameters to promote, by their qualified names
+    derivative: pairs OUT:IN; either side may be left out
+    example_batch_shape: structural extents, `(2; 12)` for all variables or VAR=(2; 12) for one
+    rename_input: inputs to rename, OLD:NEW
+    rename_output: outputs to rename, OLD:NEW
+    rename_parameter: promoted parameters to rename, OLD:NEW
+    jobs: how many compilers run at once
+    stub: whether to write a stub beside the package
+    """
+
+    output_dir: Path = Path("aoti")
+    backend: tuple[Literal["kernel", "inductor"], ...] = ("kernel",)
+    device: Literal["cpu"] = "cpu"
+    dtype: Literal["float64", "float32"] = "float64"
+    parameter: tuple[str, ...] = ()
+    derivative: tuple[str, ...] = ()
+    example_batch_shape: tuple[str, ...] = ()
+    rename_input: tuple[str, ...] = ()
+    rename_output: tuple[str, ...] = ()
+    rename_parameter: tuple[str, ...] = ()
+    jobs: int = 2
+    stub: bool = field(default=True)
+
+    @property
+    def precision(self) -> torch.dtype:
+        """The torch name of the precision."""
+        return torch.float64 if self.dtype == "float64" else torch.float32

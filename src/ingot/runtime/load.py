@@ -1,0 +1,132 @@
+"""A folder or a stub -> Artifact, refused where anything does not fit, with the remedy."""
+
+import ctypes
+import hashlib
+import json
+import logging
+import tempfile
+from pathlib import Path
+
+import msgspec
+import torch
+
+from ingot.errors import IngotError, Problem, Span
+from ingot.execute import compiler
+from ingot.execute.levels import flags, supported
+from ingot.package.metadata import FORMAT, SCHEMA, Metadata, decoded
+from ingot.runtime.artifact import Artifact
+
+__all__ = ["load", "metadata_of"]
+
+LOG = logging.getLogger("ingot")
+
+
+def load(path: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None) -> Artifact:
+    """The artifact of a package folder, of the folder above its device folders, or of a stub."""
+    place = Path(path)
+    if place.suffix == ".i":
+        from ingot.runtime.stub import from_stub
+
+        return from_stub(place, device=device, dtype=dtype)
+    meta, folder = metadata_of(place, device)
+    _check(meta, folder, device, dtype)
+    return Artifact(meta, _library(meta, folder))
+
+
+def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
+    """The metadata of a package, and the folder that holds it."""
+    for folder in (place, place / device):
+        files = sorted(folder.glob("*_meta.json")) if folder.is_dir() else []
+        if files:
+            return _read(files[0]), folder
+    found = place.glob("*/*_meta.json") if place.is_dir() else ()
+    have = sorted(p.parent.name for p in found if not p.parent.name.startswith("."))
+    if have:
+        raise _problem(
+            "wrong-device", f"{place} holds a package for {', '.join(have)}, not for '{device}'",
+            f"load it with device='{have[0]}', or compile with --device {device}",
+        )  # fmt: skip
+    raise _problem("file-not-found", f"no package in '{place}'", "compile one: ingot compile FILE")
+
+
+def _read(file: Path) -> Metadata:
+    text = file.read_bytes()
+    try:
+        head = json.loads(text)
+    except ValueError as error:
+        raise _problem("broken-package", f"{file.name} is no JSON: {error}", AGAIN) from None
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise _problem("broken-package", f"{file.name} describes no Ingot package", AGAIN)
+    if head.get("schema_version") != SCHEMA:
+        again = head.get("origin", {}).get("command") or AGAIN
+        raise _problem(
+            "wrong-schema",
+            f"{file.name} has schema version {head.get('schema_version')},"
+            f" this Ingot reads {SCHEMA}",
+            f"compile it again: {again}",
+        )
+    try:
+        return decoded(text)
+    except msgspec.ValidationError as error:
+        raise _problem("broken-package", f"{file.name}: {error}", AGAIN) from None
+
+
+AGAIN = "compile the package again"
+
+
+def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None) -> None:
+    again = f"compile it again: {meta.origin.command or 'ingot compile'}"
+    if meta.device != device:
+        raise _problem(
+            "wrong-device", f"the package runs on {meta.device}, not on {device}",
+            f"compile with --device {device}",
+        )  # fmt: skip
+    wanted = None if dtype is None else str(dtype).removeprefix("torch.")
+    if wanted is not None and wanted != meta.dtype:
+        raise _problem(
+            "wrong-dtype", f"the package computes in {meta.dtype}, not in {wanted}",
+            f"compile with --dtype {wanted}",
+        )  # fmt: skip
+    now = torch.__version__.split("+")[0]
+    if meta.kernel is None and meta.torch_version != now:
+        raise _problem(
+            "wrong-torch", f"the package was compiled by torch {meta.torch_version}, this is {now}",
+            again,
+        )  # fmt: skip
+    for name, digest in meta.digests.items():
+        file = folder / name
+        if not file.exists():
+            raise _problem("broken-package", f"'{name}' is missing from {folder}", again)
+        if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+            raise _problem("broken-package", f"'{name}' was changed after it was compiled", again)
+
+
+def _library(meta: Metadata, folder: Path) -> ctypes.CDLL:
+    """The library of the best CPU level that runs here, or one rebuilt from the source."""
+    kernel = meta.kernel
+    assert kernel is not None
+    have = supported()
+    level = next((x for x in have if x in kernel.libraries), None)
+    if level is not None:
+        if level != have[0]:
+            LOG.warning("%s: running at %s, this machine has %s", meta.name, level, have[0])
+        return ctypes.CDLL(str((folder / kernel.libraries[level]).resolve()))
+    held = ", ".join(kernel.libraries)
+    try:
+        compiler.command()
+    except IngotError:
+        raise _problem(
+            "wrong-level",
+            f"the package holds {held}, this machine runs {have[0]}, and there is no compiler",
+            "install g++, or compile the package on a machine like this one",
+        ) from None
+    LOG.warning("%s: rebuilding for %s, the package holds %s", meta.name, have[0], held)
+    with tempfile.TemporaryDirectory() as scratch:
+        library = Path(scratch) / "rebuilt.so"
+        chosen = (*compiler.FLAGS, *flags(have[0]))
+        compiler.translate(folder / kernel.source, chosen, library)
+        return ctypes.CDLL(str(library))
+
+
+def _problem(code: str, message: str, fix: str, span: Span | None = None) -> IngotError:
+    return IngotError([Problem(code, message, span, fix)])
