@@ -101,8 +101,15 @@ def factor(solve: Solve, *, linear: bool) -> Factored:
     probes = Probes(solve)
     newton, costs = choose(solve, [graph.emit("neg", r) for r in solve.rows], probes)
     other = eliminated(solve, sides, probes, newton.form) if linear else None
-    outside = frontier((*solve.rows, *newton.update), solve.columns)
+    roots = (*solve.rows, *newton.update, *_compared(newton.suspect), *slopes)
+    outside = frontier(roots, (*solve.columns, *directions))
     return Factored(solve, outside, newton, sides, other, directions, slopes, costs)
+
+
+def _compared(suspect: Node | None) -> list[Node]:
+    """The numbers that a condition compares; the condition itself is no number to pass around."""
+    conditions = ordered([suspect]) if suspect is not None else []
+    return [a for n in conditions if n.op in ("lt", "le", "gt", "ge", "eq") for a in n.args]
 
 
 def _placeholders(solve: Solve, role: str) -> tuple[Node, ...]:

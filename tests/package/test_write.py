@@ -1,0 +1,102 @@
+"""A package is put in its place whole or not at all."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from ingot.package import write
+from ingot.package.write import put, put_text, scratch
+from ingot.runtime import load
+from tests.packages import ELASTIC, elastic, inputs_of
+
+
+def killed_compile(home: Path, pause: float) -> str:
+    """Compile other values over an old package, and end the compiler while it writes."""
+    out = home / "out" / "elastic"
+    words = [sys.executable, "-c", "from ingot.cli.main import main; main()", "compile", "model.i",
+             "Models/elastic/coefficients:='stiffness 0.25'", "--model", "elastic", "-p", "nu",
+             "--output-dir", "out"]  # fmt: skip
+    silent = subprocess.DEVNULL
+    process = subprocess.Popen(
+        words, cwd=home, start_new_session=True, stdout=silent, stderr=silent
+    )
+    kept = set(out.glob(".cpu-*"))
+    while process.poll() is None and set(out.glob(".cpu-*")) == kept:
+        time.sleep(0.005)
+    time.sleep(pause)
+    ended = process.poll()
+    if ended is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return "killed" if ended is None else "done"
+
+
+def check(home: Path) -> float:
+    """The package and the stub load and compute; which one it is."""
+    inputs = inputs_of(elastic(), 5)
+    for place in (home / "out" / "elastic", home / "out" / "elastic_aoti.i"):
+        artifact = load(place)
+        assert bool(torch.isfinite(artifact(inputs)["stress"]).all())
+    return float(dict(artifact.named_parameters())["nu"].detach())
+
+
+def survive(home: Path, pauses: list[float]) -> None:
+    """Kill the compiler so long after its first file, again and again."""
+    shutil.copytree(elastic().file.parent, home)
+    (home / "model.i").write_text(ELASTIC)
+    ends = []
+    for pause in pauses:
+        ends.append(killed_compile(home, pause))
+        assert check(home) in (0.3, 0.25)
+    assert "killed" in ends
+
+
+@pytest.mark.slow
+def test_killed_compiler_leaves_the_old_package_or_the_new(tmp_path: Path) -> None:
+    dice = random.Random(3)
+    survive(tmp_path / "home", [0.0, *(dice.uniform(0.0, 1.5) for _ in range(4))])
+
+
+@pytest.mark.exhaustive
+def test_compiler_killed_at_twenty_moments_leaves_a_whole_package(tmp_path: Path) -> None:
+    dice = random.Random(4)
+    survive(tmp_path / "home", [dice.uniform(0.0, 2.0) for _ in range(20)])
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_folder_takes_the_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool
+) -> None:
+    if not atomic:
+        monkeypatch.setattr(write.ctypes, "CDLL", lambda *_, **__: object())
+    place = tmp_path / "a" / "cpu"
+    for text in ("old", "new"):
+        with scratch(place) as folder:
+            (folder / "x").write_text(text)
+            put(folder, place)
+        assert (place / "x").read_text() == text
+    assert [p.name for p in place.parent.iterdir()] == ["cpu"]
+
+
+def test_failed_compile_leaves_nothing_behind(tmp_path: Path) -> None:
+    place = tmp_path / "a" / "cpu"
+    with pytest.raises(ZeroDivisionError), scratch(place) as folder:
+        (folder / "x").write_text("half")
+        raise ZeroDivisionError
+    assert list(place.parent.iterdir()) == []
+
+
+def test_text_takes_the_place_of_another(tmp_path: Path) -> None:
+    place = tmp_path / "a" / "stub.i"
+    for text in ("old", "new"):
+        put_text(text, place)
+        assert place.read_text() == text
+    assert [p.name for p in place.parent.iterdir()] == ["stub.i"]

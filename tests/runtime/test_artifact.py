@@ -1,0 +1,339 @@
+"""Artifacts: values, derivatives, parameters, batches, threads, autograd."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ingot import IngotError
+from ingot.runtime import Artifact
+from tests import packages
+from tests.packages import ORDER, RATE, Made, inputs_of
+
+ALL = ("elastic", "decay", "plastic", "diffusion")
+
+
+@pytest.fixture(params=ALL)
+def one(request: pytest.FixtureRequest) -> Made:
+    """Each package in double precision in turn."""
+    return getattr(packages, request.param)()
+
+
+@pytest.fixture
+def decay() -> Artifact:
+    """The model with one unknown, loaded afresh."""
+    return packages.decay().artifact()
+
+
+def blocks_of(artifact: Artifact, inputs: dict[str, Tensor]) -> dict[tuple[str, str], Tensor]:
+    """All blocks by pair."""
+    found = {}
+    for blocks in (artifact.jacobian(inputs), artifact.param_jacobian(inputs)):
+        found |= {(y, x): b for y, row in blocks.items() for x, b in row.items()}
+    return found
+
+
+def close(a: Tensor, b: Tensor, tolerance: float = 1e-9) -> None:
+    """Both agree, relative to the largest entry."""
+    scale = max(1.0, float(b.abs().max())) if b.numel() else 1.0
+    torch.testing.assert_close(a, b.expand_as(a), rtol=0, atol=tolerance * scale)
+
+
+def test_values_and_every_pair_agree_with_the_interpreter(one: Made) -> None:
+    artifact, inputs = one.artifact(), inputs_of(one, 5)
+    wanted = one.interpreted(inputs)
+    for name, value in artifact(inputs).items():
+        close(value, wanted[name])
+    blocks = blocks_of(artifact, inputs)
+    assert set(blocks) == set(one.pairs)
+    for (y, x), block in blocks.items():
+        close(block.expand_as(wanted[f"{y}:{x}"]), wanted[f"{y}:{x}"])
+
+
+def test_plastic_points_really_flow() -> None:
+    found = packages.plastic().artifact()(inputs_of(packages.plastic(), 5))
+    assert (found["flow_rate"] > 1e-6).any()
+
+
+def test_blocks_that_no_point_changes_come_without_batch(one: Made) -> None:
+    artifact = one.artifact()
+    batch = (1, 5)
+    blocks = blocks_of(artifact, inputs_of(one, *batch))
+    for b in artifact.metadata.derivatives:
+        known = {**artifact.inputs, **artifact.outputs}
+        known |= {p.variable.name: p.variable for p in artifact.metadata.parameters}
+        y, x = known[b.output], known[b.input]
+        rest = y.sub_batch + x.sub_batch + y.base + x.base
+        assert blocks[b.output, b.input].shape == (() if b.batch_independent else batch) + rest
+
+
+def test_weight_of_a_sum_is_a_batch_independent_block(decay: Artifact) -> None:
+    block = decay.jacobian(inputs_of(packages.decay(), 4))["total"]["extra"]
+    assert block.shape == () and float(block) == 3.0
+
+
+def test_blocks_on_an_axis_couple_all_cells() -> None:
+    one = packages.diffusion()
+    block = one.artifact().jacobian(inputs_of(one, 3))["c"]["c~1"]
+    assert block.shape == (3, 5, 5) and bool((block > 0).all())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_tangents_and_cotangents_are_products_with_the_blocks(name: str) -> None:
+    one = getattr(packages, name)()
+    artifact, inputs = one.artifact(), inputs_of(one, 5)
+    along = {n: torch.randn_like(x) for n, x in inputs.items()}
+    back = {n: torch.randn_like(x) for n, x in artifact(inputs).items()}
+    forth = artifact.jvp(inputs, along)
+    pulled = artifact.vjp(inputs, {n: x.detach() for n, x in back.items()})
+    left = sum((forth[n] * back[n]).sum() for n in back)
+    right = sum((pulled[n] * along[n]).sum() for n in along)
+    torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-9)
+    step = 1e-6
+    ends = [artifact({n: x + s * along[n] * scale(x) for n, x in inputs.items()})
+            for s in (step, -step)]  # fmt: skip
+    scaled = artifact.jvp(inputs, {n: along[n] * scale(inputs[n]) for n in along})
+    for n, slope in scaled.items():
+        difference = (ends[0][n] - ends[1][n]) / (2 * step)
+        atol = 1e-4 * float(difference.detach().abs().max())
+        torch.testing.assert_close(slope, difference, rtol=1e-4, atol=atol)
+
+
+def scale(x: Tensor) -> float:
+    """How large a change of an input is."""
+    return 1e-2 * float(x.abs().max())
+
+
+@pytest.mark.parametrize("parameter", [RATE, ORDER])
+@pytest.mark.parametrize("batched", [False, True])
+def test_parameter_slopes_agree_with_finite_differences(
+    decay: Artifact, parameter: str, batched: bool
+) -> None:
+    inputs = inputs_of(packages.decay(), 4)
+    value = dict(decay.named_parameters())[parameter].detach().clone()
+    if batched:
+        value = value * torch.linspace(1.0, 1.2, 4, dtype=torch.float64)
+    decay.set_parameter(parameter, value)
+    blocks = decay.param_jacobian(inputs)
+    back = {n: torch.randn(4, dtype=torch.float64) for n in ("alpha", "total")}
+    pulled = decay.param_vjp(inputs, back)[parameter]
+    assert pulled.shape == value.shape
+    ends = []
+    for step in (1e-6, -1e-6):
+        decay.set_parameter(parameter, value + step)
+        ends.append({n: x.detach() for n, x in decay(inputs).items()})
+    total = torch.zeros(4, dtype=torch.float64)
+    for n in back:
+        difference = (ends[0][n] - ends[1][n]) / 2e-6
+        torch.testing.assert_close(blocks[n][parameter], difference, rtol=1e-6, atol=1e-8)
+        total += back[n] * difference
+    torch.testing.assert_close(pulled, total if batched else total.sum(), rtol=1e-6, atol=1e-7)
+
+
+def test_batched_parameter_inside_the_solve_acts_point_by_point(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    rates = [3.0, 3.5, 4.0]
+    decay.set_parameter(RATE, torch.tensor(rates, dtype=torch.float64))
+    together = decay(inputs)["alpha"].detach()
+    for i, rate in enumerate(rates):
+        decay.set_parameter(RATE, rate)
+        alone = decay({n: x[i] for n, x in inputs.items()})["alpha"].detach()
+        torch.testing.assert_close(together[i], alone, rtol=1e-12, atol=1e-12)
+    assert len(set(together.tolist())) == 3
+
+
+def test_batched_parameter_gives_unbatched_inputs_its_batch(decay: Artifact) -> None:
+    decay.set_parameter(RATE, np.array([3.0, 4.0]))
+    assert decay(inputs_of(packages.decay()))["alpha"].shape == (2,)
+
+
+def test_edit_in_place_acts_on_the_next_call(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    before = decay(inputs)["alpha"].detach()
+    with torch.no_grad():
+        dict(decay.named_parameters())[RATE].mul_(1.5)
+    after = decay(inputs)["alpha"].detach()
+    assert bool((after > before).all())
+    again = packages.decay().artifact()
+    again.set_parameter(RATE, 6.0)
+    torch.testing.assert_close(after, again(inputs)["alpha"].detach(), rtol=0, atol=0)
+
+
+def test_named_parameters_are_exactly_the_promoted_ones(decay: Artifact) -> None:
+    assert {n: float(p) for n, p in decay.named_parameters()} == {RATE: 4.0, ORDER: 0.6}
+
+
+def test_single_precision_package_gives_single_precision() -> None:
+    one, full = packages.single(), packages.decay()
+    inputs = inputs_of(full, 6)
+    found = one.artifact()({n: x.float() for n, x in inputs.items()})
+    exact = full.artifact()(inputs)
+    for name, value in found.items():
+        assert value.dtype == torch.float32
+        close(value.double(), exact[name].detach(), 1e-5)
+    assert bool((found["alpha"].double() != exact["alpha"]).any())
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (5,), (2, 3), (2, 1, 3)])
+@pytest.mark.parametrize("name", ["decay", "plastic", "diffusion"])
+def test_batch_of_any_rank_is_a_loop(name: str, batch: tuple[int, ...]) -> None:
+    one = getattr(packages, name)()
+    artifact, inputs = one.artifact(), inputs_of(one, *batch)
+    found, blocks = artifact(inputs), blocks_of(artifact, inputs)
+    for index in np.ndindex(*batch):
+        point = {n: x[index] for n, x in inputs.items()}
+        for n, x in artifact(point).items():
+            torch.testing.assert_close(found[n][index], x, rtol=1e-12, atol=1e-14)
+        for pair, block in blocks_of(artifact, point).items():
+            here = blocks[pair]
+            here = here if here.ndim == block.ndim and batch else here[index]
+            torch.testing.assert_close(here, block, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("batch", [(0,), (3, 0)])
+@pytest.mark.parametrize("name", ["decay", "plastic", "diffusion"])
+def test_no_points_give_no_results_of_the_right_shape(name: str, batch: tuple[int, ...]) -> None:
+    one = getattr(packages, name)()
+    artifact, some = one.artifact(), inputs_of(one, 2)
+    inputs = {n: x.new_empty((*batch, *x.shape[1:])) for n, x in some.items()}
+    for n, x in artifact(some).items():
+        assert artifact(inputs)[n].shape == (*batch, *x.shape[1:])
+    blocks = blocks_of(artifact, inputs)
+    for b in artifact.metadata.derivatives:
+        like = blocks_of(artifact, some)[b.output, b.input]
+        got = blocks[b.output, b.input]
+        if b.batch_independent:
+            torch.testing.assert_close(got, like, rtol=0, atol=0)
+        else:
+            assert got.shape == (*batch, *like.shape[1:])
+
+
+def test_arrays_in_are_arrays_out(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 4)
+    found = decay({n: x.numpy() for n, x in inputs.items()})
+    for n, x in decay(inputs).items():
+        assert isinstance(found[n], np.ndarray)
+        np.testing.assert_array_equal(found[n], x.detach().numpy())
+
+
+def test_inputs_lying_in_any_way_give_the_same_numbers() -> None:
+    one = packages.plastic()
+    artifact, inputs = one.artifact(), inputs_of(one, 2, 3)
+    wanted = artifact(inputs)
+
+    def turned(x: Tensor) -> Tensor:
+        order = tuple(reversed(range(x.ndim)))
+        return x.permute(order).contiguous().permute(order)
+
+    def sliced(x: Tensor) -> Tensor:
+        wide = torch.full((*x.shape[:-1], 2 * x.shape[-1] + 1), torch.nan, dtype=x.dtype)
+        wide[..., 1::2] = x
+        return wide[..., 1::2]
+
+    def backwards(x: Tensor) -> np.ndarray:
+        return np.flip(np.ascontiguousarray(np.flip(x.numpy())))
+
+    for lay in (turned, sliced, backwards):
+        found = artifact({n: lay(x) for n, x in inputs.items()})
+        for n, x in wanted.items():
+            torch.testing.assert_close(torch.as_tensor(found[n]), x, rtol=0, atol=0)
+
+
+def test_expanded_inputs_give_the_same_numbers() -> None:
+    one = packages.plastic()
+    artifact, point = one.artifact(), inputs_of(one)
+    wide = artifact({n: x.expand(4, *x.shape) for n, x in point.items()})
+    frozen = artifact({n: np.broadcast_to(x.numpy(), (4, *x.shape)) for n, x in point.items()})
+    for n, x in artifact(point).items():
+        torch.testing.assert_close(wide[n], x.expand_as(wide[n]), rtol=0, atol=0)
+        np.testing.assert_array_equal(frozen[n], wide[n].numpy())
+
+
+def test_inputs_are_not_written(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 4)
+    kept = {n: x.clone() for n, x in inputs.items()}
+    decay(inputs)
+    decay.jacobian(inputs)
+    assert all(torch.equal(x, kept[n]) for n, x in inputs.items())
+
+
+def test_threads_get_the_same_bits_as_one_after_another() -> None:
+    one = packages.plastic()
+    artifact = one.artifact()
+    work = [inputs_of(one, 3 + i % 5, seed=i) for i in range(400)]
+
+    def call(inputs: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
+        return artifact(inputs), artifact.status[0].iterations.clone()
+
+    serial = [call(x) for x in work]
+    with ThreadPoolExecutor(8) as pool:
+        parallel = list(pool.map(call, work))
+    for (a, steps), (b, others) in zip(serial, parallel, strict=True):
+        assert torch.equal(steps, others)
+        assert all(torch.equal(a[n], b[n]) for n in a)
+
+
+def test_autograd_passes_through_inputs_and_parameters(decay: Artifact) -> None:
+    inputs = {n: x.requires_grad_() for n, x in inputs_of(packages.decay(), 3).items()}
+    names = list(inputs)
+    rate = dict(decay.named_parameters())[RATE]
+    order = dict(decay.named_parameters())[ORDER]
+
+    def call(*values: Tensor) -> tuple[Tensor, ...]:
+        return tuple(decay(dict(zip(names, values, strict=False))).values())
+
+    arguments = (*inputs.values(), rate, order)
+    assert torch.autograd.gradcheck(call, arguments, eps=1e-5, atol=1e-6, rtol=1e-4)
+
+
+def test_parameters_alone_receive_gradients(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    decay(inputs)["total"].sum().backward()
+    grad = dict(decay.named_parameters())[RATE].grad
+    wanted = decay.param_vjp(inputs, {"total": torch.ones(3, dtype=torch.float64)})[RATE]
+    assert grad is not None
+    torch.testing.assert_close(grad, wanted)
+
+
+def test_gradient_without_a_compiled_pair_names_the_flag() -> None:
+    one = packages.single()
+    artifact, inputs = one.artifact(), inputs_of(one, 2)
+    inputs["T"].requires_grad_()
+    with pytest.raises(IngotError, match=r"compile with -d alpha:T, or call under torch.no_grad"):
+        artifact(inputs)
+    with torch.no_grad():
+        assert artifact(inputs)["alpha"].shape == (2,)
+
+
+@pytest.mark.parametrize("call", ["jacobian", "param_jacobian", "jvp", "vjp", "param_vjp"])
+def test_derivatives_that_were_not_compiled_name_the_flag(call: str) -> None:
+    one = packages.single()
+    inputs = inputs_of(one, 2)
+    more = ({},) if call.endswith(("jvp", "vjp")) else ()
+    with pytest.raises(IngotError, match=r"no-derivatives.*\n.*compile with -d OUT:IN"):
+        getattr(one.artifact(), call)(inputs, *more)
+
+
+def test_pair_that_was_not_compiled_is_named() -> None:
+    one = packages.elastic()
+    artifact, inputs = one.artifact(), inputs_of(one, 5)
+    artifact._pairs.remove(("stress", "nu"))
+    with pytest.raises(IngotError, match=r"stress:nu was not compiled\n.*-d stress:nu"):
+        artifact.jvp(inputs, {"nu": torch.ones((), dtype=torch.float64)})
+
+
+def test_status_tells_each_point(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    inputs["T"][1] = torch.nan
+    found = decay(inputs)["alpha"]
+    (status,) = decay.status
+    assert status.converged.tolist() == [True, False, True]
+    assert torch.isnan(found).tolist() == [False, True, False]
+
+
+def test_stored_batch_must_fit_the_call() -> None:
+    one = packages.elastic()
+    with pytest.raises(IngotError, match=r"batches-differ.*\(3,\) and \(5,\) do not broadcast"):
+        one.artifact()(inputs_of(one, 3))

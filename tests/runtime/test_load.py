@@ -1,0 +1,200 @@
+"""Packages that do not fit are refused at load, and the text says what to do."""
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+import ingot
+from ingot import IngotError
+from ingot.errors import Problem
+from ingot.execute import compiler
+from ingot.runtime import load
+from tests import packages
+from tests.packages import inputs_of
+
+FILES = ("elastic.cpp", "elastic.h")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the elastic package, to be damaged."""
+    place = tmp_path / "elastic"
+    shutil.copytree(packages.elastic().folder, place / "cpu")
+    return place / "cpu"
+
+
+def told(place: Path, **options: Any) -> str:
+    """What a refused load says."""
+    with pytest.raises(IngotError) as refused:
+        load(place, **options)
+    return str(refused.value)
+
+
+def edited(folder: Path, **changes: Any) -> None:
+    """Change the metadata."""
+    file = folder / "elastic_meta.json"
+    file.write_bytes(msgspec.json.encode({**msgspec.json.decode(file.read_bytes()), **changes}))
+
+
+def test_copied_package_loads_from_its_folder_and_the_one_above(folder: Path) -> None:
+    inputs = inputs_of(packages.elastic(), 5)
+    wanted = packages.elastic().artifact()(inputs)["stress"]
+    for place in (folder, folder.parent, str(folder)):
+        assert torch.equal(load(place)(inputs)["stress"], wanted)
+
+
+def test_package_loads_from_the_working_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert load(".").metadata.name == "elastic"
+
+
+def test_other_schema_is_refused_with_the_command(folder: Path) -> None:
+    edited(folder, schema_version=99)
+    assert told(folder) == (
+        "error[wrong-schema]: elastic_meta.json has schema version 99, this Ingot reads 1\n"
+        "  fix: compile it again: ingot compile model.i --model elastic"
+    )
+
+
+def test_other_device_is_refused_with_the_flag(folder: Path) -> None:
+    assert told(folder.parent, device="cuda") == (
+        f"error[wrong-device]: {folder.parent} holds a package for cpu, not for 'cuda'\n"
+        "  fix: load it with device='cpu', or compile with --device cuda"
+    )
+    assert told(folder, device="cuda") == (
+        "error[wrong-device]: the package runs on cpu, not on cuda\n"
+        "  fix: compile with --device cuda"
+    )
+
+
+def test_other_precision_is_refused_with_the_flag(folder: Path) -> None:
+    assert told(folder, dtype=torch.float32) == (
+        "error[wrong-dtype]: the package computes in float64, not in float32\n"
+        "  fix: compile with --dtype float32"
+    )
+    assert load(folder, dtype=torch.float64).dtype == torch.float64
+
+
+def test_each_changed_file_is_named(folder: Path) -> None:
+    names = sorted(p.name for p in folder.iterdir() if p.suffix != ".json")
+    assert set(FILES) < set(names) and any(n.endswith(".so") for n in names)
+    for name in names:
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        assert told(folder) == (
+            f"error[broken-package]: '{name}' was changed after it was compiled\n"
+            "  fix: compile it again: ingot compile model.i --model elastic"
+        )
+        (folder / name).write_bytes(whole)
+    load(folder)
+
+
+def test_each_missing_file_is_named(folder: Path) -> None:
+    for path in [p for p in folder.iterdir() if p.suffix != ".json"]:
+        aside = path.rename(folder.parent / path.name)
+        assert f"'{path.name}' is missing from {folder}\n  fix: compile it again" in told(folder)
+        aside.rename(path)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
+def test_truncated_metadata_is_refused(folder: Path, part: float) -> None:
+    file = folder / "elastic_meta.json"
+    text = file.read_bytes()
+    file.write_bytes(text[: int(part * len(text))])
+    assert told(folder).startswith("error[broken-package]: elastic_meta.json is no JSON")
+
+
+@pytest.mark.parametrize("text", [b"[]", b"{}", b'{"format": "other"}', b"\xff\xfe"])
+def test_foreign_metadata_is_refused(folder: Path, text: bytes) -> None:
+    (folder / "elastic_meta.json").write_bytes(text)
+    assert told(folder).startswith("error[broken-package]: elastic_meta.json")
+
+
+@pytest.mark.parametrize("change", [{"inputs": 3}, {"kernel": {}}, {"digests": None}])
+def test_metadata_of_another_layout_is_refused(folder: Path, change: dict[str, Any]) -> None:
+    edited(folder, **change)
+    assert told(folder).startswith("error[broken-package]: elastic_meta.json: Expected") or (
+        "Object missing required field" in told(folder)
+    )
+
+
+def test_folder_without_a_package_is_told(tmp_path: Path) -> None:
+    assert told(tmp_path / "no") == (
+        f"error[file-not-found]: no package in '{tmp_path / 'no'}'\n"
+        "  fix: compile one: ingot compile FILE"
+    )
+
+
+def test_machine_below_every_level_without_compiler_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise IngotError([Problem("no-compiler", "no C++ compiler is on the path")])
+
+    monkeypatch.setattr(sys.modules["ingot.runtime.load"], "supported", lambda: ("x86-64-v2",))
+    monkeypatch.setattr(compiler, "command", none)
+    text = told(folder)
+    assert "error[wrong-level]: the package holds x86-64-v" in text
+    assert "this machine runs x86-64-v2, and there is no compiler" in text
+    assert "fix: install g++, or compile the package on a machine like this one" in text
+
+
+def test_machine_below_every_level_rebuilds_from_source(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys.modules["ingot.runtime.load"], "supported", lambda: ("x86-64-v2",))
+    with caplog.at_level(logging.WARNING, "ingot"):
+        artifact = load(folder)
+    assert "elastic: rebuilding for x86-64-v2, the package holds" in caplog.text
+    inputs = inputs_of(packages.elastic(), 5)
+    wanted = packages.elastic().artifact()(inputs)["stress"]
+    torch.testing.assert_close(artifact(inputs)["stress"], wanted, rtol=1e-12, atol=1e-9)
+
+
+def test_machine_above_the_levels_falls_back_to_the_baseline_and_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    have = ("x86-64-v9", "x86-64-v3", "x86-64-v2")
+    monkeypatch.setattr(sys.modules["ingot.runtime.load"], "supported", lambda: have)
+    with caplog.at_level(logging.WARNING, "ingot"):
+        artifact = load(folder)
+    assert "elastic: running at x86-64-v3, this machine has x86-64-v9" in caplog.text
+    inputs = inputs_of(packages.elastic(), 5)
+    wanted = packages.elastic().artifact()(inputs)["stress"]
+    torch.testing.assert_close(artifact(inputs)["stress"], wanted, rtol=1e-12, atol=1e-9)
+
+
+def test_package_loads_where_the_catalogue_is_gone(tmp_path: Path) -> None:
+    tree = tmp_path / "site" / "ingot"
+    ignored = shutil.ignore_patterns("__pycache__", "catalog")
+    shutil.copytree(Path(ingot.__file__).parent, tree, ignore=ignored)
+    folder = packages.plastic().folder
+    code = f"""
+import sys, ingot.runtime, torch
+assert ingot.__file__.startswith({str(tree)!r}), ingot.__file__
+artifact = ingot.runtime.load({str(folder)!r})
+shapes = {{n: (2, *v.base) for n, v in artifact.inputs.items()}}
+inputs = {{n: torch.full(s, 0.001, dtype=torch.float64) for n, s in shapes.items()}}
+inputs["t~1"] *= 0
+print(float(artifact(inputs)["flow_rate"].sum()))
+print(*(m for m in ("nmhit", "cyclopts", "scipy", "pytest") if m in sys.modules))
+print(*(m for m in sys.modules if m.startswith("ingot.cat")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tree.parent)}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    number, foreign, own = done.stdout.splitlines()
+    assert torch.isfinite(torch.tensor(float(number)))
+    assert foreign == "" and own == ""
