@@ -18,7 +18,6 @@ from ingot.program.partition import partition as cut
 from tests.compositions import TEXTS, X, combination, composed, models
 from tests.systems import plasticity, program_of
 
-
 KINDS = {
     "explicit": "forward", "root": "implicit", "no predictor": "implicit",
     "after": "implicit forward", "before": "forward implicit",
@@ -165,7 +164,7 @@ def test_long_lines_are_passed_on_short_ones_computed_again(
 ) -> None:
     """`drive` is named; what it is made of is not, and `y` reads that too."""
     names = [f"a{i}" for i in range(80)]
-    blocks = [combination("first", {n: 1.5 for n in names}, "sum")]
+    blocks = [combination("first", dict.fromkeys(names, 1.5), "sum")]
     blocks += [combination("second", {"sum": 2.0, "b": 1.0}, "drive")]
     blocks += [combination("third", {"sum": 3.0, "x": 1.0}, "y")]
     text = models(*blocks) + X + composed("first second solve_x third")

@@ -23,6 +23,9 @@ from ingot.program.program import Solve, dependent, operations
 __all__ = ["Eliminated", "Form", "choose", "eliminated"]
 
 Form = Literal["jacobian", "accumulated", "extended"]
+Ties = tuple[int, int]
+TIES: tuple[Ties, ...] = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+"""Ways to settle ties between pivots; in the extended form they decide much of the cost."""
 VANISHING = 1e-8
 """A pivot below this part of its column at a probe state is ranked last."""
 SUSPECT = 1e-10
@@ -33,13 +36,16 @@ SUSPECT = 1e-10
 class Eliminated:
     """The update of a solve as lines: its form, what it costs, and where it is not to be trusted.
 
-    update: a node for every unknown; suspect: a condition, or None where no pivot can vanish.
+    update: a node for every unknown; suspect: a condition, or None where no pivot can vanish;
+    risk: how many pivots vanish at some probe state.
     """
 
     form: Form
+    ties: Ties
     update: tuple[Node, ...]
     suspect: Node | None
     operations: int
+    risk: int
     pivots: tuple[tuple[int, int], ...]
 
 
@@ -48,22 +54,30 @@ class TooLong(Exception):
 
 
 def eliminated(
-    solve: Solve, sides: Sequence[Node], probes: Probes, form: Form, limit: float = math.inf
+    solve: Solve,
+    sides: Sequence[Node],
+    probes: Probes,
+    form: Form,
+    *,
+    limit: float = math.inf,
+    ties: Ties = (1, 1),
 ) -> Eliminated:
     """The solution of `J x = sides` in the given form, J the solve's Jacobian.
 
-    `TooLong` is raised once more than `limit` lines have been written.
+    `TooLong` is raised once more than `limit` lines have been written; `ties` says whether, of
+    pivots that are as good, the first or the last row and column is taken.
     """
     graph = solve.rows[0].graph
     if form == "jacobian":
         rows = jacobian(solve.rows, solve.columns)
         table = [{j: a for (j, _), a in row.items()} for row in rows]
         size = len(solve.columns)
-        system = _System(graph, table, list(sides), probes, size=size, watch=True)
+        system = _System(graph, table, list(sides), probes, size=size, watch=True, ties=ties)
     else:
         table, right, first = _extended(solve, sides)
         watch = form == "accumulated"
-        system = _System(graph, table, right, probes, size=len(table), watch=watch)
+        size = len(table)
+        system = _System(graph, table, right, probes, size=size, watch=watch, ties=ties)
         if form == "accumulated":
             system.first(first)
     try:
@@ -72,7 +86,8 @@ def eliminated(
         raise _singular(solve, system) from None
     update = system.solution()[: len(solve.columns)]
     cost = operations(update, ordered(solve.rows))
-    return Eliminated(form, tuple(update), system.suspect, cost, tuple(system.pivots))
+    pivots = tuple(system.pivots)
+    return Eliminated(form, ties, tuple(update), system.suspect, cost, system.risk, pivots)
 
 
 def _singular(solve: Solve, system: "_System") -> IngotError:
@@ -131,8 +146,11 @@ class _System:
         *,
         size: int,
         watch: bool,
+        ties: Ties,
     ) -> None:
         self.graph = graph
+        self.ties = ties
+        self.risk = 0
         self.watch = watch
         self.rows = [dict(r) for r in rows]
         self.right = right
@@ -153,7 +171,8 @@ class _System:
     # choosing
 
     def _rank(self, i: int, j: int) -> tuple[bool, int, bool, int, int]:
-        return (self._vanishes(i, j), self._fill(i, j), self.rows[i][j].op != "const", i, j)
+        places = i * self.ties[0], j * self.ties[1]
+        return (self._vanishes(i, j), self._fill(i, j), self.rows[i][j].op != "const", *places)
 
     def _fill(self, i: int, j: int) -> int:
         """How many entries a pivot may add at most."""
@@ -196,10 +215,11 @@ class _System:
     def _next(self) -> tuple[int, int]:
         while self._heap:
             rank = heapq.heappop(self._heap)
-            i, j = rank[3], rank[4]
+            i, j = rank[3] * self.ties[0], rank[4] * self.ties[1]
             if i in self.left and j in self.rows[i]:
                 now = self._rank(i, j)
                 if now <= rank or not self._heap or now <= self._heap[0]:
+                    self.risk += now[0]
                     return i, j
                 heapq.heappush(self._heap, now)
         raise ZeroDivisionError("the system is singular whatever its values")
@@ -281,10 +301,15 @@ def choose(
         found["accumulated"] = eliminated(solve, sides, probes, "accumulated")
         limit = 1.5 * min(e.operations for e in found.values())
         with suppress(TooLong):
-            found["extended"] = eliminated(solve, sides, probes, "extended", limit)
+            tried = [
+                eliminated(solve, sides, probes, "extended", limit=limit, ties=ties)
+                for ties in TIES
+            ]
+            found["extended"] = min(tried, key=lambda e: (e.risk, e.operations))
     costs = {form: e.operations for form, e in found.items()}
     free = found.pop("extended", None)
     best = min(found.values(), key=lambda e: e.operations)
-    if free is not None and free.operations <= best.operations * 2 / 3:
+    worth = free is not None and free.operations <= best.operations * 2 / 3
+    if free is not None and worth and free.risk <= best.risk:
         best = free
     return best, costs

@@ -100,7 +100,9 @@ def factor(solve: Solve, *, linear: bool) -> Factored:
         )
     probes = Probes(solve)
     newton, costs = choose(solve, [graph.emit("neg", r) for r in solve.rows], probes)
-    other = eliminated(solve, sides, probes, newton.form) if linear else None
+    other = None
+    if linear:
+        other = eliminated(solve, sides, probes, newton.form, ties=newton.ties)
     roots = (*solve.rows, *newton.update, *_compared(newton.suspect), *slopes)
     outside = frontier(roots, (*solve.columns, *directions))
     return Factored(solve, outside, newton, sides, other, directions, slopes, costs)
