@@ -108,3 +108,15 @@ def test_verify_counts_files_and_finds_changes(
 def test_inspect_of_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["inspect", str(tmp_path)]) == 1
     assert "no package in" in capsys.readouterr().err
+
+
+def test_inspect_tells_whether_the_source_has_changed(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(["compile", str(file), "--model", "elastic"]) == 0
+    capsys.readouterr()
+    assert status(["inspect", "aoti/elastic", "--source", str(file)]) == 0
+    assert "model.i is what was compiled" in capsys.readouterr().out
+    file.write_text(ELASTIC + "\n# changed\n")
+    assert status(["inspect", "aoti/elastic", "--source", str(file)]) == 0
+    assert "model.i is NOT what was compiled" in capsys.readouterr().out

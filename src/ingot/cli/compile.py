@@ -25,9 +25,9 @@ def compile(
     output_dir: Path = Path("aoti"),
     device: Literal["cpu"] = "cpu",
     dtype: Literal["float64", "float32"] = "float64",
-    backend: Annotated[
-        tuple[Literal["kernel", "inductor"], ...], Parameter(consume_multiple=True)
-    ] = ("kernel",),
+    backend: Annotated[tuple[Literal["kernel"], ...], Parameter(consume_multiple=True)] = (
+        "kernel",
+    ),
     parameter: Annotated[Several, Parameter(alias="-p")] = (),
     derivative: Annotated[Several, Parameter(alias="-d")] = (),
     example_batch_shape: Several = (),

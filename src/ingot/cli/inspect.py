@@ -6,7 +6,9 @@ from pathlib import Path
 __all__ = ["inspect"]
 
 
-def inspect(place: Path, /, *, json: bool = False, verify: bool = False) -> None:
+def inspect(
+    place: Path, /, *, json: bool = False, verify: bool = False, source: Path | None = None
+) -> None:
     """Tell what a package or its stub reads, gives and was made of.
 
     Example: ingot inspect aoti/model --json
@@ -19,6 +21,8 @@ def inspect(place: Path, /, *, json: bool = False, verify: bool = False) -> None
         Print the metadata as JSON.
     verify
         Also check every file against its digest, and load it.
+    source
+        Also tell whether this file is still the one that was compiled.
     """
     from ingot.package.metadata import encoded
     from ingot.runtime import load
@@ -40,5 +44,10 @@ def inspect(place: Path, /, *, json: bool = False, verify: bool = False) -> None
         print(f"  slope  {b.output}:{b.input}{free}")
     for s in meta.segments:
         print(f"  {s.kind}  {s.name}".rstrip())
+    if source is not None:
+        from ingot.hit import read
+
+        same = read(source, meta.origin.overrides).digest == meta.origin.digest
+        print(f"{source} is {'' if same else 'NOT '}what was compiled")
     if verify:
         print(f"all {len(meta.digests)} files are as they were compiled")

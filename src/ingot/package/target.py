@@ -28,7 +28,7 @@ class Target:
     """
 
     output_dir: Path = Path("aoti")
-    backend: tuple[Literal["kernel", "inductor"], ...] = ("kernel",)
+    backend: tuple[Literal["kernel"], ...] = ("kernel",)
     device: Literal["cpu"] = "cpu"
     dtype: Literal["float64", "float32"] = "float64"
     parameter: tuple[str, ...] = ()
