@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from ingot.execute.compiler import HEADERS
 from ingot.execute.cut import cut, is_long
-from ingot.execute.lines import Access, Lines, named
+from ingot.execute.lines import MASKS, Access, Lines, named
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated
 from ingot.program.graph import Axis, Graph, Node, ordered
@@ -95,21 +95,24 @@ class _Writer:
                 f"for (int i{d} = 0; i{d} < {self.graph.extent(a)}; ++i{d}) "
                 for d, a in enumerate(on)
             )
-            rows.append(f"{indent}{loop}{target(place)} = {lines.says(node, place)};")
+            bits = "(V)" if node.op in MASKS else ""
+            rows.append(f"{indent}{loop}{target(place)} = {bits}{lines.says(node, place)};")
         return rows
 
     def _known(self, f: Factored, lines: Lines, unknowns: str) -> None:
         """Name what a solve reads from outside, and its unknowns."""
-        lines.name(self._outside(f, "g"))
+        places = zip(f.outside, self._outside(f, "g"), strict=True)
+        lines.name({n.id: _bits(at) if n.op in MASKS else at for n, at in places})
         lines.name(
             dict(zip((c.id for c in f.solve.columns), self._flat(f.solve, unknowns), strict=True))
         )
 
-    def _outside(self, f: Factored, array: str) -> dict[int, Access]:
-        found: dict[int, Access] = {}
+    def _outside(self, f: Factored, array: str) -> list[Access]:
+        """Where each value lies that a solve reads from outside; conditions lie there as bits."""
+        found: list[Access] = []
         at = 0
         for node in f.outside:
-            found[node.id] = _entry(array, at, 1, node.axes, self.graph)
+            found.append(_entry(array, at, 1, node.axes, self.graph))
             at += math.prod(self.graph.extent(a) for a in node.axes)
         return found
 
@@ -359,7 +362,7 @@ class _Writer:
         rows = lines([*guesses, *f.outside])
         size = sum(math.prod(self.graph.extent(a) for a in g.axes) for g in f.outside)
         rows.append(f"  V g{k}[{max(size, 1)}];")
-        to = list(self._outside(f, f"g{k}").values())
+        to = self._outside(f, f"g{k}")
         rows += self._stores(lines, to, f.outside, [g.axes for g in f.outside], "  ")
         rows.append(f"  Search<{f.size}> s{k};")
         rows += self._stores(lines, self._flat(f.solve, f"s{k}.u"), guesses, axes, "  ")
@@ -411,6 +414,11 @@ class _Writer:
             return text
 
         return [at(a) for a in inner]
+
+
+def _bits(at: Access) -> Access:
+    """A condition that lies in an array of numbers, bit by bit."""
+    return lambda place: f"((M){at(place)})"
 
 
 def _word(text: str) -> Access:

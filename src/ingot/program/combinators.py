@@ -1,17 +1,17 @@
 """Types that contain models: compositions, implicit updates, gradients of inner models."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model
 from ingot.program.differentiate import gradient
 from ingot.program.program import Newton, Solve, Variable
 from ingot.program.rewrite import solve_node, substitute
 from ingot.program.trace import Placed, Tracer
-from ingot.types import Value
+from ingot.types import Scalar, Value
 
 __all__ = ["ComposedModel", "ImplicitUpdate", "Normality", "check_fields", "newton_of"]
 
@@ -150,21 +150,7 @@ class Normality:
         inner = factory.model(asked.string(), asked.span)
         function, by, to = (block.require(k) for k in ("function", "from", "to"))
         name = function.string()
-        if name not in inner.outputs:
-            raise _wrong(
-                function, "unknown-output", f"[{inner.name}] has no output '{name}'",
-                did_you_mean(name, inner.outputs),
-            )  # fmt: skip
-        for word in by.words():
-            if word not in inner.inputs:
-                raise _wrong(
-                    by, "unknown-input", f"[{inner.name}] has no input '{word}'",
-                    did_you_mean(word, inner.inputs),
-                )  # fmt: skip
-        if len(by.words()) != len(to.words()):
-            raise _wrong(
-                to, "wrong-value", f"{len(by.words())} inputs but {len(to.words())} names for them"
-            )
+        raise_if(_gradient_problems(inner, function, by, to))
         outputs = {t: inner.inputs[f] for f, t in zip(by.words(), to.words(), strict=True)}
         body = Normality(inner, name, by.words(), to.words())
         children = {inner.name: inner}
@@ -188,6 +174,24 @@ class Normality:
             nodes = tuple(substitute(slopes, swap, tracer.graph))
             results[to] = Placed(type(held[name].value)(nodes), held[name].axes)
         return results
+
+
+def _gradient_problems(inner: Model, function: Field, by: Field, to: Field) -> Iterator[Problem]:
+    name = function.string()
+    kind = inner.outputs.get(name)
+    if kind is None:
+        yield Problem("unknown-output", f"[{inner.name}] has no output '{name}'", function.span,
+                      did_you_mean(name, inner.outputs))  # fmt: skip
+    elif kind is not Scalar:
+        yield Problem("kinds-differ", f"'{name}' is of kind {kind.__name__}, not Scalar",
+                      function.span, "name a Scalar output")  # fmt: skip
+    for word in by.words():
+        if word not in inner.inputs:
+            yield Problem("unknown-input", f"[{inner.name}] has no input '{word}'", by.span,
+                          did_you_mean(word, inner.inputs))  # fmt: skip
+    if len(by.words()) != len(to.words()):
+        message = f"{len(by.words())} inputs, but {len(to.words())} names for their gradients"
+        yield Problem("wrong-value", message, to.span, "give one name for each input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,15 +304,16 @@ def _check_system(
     ]  # fmt: skip
     if len(unknowns) != len(residuals):
         problems.append(Problem(
-            "wrong-value", f"{len(unknowns)} unknowns but {len(residuals)} residuals", rows.span,
-            None,
+            "wrong-value", f"{len(unknowns)} unknowns, but {len(residuals)} residuals", rows.span,
+            "give one residual for each unknown",
         ))  # fmt: skip
     for u, r in zip(unknowns, residuals, strict=False):
-        kinds = residual.inputs.get(u), residual.outputs.get(r)
-        if None not in kinds and kinds[0] is not kinds[1]:
+        wanted, found = residual.inputs.get(u), residual.outputs.get(r)
+        if wanted is not None and found is not None and wanted is not found:
             problems.append(Problem(
-                "kinds-differ", f"'{u}' and its residual '{r}' are of different kinds", rows.span,
-                None,
+                "kinds-differ",
+                f"'{u}' is of kind {wanted.__name__}, its residual '{r}' of {found.__name__}",
+                rows.span, "name a residual of the same kind",
             ))  # fmt: skip
     if problems:
         raise IngotError(problems)

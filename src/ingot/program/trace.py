@@ -154,7 +154,8 @@ class Tracer:
         except (IngotError, Restart):
             raise
         except Exception as error:
-            message = f"{declared.name}: {type(error).__name__}: {error}"
+            told = isinstance(error, (ValueError, TypeError))  # the law's own words
+            message = f"{declared.name}: {'' if told else type(error).__name__ + ': '}{error}"
             place = blamed(error) or model.span
             raise IngotError([Problem("law-failed", message, place, None)]) from error
         finally:

@@ -1,0 +1,104 @@
+"""The seven models of the spine: operations after each pass, form of elimination, what they cost.
+
+Compile seconds are cold, from a traced program to a loaded kernel; microseconds are per point and
+step of the file's own driver, on one thread. `python -m benchmarks.spine [CASES]`.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from unittest import mock
+
+import torch
+
+from ingot.drivers import TransientDriver, structural_shapes, transient_driver
+from ingot.execute.kernel import Kernel
+from ingot.hit import read
+from ingot.model import Factory
+from ingot.program import Program, prepared, trace
+from ingot.program.band import Band
+from ingot.program.passes import clean, hoisted, loops, planned
+
+SEVEN = (
+    ("models/solid_mechanics/elasticity/LinearIsotropicElasticity.i", "model", None),
+    ("regression/solid_mechanics/viscoplasticity/chaboche/model.i", None, "driver"),
+    ("regression/solid_mechanics/rate_independent_plasticity/isoharden/model.i", None, "driver"),
+    ("regression/solid_mechanics/viscoplasticity/free_sintering/model.i", None, "driver"),
+    (
+        "regression/solid_mechanics/crystal_plasticity/single_crystal_coupled/model.i",
+        None,
+        "driver",
+    ),
+    ("regression/finite_volume/combined/model.i", None, "driver"),
+    ("regression/chemical_reactions/pyrolysis/model.i", None, "driver"),
+)
+
+
+def main(cases: Path) -> None:
+    """Print one row a model."""
+    torch.set_num_threads(1)
+    print("| model | traced | frozen, clean | loops | residual | update | compile s | µs |")
+    print("|---|--:|--:|--:|--:|---|--:|--:|")
+    for file, model, driver in SEVEN:
+        print(row(cases / "neml2" / file, model, driver), flush=True)
+
+
+def row(file: Path, model: str | None, driver: str | None) -> str:
+    """What the passes make of one model, and what it costs."""
+    factory = Factory(read(file))
+    run = transient_driver(factory, driver) if driver is not None else None
+    live = factory.model(model) if model is not None else driven(run).model
+    shapes = structural_shapes(factory, live, driver)
+    program = prepared(live, shapes)
+    cleaned = clean(program)
+    (*_, residual) = hoisted(cleaned).values()
+    seconds = statistics.median(compile_seconds(program) for _ in range(3))
+    name = file.parent.name if file.name == "model.i" else file.stem
+    speed = f"{microseconds(run):.3f}" if run is not None else "-"
+    return (
+        f"| {name} | {trace(live, shapes).count()} | {cleaned.count()} |"
+        f" {loops(cleaned).count()} | {residual} | {form(program)} | {seconds:.2f} | {speed} |"
+    )
+
+
+def driven(run: TransientDriver | None) -> TransientDriver:
+    assert run is not None
+    return run
+
+
+def form(program: Program) -> str:
+    """How the update of each solve is found."""
+    found = []
+    for f in planned(program).solves.values():
+        if isinstance(f.newton, Band):
+            found.append(f"band, reach {f.newton.reach}")
+        else:
+            found.append(f"{f.newton.form} {f.newton.operations}")
+    return ", ".join(found) or "none"
+
+
+def compile_seconds(program: Program) -> float:
+    """Wall seconds from the traced program to a loaded kernel, nothing cached."""
+    with tempfile.TemporaryDirectory() as cache:
+        start = time.perf_counter()
+        with mock.patch("ingot.execute.build.cache_folder", lambda: Path(cache)):
+            Kernel(program)
+        return time.perf_counter() - start
+
+
+def microseconds(run: TransientDriver) -> float:
+    """CPU time of a run, per point and step, on one thread."""
+    run.run("kernel")
+    times = []
+    for _ in range(9):
+        start = time.process_time()
+        result = run.run("kernel")
+        times.append(time.process_time() - start)
+    return 1e6 * statistics.median(times) / (result.points * (result.steps - 1))
+
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve().parent.parent
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else here.parent / "shared" / "cases")
