@@ -13,17 +13,22 @@ from ingot.program.rewrite import Replay
 from ingot.program.schedule import scheduled
 from ingot.types import Scalar
 
-__all__ = ["Segment", "check_segments", "partition", "source_name"]
+__all__ = ["Segment", "check_segments", "given_name", "partition", "source_name"]
 
 WORTH_PASSING = 64
 """From how many lines on a segment is given what another computed, instead of computing it too."""
 
-# Names of a file hold no blanks, so these are never a user's.
+# Names of a file hold no blanks, so a name with one is never a user's.
 _GIVEN = " given"
 
 
+def given_name(name: str) -> str:
+    """How an input is known whose name is an output's."""
+    return name + _GIVEN
+
+
 def source_name(name: str) -> str:
-    """What the user calls a value: an input that an output replaces is known as `x given`."""
+    """What the user calls an input."""
     return name.removesuffix(_GIVEN)
 
 
@@ -78,7 +83,7 @@ def check_segments(segments: Sequence[Segment], program: Program) -> None:
     known = {v.name for v in program.inputs} | {p.variable.name for p in program.parameters}
     given = {v.name for v in program.outputs}
     moved = {n for n in known & given if any(n in s.gives for s in segments)}
-    known = {n + _GIVEN if n in moved else n for n in known}
+    known = {given_name(n) if n in moved else n for n in known}
     for segment in segments:
         check(segment.program)
         assert known >= set(segment.reads), f"reads {set(segment.reads) - known} too early"
@@ -104,7 +109,7 @@ class _Cut:
         for v in (*program.inputs, *(p.variable for p in program.parameters)):
             other = outputs.get(v.name)
             replaced = other is not None and other.nodes != v.nodes
-            self._know(replace(v, name=v.name + _GIVEN) if replaced else v)
+            self._know(replace(v, name=given_name(v.name)) if replaced else v)
         self.free = set(self.values)
         self.solved = [self._solved(node) for node in self.solves]
 
