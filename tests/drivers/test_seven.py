@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ingot.drivers import build_driver, self_checking
+from ingot.drivers import build_driver, self_checking, transient_driver
 from ingot.execute import Backend
 from ingot.hit import read
+from ingot.model import Factory
 
 SEVEN = [
     "models/solid_mechanics/elasticity/LinearIsotropicElasticity.i",
@@ -25,3 +26,12 @@ def test_published_case_agrees(file: str, backend: Backend, cases: Path) -> None
     (name,) = self_checking(tree)
     verdict = build_driver(tree, name).run(backend)
     assert verdict.passed, "\n".join(map(str, verdict.problems))
+
+
+@pytest.mark.parametrize("file", [f for f in SEVEN if f.startswith("regression")])
+def test_fewer_than_one_update_in_a_hundred_needs_the_pivoted_routine(
+    file: str, cases: Path
+) -> None:
+    driver = transient_driver(Factory(read(cases / file)), "driver")
+    for status in driver.run("kernel").statuses:
+        assert int(status.pivoted.sum()) < 0.01 * int(status.iterations.sum())
