@@ -1,0 +1,112 @@
+"""All that running compiled graphs needs to know, as JSON writes it."""
+
+import msgspec
+
+from ingot.execute.batch import Shape
+
+__all__ = [
+    "ForwardSegment", "ImplicitSegment", "InductorDescription", "Rules", "SlopeInfo", "ValueInfo",
+]  # fmt: skip
+
+
+class ValueInfo(msgspec.Struct, frozen=True):
+    """A named value: graphs see it as (components, points), the entries of its axes outermost."""
+
+    name: str
+    kind: str
+    axes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    base: tuple[int, ...]
+
+    @property
+    def shape(self) -> Shape:
+        """What callers see of it."""
+        return Shape(self.name, self.sizes, self.base)
+
+
+class SlopeInfo(msgspec.Struct, frozen=True):
+    """A derivative block; a constant one is the same for all points and has no batch."""
+
+    output: str
+    input: str
+    batch_independent: bool
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """When a solve stops and how far it steps, as the source file says."""
+
+    abs_tol: float
+    rel_tol: float
+    max_its: int
+    stop: str
+    linesearch: str
+    max_linesearch_iterations: int
+    linesearch_cutback: float
+    linesearch_stopping_criteria: float
+
+
+class ForwardSegment(msgspec.Struct, frozen=True, kw_only=True, tag="forward", tag_field="segment"):
+    """Graphs from values to values.
+
+    value: reads -> gives; jvp: reads -> gives, then the blocks of `slopes` (rows, columns, points).
+    """
+
+    reads: tuple[str, ...]
+    gives: tuple[str, ...]
+    value: str
+    jvp: str | None
+    slopes: tuple[SlopeInfo, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The graphs that it needs."""
+        return tuple(f for f in (self.value, self.jvp) if f is not None)
+
+
+class ImplicitSegment(
+    msgspec.Struct, frozen=True, kw_only=True, tag="implicit", tag_field="segment"
+):
+    """Graphs of one solve; `gives` are its unknowns, laid end to end in u.
+
+    rhs: u, reads -> -r; step: u, step lengths (points,), reads -> u after an update, -r there;
+    ift: u, reads -> -A^-1 B (unknowns, columns, points), columns being those of `columns`;
+    predictor: reads -> u to start from, unless `guesses` names what each unknown starts from.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    gives: tuple[str, ...]
+    rhs: str
+    step: str
+    ift: str | None
+    columns: tuple[str, ...]
+    predictor: str | None
+    guesses: tuple[str, ...]
+    rules: Rules
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The graphs that it needs."""
+        return tuple(f for f in (self.rhs, self.step, self.ift, self.predictor) if f is not None)
+
+
+class InductorDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """All that running the graphs of a folder needs.
+
+    values: every value by name; inputs, parameters: which the caller gives, under the names of
+    `given` where those differ; slopes: the derivative blocks that can be asked for.
+    """
+
+    dtype: str
+    values: tuple[ValueInfo, ...]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    given: dict[str, str]
+    outputs: tuple[str, ...]
+    segments: tuple[ForwardSegment | ImplicitSegment, ...]
+    slopes: tuple[SlopeInfo, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every graph of the folder."""
+        return tuple(f for s in self.segments for f in s.files)

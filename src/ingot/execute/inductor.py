@@ -1,0 +1,288 @@
+"""Program -> `.pt2` graphs in a folder, each tried against the interpreter; their description."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ingot.errors import IngotError, Problem
+from ingot.execute import graphs
+from ingot.execute.described import (
+    ForwardSegment,
+    ImplicitSegment,
+    InductorDescription,
+    Rules,
+    SlopeInfo,
+    ValueInfo,
+)
+from ingot.execute.graphs import Pair, Printed
+from ingot.execute.inductor_pool import Children
+from ingot.execute.trial import SIZES, Arrays, Trial
+from ingot.program import Newton, Program, Variable
+from ingot.program.graph import Graph, ordered
+from ingot.program.partition import Segment, given_name, partition, source_name
+
+__all__ = ["LIMIT", "WARN", "Planned", "lower", "planned"]
+
+WARN = 2000
+LIMIT = 6000
+"""From how many operations on a graph takes long (some 50 s), and from how many it is refused."""
+
+Progress = Callable[[str], None]
+Judge = Callable[[Trial, Arrays, Arrays], str | None]
+
+logger = logging.getLogger("ingot")
+
+
+@dataclass(frozen=True, slots=True)
+class Graphed:
+    """A graph to be compiled: its file, its lines, and how to tell whether it is right."""
+
+    file: str
+    segment: Segment
+    printed: Printed
+    judge: Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """All graphs of a program, and what will be said of them."""
+
+    graphs: tuple[Graphed, ...]
+    description: InductorDescription
+
+    def __str__(self) -> str:
+        return "\n".join(f"{g.file}  {g.printed.operations} operations" for g in self.graphs)
+
+
+def lower(
+    program: Program, pairs: Sequence[Pair], stem: str, folder: Path, *,
+    dtype: torch.dtype = torch.float64, jobs: int = 1, progress: Progress | None = None,
+) -> InductorDescription:  # fmt: skip
+    """Compile all graphs of a program into a folder; derivative pairs are (output, input) names."""
+    plan = planned(program, pairs, stem, dtype=dtype)
+    precision = plan.description.dtype
+
+    def work(graph: Graphed) -> None:
+        trial = Trial(graph.segment, dtype)
+        points = [trial.points(graph.printed, n) for n in SIZES]
+        given = [list(x) for x in points]
+        gives = children.compiled(folder / graph.file, graph.printed, precision, given)
+        if gives is not None:
+            for x, y in zip(points, gives, strict=True):
+                _require(graph.file, len(x[0][0]), graph.judge(trial, x, y))
+            children.keep(folder / graph.file, graph.printed, precision)
+        if progress is not None:
+            progress(graph.file)
+
+    # the longest first, so that no process is left alone with it at the end
+    order = sorted(plan.graphs, key=lambda g: -g.printed.operations)
+    with Children(jobs) as children:
+        for job in [children.threads.submit(work, graph) for graph in order]:
+            job.result()
+    return plan.description
+
+
+def _require(file: str, points: int, wrong: str | None) -> None:
+    if wrong is not None:
+        raise IngotError([Problem(
+            "graph-differs", f"the graph '{file}' at {points} points: {wrong}", None,
+            "report this with the model; --backend kernel compiles it meanwhile",
+        )])  # fmt: skip
+
+
+def planned(
+    program: Program, pairs: Sequence[Pair], stem: str, *, dtype: torch.dtype = torch.float64
+) -> Planned:
+    """Every graph as text, and the description of all; nothing is compiled."""
+    segments = partition(program)
+    precision = str(dtype).removeprefix("torch.")
+    local = _local_pairs(segments, pairs)
+    made: list[Graphed] = []
+    infos: list[ForwardSegment | ImplicitSegment] = []
+    for i, (segment, passing) in enumerate(zip(segments, local, strict=True)):
+        name = stem if len(segments) == 1 else f"{stem}_seg{i}"
+        write = _forward if segment.kind == "forward" else _implicit
+        info, found = write(segment, passing, name, precision)
+        infos.append(info)
+        made += found
+    _check_sizes(made)
+    known = {v.name: _value(v, s.program.graph) for s in segments for v in _variables(s.program)}
+    inputs, parameters = _keys(program, segments)
+    for key, v in (*inputs.items(), *parameters.items()):
+        known.setdefault(key, _value(v, program.graph, key))
+    description = InductorDescription(
+        dtype=precision,
+        values=tuple(known.values()),
+        inputs=tuple(inputs),
+        parameters=tuple(parameters),
+        given={k: v.name for k, v in {**inputs, **parameters}.items() if k != v.name},
+        outputs=tuple(v.name for v in program.outputs),
+        segments=tuple(infos),
+        slopes=tuple(_slopes(infos, pairs)),
+    )
+    return Planned(tuple(made), description)
+
+
+def _variables(program: Program) -> tuple[Variable, ...]:
+    return (*program.inputs, *(p.variable for p in program.parameters), *program.outputs)
+
+
+def _keys(
+    program: Program, segments: Sequence[Segment]
+) -> tuple[dict[str, Variable], dict[str, Variable]]:
+    """Inputs and parameters by the names under which segments read them."""
+    read = {n for s in segments for n in s.reads}
+    renamed = {source_name(n): n for n in read if source_name(n) != n}
+    given = {n for s in segments for n in s.gives}
+
+    def key(name: str) -> str:
+        return renamed.get(name, given_name(name) if name in given else name)
+
+    parameters = {key(p.variable.name): p.variable for p in program.parameters}
+    return {key(v.name): v for v in program.inputs}, parameters
+
+
+def _value(v: Variable, graph: Graph, name: str | None = None) -> ValueInfo:
+    sizes = tuple(graph.extent(a) for a in v.axes)
+    axes = tuple(map(str, v.axes))
+    return ValueInfo(name or v.name, v.kind.__name__, axes, sizes, v.kind.base)
+
+
+def _forward(
+    segment: Segment, passing: Sequence[Pair], name: str, dtype: str
+) -> tuple[ForwardSegment, list[Graphed]]:
+    value = graphs.forward(segment, dtype)
+    made = [Graphed(f"{name}.pt2", segment, value, lambda t, x, y: t.judge_values(x, y, ()))]
+    slopes: tuple[SlopeInfo, ...] = ()
+    if passing:
+        printed, found = graphs.tangents(segment, passing, dtype)
+        rows = zip(found.pairs, found.constant, strict=True)
+        slopes = tuple(SlopeInfo(y, x, constant) for (y, x), constant in rows)
+        if slopes:
+            made.append(Graphed(
+                f"{name}_jvp.pt2", segment, printed,
+                lambda t, x, y: t.judge_values(x, y, found.pairs),
+            ))  # fmt: skip
+    info = ForwardSegment(
+        reads=segment.reads, gives=segment.gives, value=made[0].file,
+        jvp=made[1].file if slopes else None, slopes=slopes,
+    )  # fmt: skip
+    return info, made
+
+
+def _implicit(
+    segment: Segment, passing: Sequence[Pair], name: str, dtype: str
+) -> tuple[ImplicitSegment, list[Graphed]]:
+    made = [
+        Graphed(f"{name}_rhs.pt2", segment, graphs.residual(segment, dtype), Trial.judge_residual),
+        Graphed(f"{name}_step.pt2", segment, graphs.step(segment, dtype), Trial.judge_step),
+    ]
+    columns: tuple[str, ...] = ()
+    by = [n for n in segment.reads if any(x == n for _, x in passing)]
+    if by:
+        printed, columns = graphs.sensitivity(segment, by, dtype)
+        made.append(Graphed(
+            f"{name}_ift.pt2", segment, printed,
+            lambda t, x, y: t.judge_sensitivity(x, y, columns),
+        ))  # fmt: skip
+    guesses = graphs.guesses(segment)
+    if guesses is None:
+        printed = graphs.predictor(segment, dtype)
+        made.append(Graphed(f"{name}_predictor.pt2", segment, printed, Trial.judge_guess))
+    info = ImplicitSegment(
+        name=segment.name, reads=segment.reads, gives=segment.gives,
+        rhs=f"{name}_rhs.pt2", step=f"{name}_step.pt2", ift=f"{name}_ift.pt2" if by else None,
+        columns=columns, predictor=f"{name}_predictor.pt2" if guesses is None else None,
+        guesses=guesses or (), rules=_rules(segment.solve.newton),
+    )  # fmt: skip
+    return info, made
+
+
+def _rules(newton: Newton) -> Rules:
+    return Rules(**{name: getattr(newton, name) for name in Rules.__struct_fields__})
+
+
+def _check_sizes(made: Sequence[Graphed]) -> None:
+    problems = []
+    for graph in made:
+        count = graph.printed.operations
+        if count > LIMIT:
+            problems.append(Problem(
+                "program-too-long",
+                f"the graph '{graph.file}' has {count} operations; torch is asked to compile"
+                f" {LIMIT} at most", None,
+                "compile with --backend kernel, or ask for fewer derivative pairs",
+            ))  # fmt: skip
+        elif count > WARN:
+            logger.warning(
+                "%s has %d operations; torch will take a minute or more", graph.file, count
+            )
+    if problems:
+        raise IngotError(problems)
+
+
+# which derivative blocks pass through which segment
+
+
+def _local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """For each segment the (given, read) pairs that some requested pair passes through."""
+    depends = [dict(_depends(s)) for s in segments]
+    keys = {source_name(n): n for s in segments for n in s.reads if source_name(n) != n}
+    ahead: dict[str, set[str]] = {}
+    for x in {x for _, x in pairs}:
+        found = ahead[x] = {keys.get(x, x)}
+        for step in depends:
+            found |= {y for y, reads in step.items() if reads & found}
+    behind: dict[str, set[str]] = {}
+    for y in {y for y, _ in pairs}:
+        found = behind[y] = {y}
+        for step in reversed(depends):
+            found |= {n for give in step.keys() & found for n in step[give]}
+    asked = [(behind[y], ahead[x]) for y, x in pairs]
+    return [
+        [
+            (y, x)
+            for y, reads in step.items()
+            for x in segment.reads
+            if x in reads and any(y in up and x in down for up, down in asked)
+        ]
+        for segment, step in zip(segments, depends, strict=True)
+    ]
+
+
+def _depends(segment: Segment) -> Iterator[tuple[str, set[str]]]:
+    """What each value that a segment gives depends on; guesses do not count."""
+    program = segment.program
+    known = {n.id: v.name for v in _variables(program)[: len(segment.reads)] for n in v.nodes}
+    for v in program.outputs:
+        roots = v.nodes if segment.kind == "forward" else segment.solve.rows
+        yield v.name, {known[n.id] for n in ordered(roots) if n.id in known}
+
+
+def _slopes(
+    segments: Sequence[ForwardSegment | ImplicitSegment], pairs: Sequence[Pair]
+) -> Iterator[SlopeInfo]:
+    """The requested blocks; one is constant where every way to it is."""
+    constant: dict[Pair, bool] = {}
+    wanted = {x for _, x in pairs}
+    made = {n for s in segments for n in s.gives}
+
+    def join(pair: Pair, flag: bool) -> None:
+        constant[pair] = constant.get(pair, True) and flag
+
+    for segment in segments:
+        if isinstance(segment, ForwardSegment):
+            local = {(s.output, s.input): s.batch_independent for s in segment.slopes}
+        else:
+            local = {(y, x): False for y in segment.gives for x in segment.columns}
+        for (y, by), flag in local.items():
+            if by not in made and source_name(by) in wanted:
+                join((y, source_name(by)), flag)
+            for (middle, x), inner in list(constant.items()):
+                if middle == by:
+                    join((y, x), flag and inner)
+    for y, x in pairs:
+        yield SlopeInfo(y, x, constant.get((y, x), True))

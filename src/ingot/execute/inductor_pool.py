@@ -1,0 +1,162 @@
+"""Graphs compiled in child processes, a few at a time, and kept from one run to the next.
+
+A crash of torch or g++ ends a child, never this process.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError, Problem
+from ingot.execute import compiler, inductor_child, torch_facts
+from ingot.execute.build import cache_folder
+from ingot.execute.graphs import Printed
+
+__all__ = ["Children"]
+
+logger = logging.getLogger("ingot")
+
+
+@dataclass(slots=True)
+class _Child:
+    process: "subprocess.Popen[str]"
+    said: Path
+
+
+class Children:
+    """Up to `jobs` processes that compile; used as a context, they end with it."""
+
+    def __init__(self, jobs: int) -> None:
+        self.threads = ThreadPoolExecutor(jobs)
+        self._idle: queue.SimpleQueue[_Child] = queue.SimpleQueue()
+        self._all: list[_Child] = []
+        self._ended = False
+        self._kept = cache_folder().parent / "inductor"
+        self._kept.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> "Children":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # threads may be waiting for children, and compilers be at work for them
+        self._ended = True
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        for child in self._all:
+            with suppress(ProcessLookupError):
+                os.killpg(child.process.pid, signal.SIGKILL)
+            child.process.wait()
+        self.threads.shutdown()
+        for child in self._all:
+            child.said.unlink()
+
+    def compiled(
+        self, file: Path, graph: Printed, dtype: str, points: list[list[Tensor]]
+    ) -> list[list[Tensor]] | None:
+        """Write a graph to a file; what it gives at the points, or None if it was tried before."""
+        kept = self._kept / f"{_digest(graph, dtype)}.pt2"
+        if kept.exists():
+            shutil.copyfile(kept, file)
+            return None
+        compiler.command()
+        with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
+            folder = Path(scratch)
+            torch.save(
+                {
+                    "dtype": dtype,
+                    "source": graph.source,
+                    "tables": torch.tensor(graph.tables, dtype=getattr(torch, dtype)),
+                    "index": torch.tensor(graph.index, dtype=torch.int64),
+                    "rows": [rows for _, rows in graph.arguments],
+                    "points": points,
+                },
+                folder / "job.pt",
+            )
+            wall, busy = self._ask(folder, file.name)
+            told = "%s: %d operations, %.1f s, of the processor %.1f s"
+            logger.info(told, file.name, graph.operations, wall, busy)
+            gives = torch.load(folder / "gives.pt", weights_only=True)
+            shutil.move(folder / "graph.pt2", file)
+        return gives
+
+    def keep(self, file: Path, graph: Printed, dtype: str) -> None:
+        """Remember a graph that was tried and found right."""
+        kept = self._kept / f"{_digest(graph, dtype)}.pt2"
+        with tempfile.NamedTemporaryFile(dir=self._kept, delete=False) as copy:
+            copy.write(file.read_bytes())
+        Path(copy.name).replace(kept)
+
+    def _ask(self, folder: Path, name: str) -> tuple[float, float]:
+        """Have a child compile a job; the seconds it took, and those it kept a processor busy."""
+        try:
+            child = self._idle.get_nowait()
+        except queue.Empty:
+            child = self._begun()
+        if self._ended:
+            os.killpg(child.process.pid, signal.SIGKILL)
+        assert child.process.stdin is not None and child.process.stdout is not None
+        try:
+            child.process.stdin.write(f"{folder}\n")
+            child.process.stdin.flush()
+            line = child.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            code = child.process.wait()
+            raise _failed(name, f"its process ended with {code}", _tail(child))
+        self._idle.put(child)
+        verdict = json.loads(line)
+        if verdict["error"] is not None:
+            logger.debug(verdict["trace"])
+            raise _failed(name, verdict["error"], "")
+        return verdict["wall"], verdict["busy"]
+
+    def _begun(self) -> _Child:
+        handle, said = tempfile.mkstemp(prefix="ingot-")
+        environment = {**os.environ, **torch_facts.CHILD_ENVIRONMENT}
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(self._kept / "torch")
+        # the same Ingot as here, wherever it was imported from
+        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from ingot.execute.inductor_child import main; main()"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=handle, text=True,
+            env=environment, start_new_session=True,
+        )  # fmt: skip
+        os.close(handle)
+        child = _Child(process, Path(said))
+        self._all.append(child)
+        return child
+
+
+def _tail(child: _Child) -> str:
+    return child.said.read_text()[-2000:]
+
+
+def _failed(name: str, why: str, said: str) -> IngotError:
+    return IngotError([Problem(
+        "compiler-failed", f"torch could not compile the graph '{name}': {why}\n{said}".rstrip(),
+        None, "report this with the model; --backend kernel compiles it meanwhile",
+    )])  # fmt: skip
+
+
+def _digest(graph: Printed, dtype: str) -> str:
+    """What a compiled graph depends on."""
+    parts = [
+        graph.source, repr(graph.tables), repr(graph.index), repr(graph.arguments), dtype,
+        *(Path(str(m.__file__)).read_text() for m in (inductor_child, torch_facts)),
+        torch.__version__, compiler.processor(), compiler.version(),
+    ]  # fmt: skip
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,282 @@
+"""Compiled graphs and their description -> calls, transients, derivatives; Newton is driven here.
+
+Needs torch and msgspec; knows nothing of models, programs or compilers.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ingot.execute.batch import Shape, flattened, restored
+from ingot.execute.described import ForwardSegment, ImplicitSegment, InductorDescription
+from ingot.execute.status import Reason, Status
+from ingot.execute.torch_facts import loaded, one_thread
+from ingot.execute.transient import History, Transient, stepped
+
+__all__ = ["InductorDescription", "InductorProgram"]
+
+WORTH_THREADS = 2000
+"""The number of points from which a second thread pays."""
+
+Values = dict[str, Tensor]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a call computes: all values by name (components, points), statuses, and derivatives.
+
+    slopes: (value, input) -> (rows, columns, points), or (rows, columns) where constant.
+    """
+
+    values: Values
+    statuses: tuple[Status, ...]
+    slopes: dict[Pair, Tensor]
+
+
+class InductorProgram:
+    """Runs compiled graphs. It trusts its caller: names, shapes and kinds are not checked.
+
+    parameters: values of parameters that calls need not give; rules: of solves, by their names, in
+    the place of the description's; load: what makes a graph of a file.
+    """
+
+    def __init__(
+        self, folder: Path, description: InductorDescription, *,
+        parameters: Mapping[str, Tensor] | None = None, rules: Mapping[str, Any] | None = None,
+        load: Callable[[Path], Any] = loaded,
+    ) -> None:  # fmt: skip
+        self.description = description
+        self.dtype: torch.dtype = getattr(torch, description.dtype)
+        self.parameters = dict(parameters or {})
+        self.rules = dict(rules or {})
+        self._graphs = {file: load(folder / file).boxed_run for file in description.files}
+        self._shape = {v.name: v.shape for v in description.values}
+        names = (*description.inputs, *description.parameters)
+        self._given = {description.given.get(n, n): self._shape[n] for n in names}
+        asked = {s.input for s in description.slopes}
+        self._wanted = {v.name: name for name, v in self._given.items() if name in asked}
+
+    def __call__(
+        self, inputs: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+        """The outputs `(*batch, *axes, *base)` and the status of every solve."""
+        outputs, statuses, _ = self.run(inputs, slopes=False)
+        return outputs, statuses
+
+    def blocks(self, inputs: Mapping[str, Tensor]) -> dict[Pair, Tensor]:
+        """`(*batch, *axes, *axes, *base, *base)` of every pair; without batch where constant."""
+        return self.run(inputs, slopes=True)[2]
+
+    def run(
+        self, inputs: Mapping[str, Tensor], *, slopes: bool
+    ) -> tuple[dict[str, Tensor], tuple[Status, ...], dict[Pair, Tensor]]:
+        """Outputs, statuses, and the derivative blocks if asked for."""
+        given = {**self.parameters, **inputs}
+        rows = [(v, given[name].detach().to(self.dtype)) for name, v in self._given.items()]
+        flat, batch = flattened(rows)
+        points = math.prod(batch)
+        if points == 0:
+            return self._nothing(batch, slopes=slopes)
+        values = {
+            v.name: x.reshape(len(x), v.width).t().expand(v.width, points).contiguous()
+            for (v, _), x in zip(rows, flat, strict=True)
+        }
+        with one_thread(points < WORTH_THREADS):
+            found = self._run(values, slopes=slopes)
+        names = self.description.outputs
+        outputs = {n: restored(found.values[n].t(), batch, self._shape[n]) for n in names}
+        return outputs, found.statuses, self._blocks(found, batch) if slopes else {}
+
+    def transient(self, transient: Transient) -> History:
+        """All steps, one after another."""
+        shapes = [self._shape[n] for n in self.description.inputs]
+        named = [Shape(self.description.given.get(v.name, v.name), v.sizes, v.base) for v in shapes]
+        return stepped(self, named, self.description.outputs, transient, self.dtype)
+
+    def arranged(self, transient: Transient) -> Callable[[], History]:
+        """The run of a transient."""
+        return partial(self.transient, transient)
+
+    def _nothing(
+        self, batch: tuple[int, ...], *, slopes: bool
+    ) -> tuple[dict[str, Tensor], tuple[Status, ...], dict[Pair, Tensor]]:
+        """What a call without points gives."""
+        d = self.description
+        shapes = [self._shape[n] for n in d.outputs]
+        outputs = {
+            v.name: torch.empty((*batch, *v.sizes, *v.base), dtype=self.dtype) for v in shapes
+        }
+        none = torch.empty(0, dtype=torch.int32)
+        rows = (none.to(torch.int8), none, none.to(self.dtype), none)
+        names = [s.name for s in d.segments if isinstance(s, ImplicitSegment)]
+        statuses = tuple(Status(n, *rows) for n in names)
+        if not slopes:
+            return outputs, statuses, {}
+        one = self._run(self._ones(), slopes=True)
+        blocks = self._blocks(one, ())
+        empty = {
+            (s.output, s.input): blocks[s.output, s.input]
+            if s.batch_independent
+            else torch.empty((*batch, *blocks[s.output, s.input].shape), dtype=self.dtype)
+            for s in d.slopes
+        }
+        return outputs, statuses, empty
+
+    def _ones(self) -> Values:
+        return {v.name: torch.ones(v.width, 1, dtype=self.dtype) for v in self._given.values()}
+
+    # segments in turn
+
+    def _run(self, values: Values, *, slopes: bool) -> Found:
+        statuses: list[Status] = []
+        known: dict[Pair, Tensor] = {}
+        for segment in self.description.segments:
+            reads = [values[n] for n in segment.reads]
+            if isinstance(segment, ForwardSegment):
+                file = segment.jvp if slopes and segment.jvp is not None else segment.value
+                found = self._graphs[file](reads)
+                values.update(zip(segment.gives, found, strict=False))
+                local = {
+                    (s.output, s.input): x
+                    for s, x in zip(segment.slopes, found[len(segment.gives) :], strict=False)
+                }
+            else:
+                u, status = self._solved(segment, reads, values)
+                statuses.append(status)
+                widths = [self._shape[n].width for n in segment.gives]
+                values.update(zip(segment.gives, u.split(widths), strict=True))
+                local = self._sensitivity(segment, u, reads) if slopes else {}
+            if slopes:
+                self._chain(local, known)
+        return Found(values, tuple(statuses), known)
+
+    def _sensitivity(
+        self, segment: ImplicitSegment, u: Tensor, reads: Sequence[Tensor]
+    ) -> dict[Pair, Tensor]:
+        if segment.ift is None:
+            return {}
+        (whole,) = self._graphs[segment.ift]([u, *reads])
+        rows = whole.split([self._shape[n].width for n in segment.gives])
+        widths = [self._shape[n].width for n in segment.columns]
+        return {
+            (y, x): block
+            for y, row in zip(segment.gives, rows, strict=True)
+            for x, block in zip(segment.columns, row.split(widths, 1), strict=True)
+        }
+
+    def _chain(self, local: dict[Pair, Tensor], known: dict[Pair, Tensor]) -> None:
+        """Adds the derivatives of a segment's values by inputs, given those of what it read."""
+        for (y, by), block in local.items():
+            if by in self._wanted:
+                _add(known, (y, self._wanted[by]), block)
+            for (middle, x), inner in list(known.items()):
+                if middle == by:
+                    _add(known, (y, x), _times(block, inner))
+
+    def _blocks(self, found: Found, batch: tuple[int, ...]) -> dict[Pair, Tensor]:
+        result: dict[Pair, Tensor] = {}
+        for s in self.description.slopes:
+            y, x = self._shape[s.output], self._given[s.input]
+            block = found.slopes.get((s.output, s.input))
+            if block is None:
+                block = torch.zeros(y.width, x.width, dtype=self.dtype)
+                if s.output == x.name:
+                    block = torch.eye(y.width, dtype=self.dtype)
+            shape = (*y.sizes, *y.base, *x.sizes, *x.base)
+            a, b, c = len(y.sizes), len(y.base), len(x.sizes)
+            order = [*range(a), *range(a + b, a + b + c), *range(a, a + b),
+                     *range(a + b + c, len(shape))]  # fmt: skip
+            if block.ndim == 2:
+                result[s.output, s.input] = block.reshape(shape).permute(order)
+            else:
+                lead = len(batch)
+                whole = block.permute(2, 0, 1).reshape((*batch, *shape))
+                order = [*range(lead), *(lead + i for i in order)]
+                result[s.output, s.input] = whole.permute(order)
+        return result
+
+    # Newton
+
+    def _solved(
+        self, segment: ImplicitSegment, reads: Sequence[Tensor], values: Values
+    ) -> tuple[Tensor, Status]:
+        """The unknowns, NaN where a point did not converge, and what became of every point."""
+        rules = self.rules.get(segment.name, segment.rules)
+        if segment.predictor is not None:
+            (u,) = self._graphs[segment.predictor](list(reads))
+        else:
+            u = torch.cat([values[n] for n in segment.guesses])
+        (right,) = self._graphs[segment.rhs]([u, *reads])
+        size = torch.linalg.vector_norm(right, dim=0)
+        first = size
+        reason = torch.full_like(size, Reason.OUT_OF_STEPS, dtype=torch.int8)
+        reason.masked_fill_(size < rules.abs_tol, Reason.CONVERGED)
+        reason.masked_fill_(~torch.isfinite(size), Reason.NOT_FINITE)
+        iterations = torch.zeros_like(size, dtype=torch.int32)
+        for _ in range(1, rules.max_its):
+            active = reason == Reason.OUT_OF_STEPS
+            if not bool(active.any()):
+                break
+            if rules.stop == "batch":
+                active = reason != Reason.NOT_FINITE
+            length = active.to(self.dtype)
+            moved, after = self._graphs[segment.step]([u, length, *reads])
+            if rules.linesearch != "NONE":
+                full = (moved, after)
+                moved, after = self._search(segment, rules, reads, (u, right), full, active)
+            u, right = moved, after
+            size = torch.where(active, torch.linalg.vector_norm(right, dim=0), size)
+            iterations += active
+            done = (size < rules.abs_tol) | (size < rules.rel_tol * first)
+            reason.masked_fill_(active & done, Reason.CONVERGED)
+            reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)
+        u = torch.where(reason == Reason.CONVERGED, u, math.nan)
+        return u, Status(segment.name, reason, iterations, size, torch.zeros_like(iterations))
+
+    def _search(
+        self, segment: ImplicitSegment, rules: Any, reads: Sequence[Tensor],
+        before: tuple[Tensor, Tensor], full: tuple[Tensor, Tensor], active: Tensor,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """The new unknowns and -r there, after as many cutbacks as each point needs."""
+        (u, right), (moved, after) = before, full
+        update = moved - u
+        size = right.square().sum(0)
+        alpha = torch.ones_like(size)
+        slope = (right * update).sum(0)
+        for _ in range(2, rules.max_linesearch_iterations):
+            now = after.square().sum(0)
+            if rules.linesearch == "BACKTRACKING":
+                bound = size - 2.0 * rules.linesearch_stopping_criteria * alpha * slope
+            else:
+                bound = (1.0 - rules.linesearch_stopping_criteria * alpha) * size
+            accepted = (now <= bound) | (now <= rules.abs_tol**2) | ~active
+            if bool(accepted.all()):
+                break
+            alpha = torch.where(accepted, alpha, alpha / rules.linesearch_cutback)
+            moved = torch.where(active, u + alpha * update, u)
+            (after,) = self._graphs[segment.rhs]([moved, *reads])
+        return moved, after
+
+
+def _times(left: Tensor, right: Tensor) -> Tensor:
+    """A product of blocks, each with or without points."""
+    if left.ndim == right.ndim == 2:
+        return left @ right
+    kinds = ["ij", "ijp"][left.ndim == 3], ["jk", "jkp"][right.ndim == 3]
+    return torch.einsum(f"{kinds[0]},{kinds[1]}->ikp", left, right)
+
+
+def _add(known: dict[Pair, Tensor], pair: Pair, block: Tensor) -> None:
+    if pair in known:
+        old = known[pair]
+        if old.ndim != block.ndim:
+            old, block = (x if x.ndim == 3 else x[..., None] for x in (old, block))
+        block = old + block
+    known[pair] = block

@@ -1,0 +1,548 @@
+"""Graphs agree with the interpreter: as torch reads them for many models, compiled for a few."""
+
+import logging
+import math
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from torch import Tensor
+
+from ingot.drivers import build_driver, self_checking
+from ingot.errors import IngotError
+from ingot.execute import Status, Transient, inductor_pool
+from ingot.execute import inductor as backend
+from ingot.execute.graphs import Printed
+from ingot.execute.inductor import Planned, lower, planned
+from ingot.execute.inductor_run import InductorDescription, InductorProgram
+from ingot.execute.interpret import Interpreter
+from ingot.execute.torch_facts import loaded
+from ingot.execute.trial import SIZES, Trial
+from ingot.hit import read, read_text
+from ingot.model import build
+from ingot.program import (
+    Newton,
+    Program,
+    Solve,
+    Variable,
+    batch_independent,
+    freeze,
+    prepared,
+    trace,
+    with_jacobian,
+)
+from ingot.program.graph import Axis, Graph
+from ingot.program.rewrite import renewed, solve_node
+from ingot.types import SR2, Scalar
+from tests.compositions import TEXTS
+from tests.systems import implicit, overshooting, plasticity, program_of
+
+Pair = tuple[str, str]
+BATCHES = [(), (1,), (7,), (2, 3)]
+SEVEN = [
+    "models/solid_mechanics/elasticity/LinearIsotropicElasticity.i",
+    "regression/solid_mechanics/viscoplasticity/chaboche/model.i",
+    "regression/solid_mechanics/rate_independent_plasticity/isoharden/model.i",
+    "regression/solid_mechanics/viscoplasticity/free_sintering/model.i",
+    "regression/solid_mechanics/crystal_plasticity/single_crystal_coupled/model.i",
+    "regression/finite_volume/combined/model.i",
+    "regression/chemical_reactions/pyrolysis/model.i",
+]
+
+
+class Printing:
+    """A printed graph that torch runs line by line."""
+
+    def __init__(self, printed: Printed, dtype: torch.dtype) -> None:
+        space: dict[str, Any] = {"torch": torch}
+        exec(printed.source, space)
+        self.graph = space["graph"]
+        self.tables = torch.tensor(printed.tables, dtype=dtype)
+        self.index = torch.tensor(printed.index, dtype=torch.int64)
+
+    def boxed_run(self, given: list[Tensor]) -> list[Tensor]:
+        assert all(x.is_contiguous() for x in given)
+        results = list(self.graph(self.tables, self.index, *given))
+        given.clear()
+        return results
+
+
+def printing(
+    program: Program, pairs: Sequence[Pair] = (), dtype: torch.dtype = torch.float64, **more: Any
+) -> InductorProgram:
+    """A program run by its printed graphs, without a compiler."""
+    plan = planned(program, pairs, "model", dtype=dtype)
+    graphs = {g.file: Printing(g.printed, dtype) for g in plan.graphs}
+    held = {p.variable.name: p.value.data for p in program.parameters}
+    return InductorProgram(
+        Path(), plan.description, parameters=held, load=lambda path: graphs[path.name], **more
+    )
+
+
+def every_pair(program: Program) -> list[Pair]:
+    names = [v.name for v in program.inputs] + [p.variable.name for p in program.parameters]
+    return [(y.name, x) for y in program.outputs for x in names]
+
+
+def sampled(
+    program: Program, batch: tuple[int, ...], dtype: torch.dtype = torch.float64
+) -> dict[str, Tensor]:
+    source = torch.Generator().manual_seed(1)
+    found = {}
+    for v in program.inputs:
+        sizes = [program.graph.extent(a) for a in v.axes]
+        shape = (*batch, *sizes, *v.kind.base)
+        found[v.name] = (0.1 * torch.rand(shape, generator=source)).to(dtype)
+    if "t" in found:
+        found["t"] = found["t~1"] + 0.1
+    return found
+
+
+def derivatives(
+    program: Program, pairs: Sequence[Pair], inputs: Mapping[str, Tensor]
+) -> dict[Pair, Tensor]:
+    """By the interpreter, of the whole program; blocks that are the same everywhere unbatched."""
+    copy = renewed(program, {}, Graph(program.graph.extents))
+    wide = with_jacobian(copy, pairs)
+    outputs, _ = Interpreter(wide, dtype=next(iter(inputs.values())).dtype)(inputs)
+    variables = {v.name: v for v in wide.outputs}
+    found = {}
+    for y, x in pairs:
+        block = outputs[f"{y}:{x}"]
+        if batch_independent(variables[f"{y}:{x}"]):
+            rank = block.ndim - len(variables[f"{y}:{x}"].axes)
+            rank -= len(variables[f"{y}:{x}"].kind.base)
+            block = block[(0,) * rank]
+        found[y, x] = block
+    return found
+
+
+def assert_agrees(
+    run: InductorProgram, program: Program, inputs: Mapping[str, Tensor], pairs: Sequence[Pair]
+) -> None:
+    outputs, statuses, blocks = run.run(inputs, slopes=True)
+    expected, told = Interpreter(program, dtype=run.dtype)(inputs)
+    assert_close(outputs, expected)
+    assert_same_status(statuses, told)
+    assert_close(run(inputs)[0], expected)
+    assert_close(blocks, derivatives(program, pairs, inputs))
+
+
+def assert_close(found: Mapping[Any, Tensor], expected: Mapping[Any, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for key, want in expected.items():
+        near = 1e-9 if want.dtype == torch.float64 else 1e-4
+        scale = float(want.nan_to_num().abs().max()) if want.numel() else 0.0
+        torch.testing.assert_close(
+            found[key],
+            want,
+            rtol=near,
+            atol=near * scale,
+            equal_nan=True,
+            msg=lambda m, k=key: f"{k}: {m}",
+        )
+
+
+def assert_same_status(found: Sequence[Status], expected: Sequence[Status]) -> None:
+    assert [s.solve for s in found] == [s.solve for s in expected]
+    for a, b in zip(found, expected, strict=True):
+        assert torch.equal(a.reason, b.reason)
+        assert torch.equal(a.iterations, b.iterations)
+        torch.testing.assert_close(a.residual, b.residual, rtol=1e-3, atol=1e-12, equal_nan=True)
+
+
+# printed graphs
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+@pytest.mark.parametrize("name", TEXTS)
+def test_composition_agrees_with_the_interpreter(name: str, batch: tuple[int, ...]) -> None:
+    program = program_of(TEXTS[name], "model")
+    pairs = every_pair(program)
+    assert_agrees(printing(program, pairs), program, sampled(program, batch), pairs)
+
+
+def test_inputs_of_different_batches_broadcast() -> None:
+    program = program_of(TEXTS["middle"], "model")
+    pairs = every_pair(program)
+    inputs = sampled(program, (2, 3))
+    inputs["a"], inputs["b"] = inputs["a"][0], inputs["b"][:, :1]
+    assert_agrees(printing(program, pairs), program, inputs, pairs)
+
+
+@pytest.mark.parametrize("points", [(), (4,), (3, 4)], ids=str)
+def test_promoted_parameter_inside_a_solve_varies_or_not(points: tuple[int, ...]) -> None:
+    traced = trace(build(read_text(TEXTS["middle"]), "model"))
+    names = [p.variable.name for p in traced.parameters]
+    program = freeze(traced, 2.2e-16, keep=names)
+    pairs = every_pair(program)
+    run = printing(program, pairs)
+    inputs = sampled(program, (3, 4))
+    factor = 1.0 + 0.1 * torch.rand(points, generator=torch.Generator().manual_seed(5))
+    given = {p.variable.name: p.value.data * factor.double() for p in program.parameters}
+    opened = replace(
+        program, inputs=(*program.inputs, *(p.variable for p in program.parameters)), parameters=()
+    )
+    assert_agrees(run, opened, {**inputs, **given}, pairs)
+
+
+@pytest.mark.parametrize("linesearch", ["NONE", "BACKTRACKING", "STRONG_WOLFE"])
+@pytest.mark.parametrize("stop", ["point", "batch"])
+def test_every_rule_of_newton_is_kept(linesearch: Any, stop: Any) -> None:
+    newton = Newton(linesearch=linesearch, stop=stop, max_its=12, linesearch_cutback=1.7)
+    program = implicit(overshooting, 2, 3, newton)
+    source = torch.Generator().manual_seed(3)
+    inputs = {v.name: torch.rand(40, generator=source).double() * 3 - 1 for v in program.inputs}
+    run = printing(program)
+    outputs, statuses = run(inputs)
+    expected, told = Interpreter(program)(inputs)
+    assert_same_status(statuses, told)
+    assert_close(outputs, expected)
+    assert len(set(told[0].reason.tolist())) > 1, "no point fails, or all do"
+
+
+def test_rules_can_be_replaced_at_load() -> None:
+    program = implicit(overshooting, 2, 3, Newton(max_its=50))
+    inputs = {v.name: torch.full((2,), 0.3, dtype=torch.float64) for v in program.inputs}
+    _, (status,) = printing(program, rules={"update": Newton(max_its=2)})(inputs)
+    assert int(status.iterations.max()) == 1
+
+
+def test_a_bad_point_spoils_no_other() -> None:
+    program = program_of(TEXTS["middle"], "model")
+    inputs = sampled(program, (3,))
+    inputs["x~1"][1] = math.inf
+    outputs, (status,) = printing(program)(inputs)
+    assert status.converged.tolist() == [True, False, True]
+    assert outputs["y"].isfinite().tolist() == [True, False, True]
+
+
+def test_plasticity_with_line_search_agrees() -> None:
+    text = plasticity("FBComplementarity", isotropic=True, kinematic=False)
+    program = program_of(text.replace("type = Newton\n", "type = NewtonWithLineSearch\n"))
+    inputs = sampled(program, (5,))
+    inputs = {n: x * (0.05 if n == "E" else 0.0) for n, x in inputs.items()} | {
+        "t": torch.ones(5, dtype=torch.float64)
+    }
+    pairs = [("plastic_strain", "E"), ("flow_rate", "plastic_strain~1")]
+    assert_agrees(printing(program, pairs), program, inputs, pairs)
+
+
+def test_no_points_give_nothing_of_the_right_shape() -> None:
+    program = program_of(TEXTS["middle"], "model")
+    run = printing(program, [("y", "a"), ("drive", "a")])
+    inputs = sampled(program, (0, 3))
+    outputs, (status,), blocks = run.run(inputs, slopes=True)
+    assert outputs["y"].shape == (0, 3)
+    assert status.reason.shape == (0,)
+    assert blocks["y", "a"].shape == (0, 3)
+    assert blocks["drive", "a"].shape == ()
+
+
+def test_steps_agree_with_the_interpreter() -> None:
+    program = program_of(TEXTS["no predictor"], "model")
+    steps = torch.linspace(0.0, 1.0, 6, dtype=torch.float64)
+    begun = torch.tensor([0.5, 0.7], dtype=torch.float64)
+    prescribed = {"t": steps, "f": steps.square()[:, None].expand(6, 2)}
+    transient = Transient(6, prescribed, {"x": begun})
+    found = printing(program).arranged(transient)()
+    expected = Interpreter(program).transient(transient)
+    assert_close(found.outputs, expected.outputs)
+    assert found.statuses[0].iterations.shape == (5, 2)
+
+
+CELL, PART = Axis("cell"), Axis("part")
+
+
+def spread(coupled: bool) -> Program:
+    """Unknowns `c` on cells and a tensor `s` without: cells read neighbours, or a sum of all."""
+    graph = Graph({"part": 2, "cell": 5})
+    c = Variable("c", Scalar, (PART, CELL), (graph.node("unknown", (), ("c", 0), (PART, CELL)),))
+    s = Variable("s", SR2, (), tuple(graph.node("unknown", (), ("s", i)) for i in range(6)))
+    f = Variable("f", Scalar, (CELL,), (graph.node("input", (), ("f", 0), (CELL,)),))
+    g = Variable("g", SR2, (CELL,), tuple(
+        graph.node("input", (), ("g", i), (CELL,)) for i in range(6)
+    ))  # fmt: skip
+    h = Variable("h", Scalar, (PART,), (graph.node("input", (), ("h", 0), (PART,)),))
+    u, e = c.nodes[0], graph.emit
+    ahead = graph.along("window", u, axis="cell", first=1, last=0)
+    near = graph.along("pad", ahead, axis="cell", first=0, last=1)
+    if coupled:
+        near = graph.along("sum", e("mul", u, u), axis="cell")
+    weight = graph.table(torch.linspace(0.1, 0.3, 5).double().numpy(), (CELL,))
+    row = e(
+        "sub", e("add", u, e("mul", 0.1, e("mul", near, weight))), e("mul", f.nodes[0], h.nodes[0])
+    )
+    row = e("add", row, e("mul", 0.01, s.nodes[2]))
+    total = e("exp", graph.along("sum", graph.along("sum", u, axis="cell"), axis="part"))
+    rows = [
+        e("sub", e("add", x, e("mul", 0.1, e("mul", x, x))), graph.along("sum", y, axis="cell"))
+        for x, y in zip(s.nodes, g.nodes, strict=True)
+    ]
+    rows[0] = e("add", rows[0], e("mul", 0.01, total))
+    residuals = (Variable("rc", Scalar, (PART, CELL), (row,)), Variable("rs", SR2, (), tuple(rows)))
+    solve = Solve("cells", (c, s), residuals, Newton())
+    node = solve_node(graph, solve, (f.nodes[0], *([graph.zero] * 6)))
+    items = [graph.node("item", (node,), i, x.axes) for i, x in enumerate(solve.columns)]
+    outputs = (
+        replace(c, nodes=(items[0],)),
+        replace(s, nodes=tuple(items[1:])),
+        Variable(
+            "d",
+            SR2,
+            (CELL,),
+            tuple(e("mul", items[1 + i], f.nodes[0]) for i in range(6)),
+        ),
+        Variable("m", Scalar, (PART,), (graph.along("sum", items[0], axis="cell"),)),
+        Variable("k", Scalar, (CELL,), (weight,)),
+    )
+    return Program(graph, (f, g, h), (), outputs)
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+@pytest.mark.parametrize("batch", [(), (4,)], ids=str)
+def test_axes_of_all_sorts_agree(coupled: bool, batch: tuple[int, ...]) -> None:
+    program = spread(coupled)
+    pairs = every_pair(program)
+    assert_agrees(printing(program, pairs), program, sampled(program, batch), pairs)
+
+
+def test_single_precision_is_single_throughout() -> None:
+    text = plasticity("FBComplementarity", isotropic=True, kinematic=False)
+    program = prepared(build(read_text(text), "update"), dtype=torch.float32)
+    plan = planned(program, [("plastic_strain", "E")], "model", dtype=torch.float32)
+    for graph in plan.graphs:
+        assert "float64" not in graph.printed.source
+        trial = Trial(graph.segment, torch.float32)
+        points = trial.points(graph.printed, 3)
+        gives = Printing(graph.printed, torch.float32).boxed_run(list(points))
+        assert {x.dtype for x in gives} == {torch.float32}
+        assert graph.judge(trial, points, gives) is None
+
+
+@pytest.mark.parametrize("file", SEVEN)
+def test_published_model_is_printed_right(file: str, cases: Path) -> None:
+    program = published(cases / file)
+    for graph in planned(program, every_pair(program), "model").graphs:
+        trial = Trial(graph.segment, torch.float64)
+        for size in SIZES:
+            points = trial.points(graph.printed, size)
+            gives = Printing(graph.printed, torch.float64).boxed_run(list(points))
+            assert graph.judge(trial, points, gives) is None, graph.file
+
+
+def published(file: Path) -> Program:
+    tree = read(file)
+    (name,) = self_checking(tree)
+    driver = build_driver(tree, name)
+    driver = getattr(driver, "driver", driver)
+    return prepared(driver.model, driver.shapes)
+
+
+# what is planned
+
+
+def files(plan: Planned) -> list[str]:
+    return [g.file for g in plan.graphs]
+
+
+def test_files_are_named_as_the_design_says() -> None:
+    middle = program_of(TEXTS["middle"], "model")
+    assert files(planned(middle, [], "m")) == [
+        "m_seg0.pt2", "m_seg1_rhs.pt2", "m_seg1_step.pt2", "m_seg2.pt2",
+    ]  # fmt: skip
+    root = program_of(TEXTS["root"], "model")
+    assert files(planned(root, [("x", "f")], "m")) == ["m_rhs.pt2", "m_step.pt2", "m_ift.pt2"]
+    explicit = program_of(TEXTS["explicit"], "model")
+    assert files(planned(explicit, [("drive", "a")], "m")) == ["m.pt2", "m_jvp.pt2"]
+
+
+def test_only_what_a_pair_passes_through_has_derivatives() -> None:
+    middle = program_of(TEXTS["middle"], "model")
+    assert "m_seg1_ift.pt2" not in files(planned(middle, [("drive", "a")], "m"))
+    assert "m_seg2_jvp.pt2" not in files(planned(middle, [("x", "a")], "m"))
+    through = planned(middle, [("y", "b")], "m")
+    assert {"m_seg0_jvp.pt2", "m_seg1_ift.pt2", "m_seg2_jvp.pt2"} <= set(files(through))
+
+
+def test_computed_guess_is_a_graph_of_its_own(cases: Path) -> None:
+    program = published(cases / SEVEN[4])
+    assert "model_seg0_predictor.pt2" in files(planned(program, [], "model"))
+
+
+def test_description_survives_json() -> None:
+    program = program_of(TEXTS["chained"], "model")
+    said = planned(program, every_pair(program), "m").description
+    text = msgspec.json.encode(said)
+    assert msgspec.json.decode(text, type=InductorDescription) == said
+    assert msgspec.json.schema(InductorDescription)
+
+
+def test_long_graph_is_told_and_too_long_a_one_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = program_of(TEXTS["middle"], "model")
+    monkeypatch.setattr(backend, "WARN", 5)
+    with caplog.at_level(logging.WARNING, "ingot"):
+        planned(program, [], "m")
+    assert "m_seg1_step.pt2" in caplog.text
+    monkeypatch.setattr(backend, "LIMIT", 20)
+    with pytest.raises(
+        IngotError, match=r"'m_seg1_step\.pt2' has \d+ operations(.|\n)*--backend kernel"
+    ):
+        planned(program, [], "m")
+
+
+@pytest.mark.parametrize("which", ["value", "batch", "precision", "still", "update"])
+def test_wrong_graph_is_seen(which: str) -> None:
+    program = program_of(TEXTS["root"], "model")
+    rhs, step = planned(program, [], "m").graphs
+    trial = Trial(rhs.segment, torch.float64)
+    graph = step if which in ("still", "update") else rhs
+    points = trial.points(graph.printed, 8)
+    gives = Printing(graph.printed, torch.float64).boxed_run(list(points))
+    assert graph.judge(trial, points, gives) is None
+    if which == "value":
+        gives[0][0, 3] *= 1 + 1e-6
+    if which == "batch":
+        gives[0] = gives[0][:, :1]
+    if which == "precision":
+        gives[0] = gives[0].float()
+    if which == "still":
+        gives[0] = gives[0] + 1e-9
+    if which == "update":
+        u, alpha, *_ = points
+        gives[0] = u + alpha * 1.001 * (gives[0] - u)
+    assert graph.judge(trial, points, gives) is not None
+
+
+@pytest.fixture
+def forgetful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No graph was ever compiled; they would be kept in the folder `inductor` of this one."""
+    monkeypatch.setattr(inductor_pool, "cache_folder", lambda: tmp_path / "kernels")
+    return tmp_path
+
+
+def test_crash_of_the_compiling_process_is_told(
+    forgetful: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    program = program_of(TEXTS["explicit"], "model")
+    with pytest.raises(
+        IngotError, match=r"'m\.pt2': its process ended with 1(.|\n)*--backend kernel"
+    ):
+        lower(program, [], "m", forgetful)
+
+
+class Pretended:
+    """Stands for the compiler: graphs are run as torch reads them, some of them wrongly."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, wrong: str = "") -> None:
+        self.asked: list[str] = []
+        self.wrong = wrong
+        monkeypatch.setattr(inductor_pool.Children, "_ask", self.ask)
+
+    def ask(self, folder: Path, name: str) -> tuple[float, float]:
+        self.asked.append(name)
+        job = torch.load(folder / "job.pt")
+        space: dict[str, Any] = {"torch": torch}
+        exec(job["source"], space)
+        run = space["graph"]
+        gives = [list(run(job["tables"], job["index"], *x)) for x in job["points"]]
+        if name == self.wrong:
+            gives[-1][0] = gives[-1][0].roll(1, -1)
+        torch.save(gives, folder / "gives.pt")
+        (folder / "graph.pt2").write_text(name)
+        return 0.0, 0.0
+
+
+def test_graph_that_differs_is_refused(forgetful: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = program_of(TEXTS["middle"], "model")
+    Pretended(monkeypatch, wrong="m_seg2.pt2")
+    with pytest.raises(IngotError, match=r"graph-differs.*'m_seg2\.pt2' at 8 points"):
+        lower(program, [], "m", forgetful)
+
+
+def test_graph_is_compiled_once_and_kept(forgetful: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = program_of(TEXTS["middle"], "model")
+    compiler = Pretended(monkeypatch)
+    said = lower(program, [], "m", forgetful)
+    assert sorted(compiler.asked) == sorted(said.files)
+    again = forgetful / "again"
+    again.mkdir()
+    lower(program, [], "other", again)
+    assert len(compiler.asked) == len(said.files)
+    assert (again / "other_seg2.pt2").read_text() == "m_seg2.pt2"
+    lower(program, [], "m", again, dtype=torch.float32)
+    assert len(compiler.asked) == 2 * len(said.files)
+
+
+def test_loading_imports_neither_programs_nor_compilers() -> None:
+    code = (
+        "import sys, ingot.execute.inductor_run;"
+        "print([m for m in sys.modules if m.startswith(('ingot.program', 'ingot.catalog',"
+        " 'ingot.model', 'torch._inductor', 'nmhit'))])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+# compiled graphs
+
+
+def compiled(program: Program, pairs: Sequence[Pair], folder: Path, **more: Any) -> InductorProgram:
+    said = lower(program, pairs, "model", folder, jobs=1, **more)
+    assert sorted(p.name for p in folder.glob("*.pt2")) == sorted(said.files)
+    held = {p.variable.name: p.value.data for p in program.parameters}
+    return InductorProgram(folder, said, parameters=held)
+
+
+@pytest.mark.slow
+def test_compiled_elasticity_agrees(cases: Path, tmp_path: Path) -> None:
+    tree = read(cases / SEVEN[0])
+    (name,) = self_checking(tree)
+    program = prepared(build_driver(tree, name).model)
+    pairs = every_pair(program)
+    run = compiled(program, pairs, tmp_path)
+    for batch in ((), (1,), (2,), (7,), (3, 2)):
+        assert_agrees(run, program, sampled(program, batch), pairs)
+    assert_graph_checks_nothing(tmp_path / "model.pt2")
+
+
+def assert_graph_checks_nothing(file: Path) -> None:
+    """A fact of torch (torch_facts.loaded): arguments are emptied, wrong ones are not refused."""
+    graph = loaded(file)
+    given = [torch.ones(6, 4, dtype=torch.float64)]
+    (right,) = graph.boxed_run(given)
+    assert given == []
+    (wrong,) = graph.boxed_run([torch.ones(6, 4, dtype=torch.float32)])
+    assert wrong.shape == right.shape
+    assert not torch.equal(wrong, right)
+
+
+@pytest.mark.slow
+def test_compiled_update_agrees(tmp_path: Path) -> None:
+    program = program_of(TEXTS["root"], "model")
+    pairs = every_pair(program)
+    done: list[str] = []
+    run = compiled(program, pairs, tmp_path, progress=done.append)
+    assert sorted(done) == ["model_ift.pt2", "model_rhs.pt2", "model_step.pt2"]
+    for batch in ((), (1,), (2,), (7,), (3, 2)):
+        assert_agrees(run, program, sampled(program, batch), pairs)
+
+
+@pytest.mark.slow
+def test_compiled_cells_agree(cases: Path, tmp_path: Path) -> None:
+    tree = read(cases / SEVEN[5])
+    (name,) = self_checking(tree)
+    driver = build_driver(tree, name).driver
+    program = prepared(driver.model, driver.shapes)
+    run = compiled(program, [], tmp_path)
+    for batch in ((), (2, 2)):
+        assert_agrees(run, program, sampled(program, batch), [])
