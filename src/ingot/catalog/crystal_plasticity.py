@@ -122,7 +122,7 @@ def OrientationRate(
     return vorticity - plastic_vorticity + skew(product) * 2.0
 
 
-@model(gives="elastic_strain", predicts=True)
+@model(gives="elastic_strain")
 def CrystalPlasticityStrainPredictor(
     deformation_rate: SR2,
     time: Scalar = named("t"),

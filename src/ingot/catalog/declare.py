@@ -147,7 +147,6 @@ class Declared:
     outputs: tuple[Output, ...]
     rewire: Callable[[Names, Options], Names] | None = None
     labels: Mapping[str, Callable[[Options], list[str]]] = field(default_factory=dict)
-    predicts: bool = False
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -174,16 +173,15 @@ class _Model:
         gives: Any,
         rewire: Callable[[Names, Options], Names] | None = None,
         labels: Mapping[str, Callable[[Options], list[str]]] | None = None,
-        predicts: bool = False,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a law whose outputs are `gives`.
 
         rewire: adjusts variable names where options decide them; labels: names the entries of a
-        list of parameters; predicts: the law only guesses, so nothing is differentiated through it.
+        list of parameters.
         """
 
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-            extra = {"rewire": rewire, "labels": labels or {}, "predicts": predicts}
+            extra = {"rewire": rewire, "labels": labels or {}}
             CATALOG[function.__name__] = _declared(function.__name__, function, gives, None, extra)
             return function
 
