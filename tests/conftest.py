@@ -1,10 +1,25 @@
 """What tests share: the published cases beside the checkout, and the two backends."""
 
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure() -> None:
+    """Before workers begin: a folder for what is compiled once for all of them."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        os.environ["INGOT_TEST_HOME"] = tempfile.mkdtemp(prefix="ingot-tests-")
+
+
+def pytest_unconfigure() -> None:
+    """After the last worker."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(os.environ["INGOT_TEST_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

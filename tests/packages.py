@@ -1,7 +1,7 @@
 """Small models and their packages, compiled once for the whole test run."""
 
-import atexit
-import shutil
+import fcntl
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ from ingot.hit import read
 from ingot.model import Factory
 from ingot.package import Package, compile_model
 from ingot.package.stages import freeze, load, partition, route, select, shape
-from ingot.package.target import Target
+from ingot.package.target import Backend, Target
 from ingot.program import with_jacobian
 from ingot.runtime import Artifact
 from ingot.runtime import load as load_package
+from ingot.runtime.load import metadata_of
 from tests.systems import plasticity
 
 ELASTIC = """
@@ -234,6 +235,7 @@ DIFFUSION = """
 """
 
 PLASTIC = plasticity("FBComplementarity", isotropic=True, kinematic=False)
+BOTH = ("kernel", "inductor")
 RATE = "update.reaction.coefficient.reference_value"
 ORDER = "update.reaction.rate.order"
 HEAT = "heat\n900\n950\n1000\n1050\n1100\n"
@@ -253,9 +255,9 @@ class Made:
         """The folder of the package."""
         return self.package.folder
 
-    def artifact(self) -> Artifact:
+    def artifact(self, backend: Backend | None = None) -> Artifact:
         """The package, loaded afresh."""
-        return load_package(self.folder)
+        return load_package(self.folder, backend=backend)
 
     def interpreted(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Values, and blocks called `output:input`, of the interpreter, promoted values fixed."""
@@ -267,9 +269,8 @@ class Made:
 
 @cache
 def _home() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="ingot-packages-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    """One folder for all workers of a test run."""
+    return Path(os.environ.get("INGOT_TEST_HOME") or tempfile.mkdtemp(prefix="ingot-tests-"))
 
 
 def written(text: str, folder: Path) -> Path:
@@ -291,23 +292,32 @@ def made(text: str, model: str, folder: str, *, driver: str | None = None, **tar
     stage = shape(freeze(route(select(load(read(file), model, chosen, driver)))), shapes or {})
     parted = partition(stage)
     command = f"ingot compile model.i --model {model}"
-    package = compile_model(
-        read(file), model, chosen, driver=driver, shapes=shapes, command=command
-    )  # fmt: skip
+    place = chosen.output_dir / model / chosen.device
+    with (file.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if place.is_dir():
+            stub = chosen.output_dir / f"{model}_aoti.i" if chosen.stub else None
+            package = Package(place, stub, metadata_of(place, chosen.device)[0])
+        else:
+            package = compile_model(
+                read(file), model, chosen, driver=driver, shapes=shapes, command=command
+            )  # fmt: skip
     return Made(file, package, parted.program, parted.pairs)
 
 
 @cache
 def elastic() -> Made:
     """Stress of strain at five stiffnesses, Poisson's ratio promoted."""
-    return made(ELASTIC, "elastic", "elastic", parameter=("nu",), derivative=(":", ":nu"))
+    return made(ELASTIC, "elastic", "elastic", parameter=("nu",), derivative=(":", ":nu"),
+                backend=BOTH)  # fmt: skip
 
 
 @cache
 def decay() -> Made:
     """One unknown, two promoted parameters inside the implicit update, and a driver."""
     pairs = (":", f":{RATE}", f":{ORDER}")
-    return made(DECAY, "decay", "decay", driver="driver", parameter=(RATE, ORDER), derivative=pairs)
+    return made(DECAY, "decay", "decay", driver="driver", parameter=(RATE, ORDER),
+                derivative=pairs, backend=BOTH)  # fmt: skip
 
 
 @cache
@@ -327,7 +337,8 @@ def plastic() -> Made:
 def diffusion() -> Made:
     """Five cells, each the neighbour of the next."""
     shapes = ("c=(2; 5)",)
-    return made(DIFFUSION, "diffusion", "diffusion", example_batch_shape=shapes, derivative=(":",))
+    return made(DIFFUSION, "diffusion", "diffusion", example_batch_shape=shapes,
+                derivative=(":",), backend=BOTH)  # fmt: skip
 
 
 def inputs_of(one: Made, *batch: int, seed: int = 0) -> dict[str, Tensor]:

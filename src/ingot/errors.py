@@ -162,6 +162,10 @@ EXPLAIN: dict[str, str] = {
         "The expression of a [Tensors] entry refers to itself, directly or through other entries."
         " Give one entry of the circle a value of its own."
     ),
+    "circular-tests": (
+        "Tests wait for one another through their 'prereq' options, so none of them can be first."
+        " Remove one name from one of them."
+    ),
     "compiler-failed": (
         "The C++ compiler refused code that Ingot wrote, which is a bug of ours or a very old"
         " compiler. Report it with the model; `--backend interpret` runs the model without a"
@@ -223,6 +227,10 @@ EXPLAIN: dict[str, str] = {
         "A block lacks an option that it cannot do without. Add the option to the block; `ingot"
         " syntax TYPE` lists the options of a type."
     ),
+    "missing-output": (
+        "A test compares a file that its run did not write. Check the outputs and the file_base"
+        " of the input, and the name in the test."
+    ),
     "missing-variable": (
         "A unit test must give a value to every input of its model, histories such as x~1"
         " included. Add the variable to the list of its kind."
@@ -244,6 +252,9 @@ EXPLAIN: dict[str, str] = {
         " results are NaN from that step on. Take smaller time steps, raise max_its, or give a"
         " better predictor; the file under failed/ repeats the worst point alone."
     ),
+    "not-installed": (
+        "A package that is needed for this alone is not installed. Install it as the message says."
+    ),
     "nothing-checked": (
         "A test has nothing to compare, and a test that compares nothing does not pass. List at"
         " least one output, or name a file with a ModelUnitTest, a TransientRegression or a"
@@ -264,6 +275,10 @@ EXPLAIN: dict[str, str] = {
     "reverse-through-solve": (
         "The gradient of an inner model is asked for, but that model holds an implicit update."
         " Move the update out of the inner model."
+    ),
+    "run-differs": (
+        "A test wants a run to stop with an error, or to print or not to print some words, and it"
+        " did otherwise. Change the input, or what the test expects."
     ),
     "second-derivative": (
         "The derivative of an implicit update is differentiated once more, which is not"
@@ -379,6 +394,10 @@ EXPLAIN: dict[str, str] = {
     "wrong-kind": (
         "A law returns a value of another kind than its signature declares. Correct the return"
         " annotation or the body of the law."
+    ),
+    "wrong-backend": (
+        "A package holds the backends it was compiled with: a kernel library, torch graphs, or"
+        " both. Load one that it holds, or compile with `--backend`."
     ),
     "wrong-level": (
         "A package holds code for CPU levels that this machine does not have, and there is no"

@@ -1,6 +1,7 @@
 """Artifacts: values, derivatives, parameters, batches, threads, autograd."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,23 +9,48 @@ import torch
 from torch import Tensor
 
 from ingot import IngotError
+from ingot.package.target import Backend
 from ingot.runtime import Artifact
 from tests import packages
 from tests.packages import ORDER, RATE, Made, inputs_of
 
 ALL = ("elastic", "decay", "plastic", "diffusion")
+BACKENDS: tuple[Backend, ...] = ("kernel", "inductor")
 
 
-@pytest.fixture(params=ALL)
-def one(request: pytest.FixtureRequest) -> Made:
-    """Each package in double precision in turn."""
-    return getattr(packages, request.param)()
+@dataclass(frozen=True)
+class Case:
+    """A package and the backend it is run on."""
+
+    one: Made
+    backend: Backend
+
+    @staticmethod
+    def of(text: str) -> "Case":
+        """Of `name-backend`."""
+        name, _, backend = text.partition("-")
+        return Case(getattr(packages, name)(), "inductor" if backend == "inductor" else "kernel")
+
+    def artifact(self) -> Artifact:
+        """The package, loaded afresh."""
+        return self.one.artifact(self.backend)
 
 
-@pytest.fixture
-def decay() -> Artifact:
+def every(*names: str) -> list[str]:
+    """Packages on each backend that they hold."""
+    return [f"{n}-{b}" for n in names for b in BACKENDS if (n, b) != ("plastic", "inductor")]
+
+
+@pytest.fixture(params=every(*ALL))
+def case(request: pytest.FixtureRequest) -> Case:
+    """Each package in double precision on each backend in turn."""
+    return Case.of(request.param)
+
+
+@pytest.fixture(params=BACKENDS)
+def decay(request: pytest.FixtureRequest) -> Artifact:
     """The model with one unknown, loaded afresh."""
-    return packages.decay().artifact()
+    return packages.decay().artifact(request.param)
 
 
 def blocks_of(artifact: Artifact, inputs: dict[str, Tensor]) -> dict[tuple[str, str], Tensor]:
@@ -41,8 +67,9 @@ def close(a: Tensor, b: Tensor, tolerance: float = 1e-9) -> None:
     torch.testing.assert_close(a, b.expand_as(a), rtol=0, atol=tolerance * scale)
 
 
-def test_values_and_every_pair_agree_with_the_interpreter(one: Made) -> None:
-    artifact, inputs = one.artifact(), inputs_of(one, 5)
+def test_values_and_every_pair_agree_with_the_interpreter(case: Case) -> None:
+    one = case.one
+    artifact, inputs = case.artifact(), inputs_of(one, 5)
     wanted = one.interpreted(inputs)
     for name, value in artifact(inputs).items():
         close(value, wanted[name])
@@ -57,8 +84,8 @@ def test_plastic_points_really_flow() -> None:
     assert (found["flow_rate"] > 1e-6).any()
 
 
-def test_blocks_that_no_point_changes_come_without_batch(one: Made) -> None:
-    artifact = one.artifact()
+def test_blocks_that_no_point_changes_come_without_batch(case: Case) -> None:
+    one, artifact = case.one, case.artifact()
     batch = (1, 5)
     blocks = blocks_of(artifact, inputs_of(one, *batch))
     for b in artifact.metadata.derivatives:
@@ -80,10 +107,10 @@ def test_blocks_on_an_axis_couple_all_cells() -> None:
     assert block.shape == (3, 5, 5) and bool((block > 0).all())
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", every(*ALL))
 def test_tangents_and_cotangents_are_products_with_the_blocks(name: str) -> None:
-    one = getattr(packages, name)()
-    artifact, inputs = one.artifact(), inputs_of(one, 5)
+    one = Case.of(name).one
+    artifact, inputs = Case.of(name).artifact(), inputs_of(one, 5)
     along = {n: torch.randn_like(x) for n, x in inputs.items()}
     back = {n: torch.randn_like(x) for n, x in artifact(inputs).items()}
     forth = artifact.jvp(inputs, along)
@@ -156,7 +183,7 @@ def test_edit_in_place_acts_on_the_next_call(decay: Artifact) -> None:
         dict(decay.named_parameters())[RATE].mul_(1.5)
     after = decay(inputs)["alpha"].detach()
     assert bool((after > before).all())
-    again = packages.decay().artifact()
+    again = decay.with_rules(decay.metadata)
     again.set_parameter(RATE, 6.0)
     torch.testing.assert_close(after, again(inputs)["alpha"].detach(), rtol=0, atol=0)
 
@@ -177,10 +204,10 @@ def test_single_precision_package_gives_single_precision() -> None:
 
 
 @pytest.mark.parametrize("batch", [(), (1,), (5,), (2, 3), (2, 1, 3)])
-@pytest.mark.parametrize("name", ["decay", "plastic", "diffusion"])
+@pytest.mark.parametrize("name", every("decay", "plastic", "diffusion"))
 def test_batch_of_any_rank_is_a_loop(name: str, batch: tuple[int, ...]) -> None:
-    one = getattr(packages, name)()
-    artifact, inputs = one.artifact(), inputs_of(one, *batch)
+    one = Case.of(name).one
+    artifact, inputs = Case.of(name).artifact(), inputs_of(one, *batch)
     found, blocks = artifact(inputs), blocks_of(artifact, inputs)
     for index in np.ndindex(*batch):
         point = {n: x[index] for n, x in inputs.items()}
@@ -193,10 +220,10 @@ def test_batch_of_any_rank_is_a_loop(name: str, batch: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("batch", [(0,), (3, 0)])
-@pytest.mark.parametrize("name", ["decay", "plastic", "diffusion"])
+@pytest.mark.parametrize("name", every("decay", "plastic", "diffusion"))
 def test_no_points_give_no_results_of_the_right_shape(name: str, batch: tuple[int, ...]) -> None:
-    one = getattr(packages, name)()
-    artifact, some = one.artifact(), inputs_of(one, 2)
+    one = Case.of(name).one
+    artifact, some = Case.of(name).artifact(), inputs_of(one, 2)
     inputs = {n: x.new_empty((*batch, *x.shape[1:])) for n, x in some.items()}
     for n, x in artifact(some).items():
         assert artifact(inputs)[n].shape == (*batch, *x.shape[1:])
@@ -218,9 +245,10 @@ def test_arrays_in_are_arrays_out(decay: Artifact) -> None:
         np.testing.assert_array_equal(found[n], x.detach().numpy())
 
 
-def test_inputs_lying_in_any_way_give_the_same_numbers() -> None:
-    one = packages.plastic()
-    artifact, inputs = one.artifact(), inputs_of(one, 2, 3)
+@pytest.mark.parametrize("name", ["plastic-kernel", "diffusion-inductor"])
+def test_inputs_lying_in_any_way_give_the_same_numbers(name: str) -> None:
+    one = Case.of(name).one
+    artifact, inputs = Case.of(name).artifact(), inputs_of(one, 2, 3)
     wanted = artifact(inputs)
 
     def turned(x: Tensor) -> Tensor:
@@ -241,9 +269,10 @@ def test_inputs_lying_in_any_way_give_the_same_numbers() -> None:
             torch.testing.assert_close(torch.as_tensor(found[n]), x, rtol=0, atol=0)
 
 
-def test_expanded_inputs_give_the_same_numbers() -> None:
-    one = packages.plastic()
-    artifact, point = one.artifact(), inputs_of(one)
+@pytest.mark.parametrize("name", ["plastic-kernel", "diffusion-inductor"])
+def test_expanded_inputs_give_the_same_numbers(name: str) -> None:
+    one = Case.of(name).one
+    artifact, point = Case.of(name).artifact(), inputs_of(one)
     wide = artifact({n: x.expand(4, *x.shape) for n, x in point.items()})
     frozen = artifact({n: np.broadcast_to(x.numpy(), (4, *x.shape)) for n, x in point.items()})
     for n, x in artifact(point).items():
@@ -259,9 +288,9 @@ def test_inputs_are_not_written(decay: Artifact) -> None:
     assert all(torch.equal(x, kept[n]) for n, x in inputs.items())
 
 
-def test_threads_get_the_same_bits_as_one_after_another() -> None:
-    one = packages.plastic()
-    artifact = one.artifact()
+@pytest.mark.parametrize("name", ["plastic-kernel", "decay-inductor"])
+def test_threads_get_the_same_bits_as_one_after_another(name: str) -> None:
+    one, artifact = Case.of(name).one, Case.of(name).artifact()
     work = [inputs_of(one, 3 + i % 5, seed=i) for i in range(400)]
 
     def call(inputs: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:

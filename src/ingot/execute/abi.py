@@ -6,9 +6,11 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
-from ingot.execute.status import Status
+__all__ = ["ARGUMENTS", "Given", "Gives", "Knobs", "Rules", "Slot", "knobs"]
 
-__all__ = ["Given", "Gives", "Knobs", "Report", "Rules", "Slot", "knobs", "reports"]
+
+ARGUMENTS = (*[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5)
+"""given, gives, knobs, reports; points, first step, steps, first point, the point after the last"""
 
 
 class Rules(Protocol):
@@ -89,13 +91,6 @@ class Knobs(ctypes.Structure):
                 ("line", ctypes.c_int32), ("max_tries", ctypes.c_int32)]  # fmt: skip
 
 
-class Report(ctypes.Structure):
-    """`Reports::One` of newton.h."""
-
-    _fields_ = [("reason", ctypes.c_void_p), ("iterations", ctypes.c_void_p),
-                ("residual", ctypes.c_void_p), ("pivoted", ctypes.c_void_p)]  # fmt: skip
-
-
 def knobs(newtons: Sequence[Rules]) -> "ctypes.Array[Knobs]":
     """The rules of every solve."""
     rows = (Knobs * max(len(newtons), 1))()
@@ -106,14 +101,4 @@ def knobs(newtons: Sequence[Rules]) -> "ctypes.Array[Knobs]":
         row.max_its = newton.max_its
         row.max_tries = newton.max_linesearch_iterations
         row.line = lines[newton.linesearch] if newton.max_linesearch_iterations > 1 else 0
-    return rows
-
-
-def reports(statuses: Sequence[Status], step: int) -> "ctypes.Array[Report]":
-    """Where each solve reports, from a step on."""
-    rows = (Report * max(len(statuses), 1))()
-    for i, s in enumerate(statuses):
-        if len(s.reason):
-            tables = (s.reason, s.iterations, s.residual, s.pivoted)
-            rows[i] = Report(*(t[step].data_ptr() for t in tables))
     return rows

@@ -5,6 +5,7 @@ Needs torch and msgspec; knows nothing of models, programs or compilers.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,16 @@ class InductorProgram:
         self._given = {description.given.get(n, n): self._shape[n] for n in names}
         asked = {s.input for s in description.slopes}
         self._wanted = {v.name: name for name, v in self._given.items() if name in asked}
+
+    def under(
+        self, *, parameters: Mapping[str, Tensor] | None = None,
+        rules: Mapping[str, Any] | None = None,
+    ) -> "InductorProgram":  # fmt: skip
+        """The same graphs with more parameters given, or under other rules."""
+        other = copy(self)
+        other.parameters = {**self.parameters, **(parameters or {})}
+        other.rules = {**self.rules, **(rules or {})}
+        return other
 
     def __call__(
         self, inputs: Mapping[str, Tensor]

@@ -1,6 +1,5 @@
 """A compiled library and what it reads and gives -> calls and transients, on all cores."""
 
-import ctypes
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -8,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ingot.execute.abi import Given, Gives, Knobs, Rules, Slot, knobs, reports
-from ingot.execute.batch import Shape, common, flattened, restored
+from ingot.execute.abi import ARGUMENTS, Given, Gives, Rules, Slot, knobs
+from ingot.execute.batch import Shape, common
+from ingot.execute.ready import Again, Ready, Reports, Signature, signature
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.types import lag
@@ -23,8 +24,11 @@ __all__ = ["Arranged", "Native", "Solver"]
 WORTH_A_THREAD = 1000
 """The number of points times steps from which a second thread pays."""
 
+KEPT = 256
+"""How many signatures of calls are remembered."""
+
 Work = Callable[[int, int], None]
-Steps = Callable[[int, int, object], None]
+Steps = Callable[[int, int, object, bytes], None]
 
 
 @cache
@@ -40,35 +44,55 @@ class Solver:
     newton: Rules
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Native:
     """A kernel's entry function with the order, names and shapes of its arguments.
 
     hidden: values of inputs that the caller does not give, after those that it gives.
     """
 
-    run: Callable[..., None]
-    lanes: int
-    inputs: tuple[Shape, ...]
-    hidden: tuple[tuple[Shape, Tensor], ...]
-    outputs: tuple[Shape, ...]
-    solvers: tuple[Solver, ...]
-    dtype: torch.dtype
+    def __init__(
+        self, *, run: Any, lanes: int, inputs: tuple[Shape, ...],
+        hidden: tuple[tuple[Shape, Tensor], ...], outputs: tuple[Shape, ...],
+        solvers: tuple[Solver, ...], dtype: torch.dtype,
+    ) -> None:  # fmt: skip
+        run.argtypes, run.restype = ARGUMENTS, None
+        self.run, self.lanes, self.dtype = run, lanes, dtype
+        self.inputs, self.hidden, self.outputs, self.solvers = inputs, hidden, outputs, solvers
+        self._names = tuple(v.name for v in outputs)
+        self._solves = tuple(s.name for s in solvers)
+        self._knobs = knobs([s.newton for s in solvers])
+        self._together = any(s.newton.stop == "batch" for s in solvers)
+        self._ready: dict[Signature, Ready] = {}
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
-        given = [(v, inputs[v.name].detach().to(self.dtype)) for v in self.inputs]
-        flat, batch = flattened([*given, *self.hidden])
-        slots = []
-        for x in flat:
-            parts = x.reshape(len(x), math.prod(x.shape[1:]))
-            slots.append(Slot(parts, 0, 0 if len(x) == 1 else parts.stride(0), parts.stride(1)))
-        points = math.prod(batch)
-        outputs, statuses = self.steps(slots, points, range(1), {})
-        shaped = {v.name: restored(outputs[v.name][0].T, batch, v) for v in self.outputs}
-        return shaped, tuple(_first(s) for s in statuses)
+        values = [inputs[v.name] for v in self.inputs]
+        outputs, reports = self.called(values, signature(values))
+        return outputs, reports.single()
+
+    def called(self, values: Sequence[Tensor], key: Signature) -> tuple[dict[str, Tensor], Reports]:
+        """The outputs of inputs in their order, whose signature is known, and the reports."""
+        ready = self._ready.get(key)
+        if ready is None:
+            ready = Ready(self.inputs, self.hidden, self.outputs, self.dtype, values)
+            if len(self._ready) >= KEPT:
+                self._ready.clear()
+            self._ready[key] = ready
+        held, given = ready.given(values)
+        outputs, gives = ready.gives()
+        reports = self._reported(given, gives, ready.points, range(1))
+        del held  # until here the kernel reads them
+        return dict(zip(self._names, outputs, strict=True)), reports
+
+    def again(self, values: Sequence[Tensor], key: Signature) -> Again | None:
+        """A quicker way to make a call like one that was made, if there is one."""
+        ready = self._ready.get(key)
+        small = ready is not None and ready.in_place and 0 < ready.points < 2 * WORTH_A_THREAD
+        if ready is None or not small or self._together:
+            return None
+        return Again(self.run, self._knobs, self._names, self._solves, ready, values)
 
     def steps(
         self, slots: Sequence[Slot], points: int, steps: range, initial: Mapping[str, Tensor]
@@ -89,37 +113,35 @@ class Native:
         gives = (Gives * max(len(outputs), 1))()
         for i, x in enumerate(outputs.values()):
             gives[i] = Gives(x.data_ptr(), x.stride(0), 1, x.stride(1))
-        rules = knobs([s.newton for s in self.solvers])
-        statuses = [_empty(s.name, steps, points, self.dtype) for s in self.solvers]
+        return outputs, self._reported(given, gives, points, steps).statuses(steps.start)
 
-        def native(first: int, count: int, rows: object) -> None:
+    def _reported(self, given: object, gives: object, points: int, steps: range) -> Reports:
+        """Run steps on all points, and tell what the solves reported."""
+        reports = Reports.empty(self._solves, len(steps), points, self.dtype)
+
+        def native(first: int, count: int, rules: object, rows: bytes) -> None:
             def work(begin: int, end: int) -> None:
-                numbers = map(ctypes.c_int64, (points, first, count, begin, end))
-                self.run(given, gives, rules, rows, *numbers)
+                self.run(given, gives, rules, rows, points, first, count, begin, end)
 
             self._spread(points, count, work)
 
-        if any(s.newton.stop == "batch" for s in self.solvers) and points:
-            self._in_lockstep(native, rules, statuses, steps)
+        if self._together and points:
+            self._in_lockstep(native, reports, steps)
         else:
-            native(steps.start, len(steps), reports(statuses, 0))
-        return outputs, tuple(statuses)
+            native(steps.start, len(steps), self._knobs, reports.rows())
+        return reports
 
-    def _in_lockstep(
-        self,
-        native: Steps,
-        rules: "ctypes.Array[Knobs]",
-        statuses: Sequence[Status],
-        steps: range,
-    ) -> None:
+    def _in_lockstep(self, native: Steps, reports: Reports, steps: range) -> None:
         """`stop = batch`: each step once to see who needs most updates, then so many for all."""
+        rules = knobs([s.newton for s in self.solvers])
+        statuses = reports.statuses()
         for k, step in enumerate(steps):
-            rows = reports(statuses, k)
-            native(step, 1, rows)
+            rows = reports.rows(k)
+            native(step, 1, rules, rows)
             for rule, status, solver in zip(rules, statuses, self.solvers, strict=False):
                 if solver.newton.stop == "batch":
                     rule.min_its = int(status.iterations[k].max())
-            native(step, 1, rows)
+            native(step, 1, rules, rows)
             for rule in rules:
                 rule.min_its = 0
 
@@ -216,15 +238,3 @@ def _batches(native: Native, transient: Transient) -> list[tuple[int, ...]]:
     ]
     found += [(outputs[n], x) for n, x in transient.initial.items() if n in outputs]
     return [tuple(x.shape[: x.ndim - v.rank]) for v, x in (*found, *native.hidden)]
-
-
-def _empty(name: str, steps: range, points: int, dtype: torch.dtype) -> Status:
-    def table(kind: torch.dtype) -> Tensor:
-        return torch.empty(len(steps), points, dtype=kind)
-
-    kinds = (torch.int8, torch.int32, dtype, torch.int32)
-    return Status(name, *map(table, kinds), begin=steps.start)
-
-
-def _first(s: Status) -> Status:
-    return Status(s.solve, s.reason[0], s.iterations[0], s.residual[0], s.pivoted[0])

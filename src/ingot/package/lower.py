@@ -1,4 +1,4 @@
-"""The last stage: a partitioned model becomes libraries, sources, a header and metadata."""
+"""The last stage: a partitioned model becomes libraries or graphs, and metadata."""
 
 import hashlib
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import torch
 
 from ingot.execute import compiler
@@ -51,36 +52,52 @@ class Lowered:
 
 def lower(stage: Partitioned, name: str, folder: Path, command: str, progress: Progress) -> Lowered:
     """Write every file of the package into a folder."""
+    target = stage.shaped.loaded.target
     meta = _metadata(stage, name, command)
-    source = _source(stage, meta)
-    (folder / f"{name}.cpp").write_text(source)
-    (folder / f"{name}.h").write_text(header(meta))
-    assert meta.kernel is not None
+    if "kernel" in target.backend:
+        meta = msgspec.structs.replace(meta, kernel=_kernel_files(stage, name))
+        _kernel(stage, meta, folder, progress)
+    if "inductor" in target.backend:
+        from ingot.execute import inductor
+
+        graphs = inductor.lower(
+            stage.program, stage.pairs, name, folder, dtype=target.precision, jobs=target.jobs,
+            progress=progress,
+        )  # fmt: skip
+        meta = msgspec.structs.replace(meta, inductor=graphs)
+    digests = {p.name: digest(p) for p in sorted(folder.iterdir())}
+    meta = msgspec.structs.replace(meta, digests=digests)
+    (folder / f"{name}_meta.json").write_bytes(encoded(meta))
+    return Lowered(stage, folder, meta)
+
+
+def _kernel_files(stage: Partitioned, name: str) -> KernelFiles:
+    libraries = {level: f"{name}-{level}.so" for level in best()}
+    jacobian = "ingot_jacobian" if stage.pairs else None
+    return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", "ingot_forward", jacobian)
+
+
+def _kernel(stage: Partitioned, meta: Metadata, folder: Path, progress: Progress) -> None:
+    """The source, the header, and a library for each CPU level."""
+    kernel = meta.kernel
+    assert kernel is not None
+    (folder / kernel.source).write_text(_source(stage, meta))
+    (folder / kernel.header).write_text(header(meta))
 
     def compiled(level: str, library: str) -> None:
         chosen = (*compiler.FLAGS, *flags(level))
-        compiler.translate(folder / f"{name}.cpp", chosen, folder / library)
+        compiler.translate(folder / kernel.source, chosen, folder / library)
         progress(library)
 
     with ThreadPoolExecutor(stage.shaped.loaded.target.jobs) as pool:
-        jobs = [pool.submit(compiled, level, file) for level, file in meta.kernel.libraries.items()]
+        jobs = [pool.submit(compiled, level, file) for level, file in kernel.libraries.items()]
         for job in jobs:
             job.result()
-    digests = {p.name: digest(p) for p in sorted(folder.iterdir())}
-    meta = _with_digests(meta, digests)
-    (folder / f"{name}_meta.json").write_bytes(encoded(meta))
-    return Lowered(stage, folder, meta)
 
 
 def digest(path: Path) -> str:
     """The SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _with_digests(meta: Metadata, digests: dict[str, str]) -> Metadata:
-    import msgspec
-
-    return msgspec.structs.replace(meta, digests=digests)
 
 
 def _source(stage: Partitioned, meta: Metadata) -> str:
@@ -123,10 +140,8 @@ def _metadata(stage: Partitioned, name: str, command: str) -> Metadata:
         derivatives=tuple(
             Block(y, x, batch_independent(b)) for (y, x), b in zip(stage.pairs, blocks, strict=True)
         ),
-        kernel=KernelFiles(
-            {level: f"{name}-{level}.so" for level in best()}, f"{name}.cpp", f"{name}.h",
-            "ingot_forward", "ingot_jacobian" if stage.pairs else None,
-        ),
+        kernel=None,
+        inductor=None,
         torch_version=torch.__version__.split("+")[0],
         origin=Origin(
             file.name if file else "", loaded.tree.digest, loaded.tree.overrides, command

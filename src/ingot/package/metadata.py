@@ -2,6 +2,8 @@
 
 import msgspec
 
+from ingot.execute.described import InductorDescription
+
 __all__ = [
     "FORMAT",
     "SCHEMA",
@@ -115,6 +117,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[SegmentInfo, ...]
     derivatives: tuple[Block, ...]
     kernel: KernelFiles | None
+    inductor: InductorDescription | None
     torch_version: str
     origin: Origin
     digests: dict[str, str]

@@ -6,7 +6,10 @@ from typing import Literal
 
 import torch
 
-__all__ = ["Target"]
+__all__ = ["Backend", "Target"]
+
+Backend = Literal["kernel", "inductor"]
+"""What a package can run on: a library of its own, or torch's compiled graphs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Target:
     """
 
     output_dir: Path = Path("aoti")
-    backend: tuple[Literal["kernel"], ...] = ("kernel",)
+    backend: tuple[Backend, ...] = ("kernel",)
     device: Literal["cpu"] = "cpu"
     dtype: Literal["float64", "float32"] = "float64"
     parameter: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """A loaded package as an object to call: values, derivatives, parameters, status, autograd."""
 
-import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -11,63 +11,50 @@ from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch import Shape, common
-from ingot.execute.native import Arranged, Native, Solver
+from ingot.execute.native import KEPT
+from ingot.execute.ready import Again, Signature, signature
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
-from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
+from ingot.package.metadata import Metadata, VariableInfo
+from ingot.runtime.backends import Backend, shape_of, tensor_of
 
 __all__ = ["Artifact"]
 
 Arrays = Mapping[str, Any]
 Blocks = dict[str, dict[str, Tensor]]
+Slopes = dict[tuple[str, str], Tensor]
 
 
 class Artifact(nn.Module):
     """A compiled model. Calls are checked, threads may share it, autograd passes through it."""
 
-    def __init__(self, meta: Metadata, library: ctypes.CDLL) -> None:
+    def __init__(self, meta: Metadata, backend: Backend) -> None:
         super().__init__()
         self.metadata = meta
-        self._library = library
-        self.dtype = torch.float64 if meta.dtype == "float64" else torch.float32
+        self._backend = backend
+        self.dtype: torch.dtype = getattr(torch, meta.dtype)
         self._names = {p.variable.name: f"p{i}" for i, p in enumerate(meta.parameters)}
         slopes = {b.input for b in meta.derivatives}
         for p in meta.parameters:
             name = p.variable.name
-            value = nn.Parameter(_tensor(p, self.dtype), requires_grad=name in slopes)
+            value = nn.Parameter(tensor_of(p, self.dtype), requires_grad=name in slopes)
             self.register_parameter(self._names[name], value)
-        self._shapes = {v.name: _shape(v) for v in meta.inputs}
+        self._shapes = {v.name: shape_of(v) for v in meta.inputs}
+        self._output_shapes = {v.name: shape_of(v) for v in meta.outputs}
+        self._parameter_shapes = {p.variable.name: shape_of(p.variable) for p in meta.parameters}
+        self._every = (*self._shapes, *self._names)
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
-        self._free = {(b.output, b.input) for b in meta.derivatives if b.batch_independent}
-        self._last = threading.local()
-        kernel = meta.kernel
-        assert kernel is not None
-        self._forward = self._native(library, kernel.forward, [])
-        self._jacobian: Native | None = None
-        if kernel.jacobian is not None:
-            self._jacobian = self._native(library, kernel.jacobian, self._pairs)
-
-    def _native(self, library: ctypes.CDLL, entry: str, pairs: list[tuple[str, str]]) -> Native:
-        meta = self.metadata
-        parameters = [p.variable for p in meta.parameters]
-        known = {v.name: _shape(v) for v in (*meta.inputs, *meta.outputs, *parameters)}
-        blocks = [
-            Shape(f"{y}:{x}", known[y].sizes + known[x].sizes, known[y].base + known[x].base)
-            for y, x in pairs
-        ]
-        return Native(
-            run=getattr(library, entry),
-            lanes=library.ingot_lanes(),
-            inputs=tuple(_shape(v) for v in (*meta.inputs, *parameters)),
-            hidden=tuple((_shape(p.variable), _tensor(p, self.dtype)) for p in meta.constants),
-            outputs=(*(_shape(v) for v in meta.outputs), *blocks),
-            solvers=tuple(Solver(s.name, s) for s in meta.solvers),
-            dtype=self.dtype,
+        self._seen: set[Signature] = set()
+        self._again: Again | None = None
+        names = tuple(self._shapes)
+        self._picked = (
+            itemgetter(*names) if len(names) > 1 else lambda x: tuple(x[n] for n in names)
         )
+        self._last = threading.local()
 
     def with_rules(self, meta: Metadata) -> "Artifact":
         """The same code under other solver rules."""
-        return Artifact(meta, self._library)
+        return Artifact(meta, self._backend.under(meta))
 
     # what it is
 
@@ -84,7 +71,8 @@ class Artifact(nn.Module):
     @property
     def status(self) -> tuple[Status, ...]:
         """What became of every point in this thread's last call, one status a solve."""
-        return getattr(self._last, "statuses", ())
+        told = getattr(self._last, "told", None)
+        return () if told is None else told()
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
         """The promoted parameters by their qualified names; they share storage with the model."""
@@ -103,7 +91,7 @@ class Artifact(nn.Module):
         except (TypeError, ValueError):
             told = f"'{name}' is {_told(value)}, not a tensor or an array of numbers"
             raise _problem("wrong-input", told, "give a number or an array") from None
-        raise_if(self._misfits(name, _shape(variable), tensor))
+        raise_if(self._misfits(name, shape_of(variable), tensor))
         current: nn.Parameter = getattr(self, self._names[name])
         if current.shape == tensor.shape:
             with torch.no_grad():
@@ -114,19 +102,37 @@ class Artifact(nn.Module):
 
     # calls
 
+    def __call__(self, inputs: Arrays) -> dict[str, Any]:
+        """The same as `forward`; a call like the last one takes a shorter way."""
+        again = self._again
+        if (
+            again is not None
+            and len(inputs) == len(self._shapes)
+            and not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks)
+        ):
+            try:
+                values: tuple[Any, ...] = self._picked(inputs)
+                if self._parameters:
+                    values = (*values, *self._parameters.values())
+                if again.same(*values):
+                    outputs, self._last.told = again(values)
+                    return outputs
+            except (AttributeError, KeyError, TypeError):
+                pass  # whatever it is, it is told below
+        return super().__call__(inputs)
+
     def forward(self, inputs: Arrays) -> dict[str, Any]:
         """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays."""
-        given = self._checked(inputs)
-        every = {**given, **dict(self.named_parameters())}
-        differ = [n for n, x in every.items() if x.requires_grad]
-        if inputs and all(isinstance(x, np.ndarray) for x in inputs.values()):
-            return {n: x.numpy() for n, x in self._values(every).items()}
-        if differ and torch.is_grad_enabled():
-            return _through_autograd(self, every, differ)
-        return self._values(every)
-
-    def _values(self, every: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        outputs, self._last.statuses = self._forward(every)
+        values, key = self._checked(inputs)
+        arrays = bool(inputs) and all(isinstance(x, np.ndarray) for x in inputs.values())
+        differ = any(x.requires_grad for x in values)
+        if differ and torch.is_grad_enabled() and not arrays:
+            return _through_autograd(self, values)
+        outputs, self._last.told = self._backend.values(values, key)
+        if arrays:
+            return {n: x.numpy() for n, x in outputs.items()}
+        if not differ:
+            self._again = self._backend.again(values, key)
         return outputs
 
     def jacobian(self, inputs: Arrays) -> Blocks:
@@ -139,104 +145,72 @@ class Artifact(nn.Module):
 
     def jvp(self, inputs: Arrays, tangents: Arrays) -> dict[str, Tensor]:
         """The change of every output along tangents of inputs or promoted parameters."""
-        every = {**self._checked(inputs), **dict(self.named_parameters())}
+        values, key = self._checked(inputs)
         self._derivable()
-        known = {**self._shapes, **self._parameter_shapes()}
-        along = self._directions(tangents, known, "input", every)
-        return self._pushed(self._both(every)[1], along)
+        known = {**self._shapes, **self._parameter_shapes}
+        along = self._directions(tangents, known, "input", values)
+        return self._pushed(self._both(values, key)[1], along)
 
     def vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
         """The gradient by every input of a sum of outputs times cotangents, point by point."""
-        every = {**self._checked(inputs), **dict(self.named_parameters())}
-        self._derivable()
-        along = self._directions(cotangents, self._output_shapes(), "output", every)
-        return self._pulled(self._both(every)[1], along, set(self._shapes))
+        return self._gradient(inputs, cotangents, set(self._shapes))
 
     def param_vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
         """The gradient by every promoted parameter, summed over the points that share it."""
-        every = {**self._checked(inputs), **dict(self.named_parameters())}
+        pulled = self._gradient(inputs, cotangents, set(self._names))
+        shapes = {n: getattr(self, key).shape for n, key in self._names.items()}
+        return {n: _summed_to(x, shapes[n]) for n, x in pulled.items()}
+
+    def _gradient(self, inputs: Arrays, cotangents: Arrays, by: set[str]) -> dict[str, Tensor]:
+        values, key = self._checked(inputs)
         self._derivable()
-        along = self._directions(cotangents, self._output_shapes(), "output", every)
-        pulled = self._pulled(self._both(every)[1], along, set(self._names))
-        return {n: _summed_to(x, every[n].shape) for n, x in pulled.items()}
+        along = self._directions(cotangents, self._output_shapes, "output", values)
+        return self._pulled(self._both(values, key)[1], along, by)
 
     def transient(self, transient: Transient) -> History:
         """Many steps in one native call."""
         return self.arranged(transient)()
 
-    def arranged(self, transient: Transient) -> Arranged:
+    def arranged(self, transient: Transient) -> Callable[[], History]:
         """A transient with its arrays laid out, to be run any number of times."""
-        fixed = tuple((_shape(p.variable), getattr(self, self._names[p.variable.name]).detach())
-                      for p in self.metadata.parameters)  # fmt: skip
-        native = Native(
-            self._forward.run, self._forward.lanes,
-            tuple(s for s in self._forward.inputs if s.name not in self._names),
-            (*fixed, *self._forward.hidden), self._forward.outputs, self._forward.solvers,
-            self.dtype,
-        )  # fmt: skip
-        return Arranged(native, transient)
+        promoted = [getattr(self, key).detach() for key in self._names.values()]
+        return self._backend.arranged(transient, promoted)
 
     # derivatives
 
     def _derivable(self) -> None:
-        if self._jacobian is None:
+        if not self._pairs:
             raise _problem("no-derivatives", "the package was compiled without derivatives",
                            "compile with -d OUT:IN, or -d : for all pairs")  # fmt: skip
 
-    def _both(self, every: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def _both(self, values: Sequence[Tensor], key: Signature) -> tuple[dict[str, Tensor], Slopes]:
         self._derivable()
-        assert self._jacobian is not None
-        found, self._last.statuses = self._jacobian(every)
-        outputs = {v.name: found[v.name] for v in self.metadata.outputs}
-        blocks = {n: x for n, x in found.items() if n not in outputs}
-        if self._free:
-            full = found if all(x.numel() for x in blocks.values()) else self._anywhere(every)
-            blocks |= {f"{y}:{x}": self._first(full[f"{y}:{x}"], y, x) for y, x in self._free}
+        outputs, blocks, self._last.told = self._backend.slopes(values, key)
         return outputs, blocks
 
-    def _anywhere(self, every: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The blocks at one point, for those that are the same at all where there is none."""
-        assert self._jacobian is not None
-        shapes = {s.name: s.sizes + s.base for s in self._jacobian.inputs}
-        return self._jacobian({
-            n: x if x.shape == shapes[n] else x.new_ones(shapes[n]) for n, x in every.items()
-        })[0]  # fmt: skip
-
-    def _first(self, block: Tensor, y: str, x: str) -> Tensor:
-        shape = self._block_shape(y, x)
-        return block[(0,) * (block.ndim - len(shape))]
-
-    def _block_shape(self, y: str, x: str) -> tuple[int, ...]:
-        assert self._jacobian is not None
-        shape = next(s for s in self._jacobian.outputs if s.name == f"{y}:{x}")
-        return shape.sizes + shape.base
-
     def _blocks(self, inputs: Arrays, by: set[str]) -> Blocks:
-        every = {**self._checked(inputs), **dict(self.named_parameters())}
-        blocks = self._both(every)[1]
+        blocks = self._both(*self._checked(inputs))[1]
         found: Blocks = {}
         for y, x in self._pairs:
             if x in by:
-                found.setdefault(y, {})[x] = blocks[f"{y}:{x}"]
+                found.setdefault(y, {})[x] = blocks[y, x]
         return found
 
-    def _pushed(
-        self, blocks: Mapping[str, Tensor], tangents: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
-        known = {**self._shapes, **self._parameter_shapes()}
+    def _pushed(self, blocks: Slopes, tangents: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        known = {**self._shapes, **self._parameter_shapes}
         found: dict[str, Tensor] = {}
         for x, tangent in tangents.items():
             for v in self.metadata.outputs:
                 block = self._pair(blocks, v.name, x)
-                term = _product(block, tangent, _shape(v), known[x])
+                term = _product(block, tangent, self._output_shapes[v.name], known[x])
                 found[v.name] = found[v.name] + term if v.name in found else term
         return found
 
     def _pulled(
-        self, blocks: Mapping[str, Tensor], cotangents: Mapping[str, Tensor], by: set[str]
+        self, blocks: Slopes, cotangents: Mapping[str, Tensor], by: set[str]
     ) -> dict[str, Tensor]:
-        known = {**self._shapes, **self._parameter_shapes()}
-        shapes = self._output_shapes()
+        known = {**self._shapes, **self._parameter_shapes}
+        shapes = self._output_shapes
         found: dict[str, Tensor] = {}
         for y, value in cotangents.items():
             for x in sorted(by & {x for _, x in self._pairs}):
@@ -245,22 +219,34 @@ class Artifact(nn.Module):
                 found[x] = found[x] + term if x in found else term
         return found
 
-    def _pair(self, blocks: Mapping[str, Tensor], y: str, x: str) -> Tensor:
+    def _pair(self, blocks: Slopes, y: str, x: str) -> Tensor:
         if (y, x) not in self._pairs:
             raise _problem("no-derivatives", f"the pair {y}:{x} was not compiled",
                            f"compile with -d {y}:{x}")  # fmt: skip
-        return blocks[f"{y}:{x}"]
-
-    def _output_shapes(self) -> dict[str, Shape]:
-        return {v.name: _shape(v) for v in self.metadata.outputs}
-
-    def _parameter_shapes(self) -> dict[str, Shape]:
-        return {p.variable.name: _shape(p.variable) for p in self.metadata.parameters}
+        return blocks[y, x]
 
     # checks
 
-    def _checked(self, inputs: Arrays) -> dict[str, Tensor]:
-        """The inputs as tensors, or one error that holds all that is wrong with them."""
+    def _checked(self, inputs: Arrays) -> tuple[list[Tensor], Signature]:
+        """All values in their order and their signature; one error holds all that is wrong."""
+        promoted: list[Any] = list(self._parameters.values())
+        try:
+            values = [*map(inputs.__getitem__, self._shapes), *promoted]
+            key = signature(values)
+        except (AttributeError, KeyError, TypeError, IndexError, RuntimeError):
+            pass  # whatever it is, it is told below
+        else:
+            if key in self._seen and len(inputs) == len(self._shapes):
+                return values, key
+        values = [*self._examined(inputs).values(), *promoted]
+        key = signature(values)
+        if len(self._seen) >= KEPT:
+            self._seen.clear()
+        self._seen.add(key)
+        return values, key
+
+    def _examined(self, inputs: Arrays) -> dict[str, Tensor]:
+        """The inputs as tensors, each examined."""
         given, problems = self._read(inputs, self._shapes, "input")
         problems += [
             Problem("missing-input", f"the input '{n}' is missing", None, f"give '{n}'")
@@ -271,16 +257,16 @@ class Artifact(nn.Module):
 
     def _directions(
         self,
-        values: Arrays,
+        along: Arrays,
         known: Mapping[str, Shape],
         word: Literal["input", "output"],
-        every: Mapping[str, Tensor],
+        values: Sequence[Tensor],
     ) -> dict[str, Tensor]:
-        """Tangents or cotangents as tensors that fit the batch of `every`."""
-        given, problems = self._read(values, known, word)
+        """Tangents or cotangents as tensors that fit the batch of the values."""
+        given, problems = self._read(along, known, word)
         raise_if(problems)
-        shapes = {**self._shapes, **self._parameter_shapes()}
-        pairs = [(shapes[n], x) for n, x in every.items()]
+        shapes = (*self._shapes.values(), *self._parameter_shapes.values())
+        pairs = list(zip(shapes, values, strict=True))
         pairs += [(known[n], x) for n, x in given.items()]
         common([tuple(x.shape[: x.ndim - s.rank]) for s, x in pairs])
         return given
@@ -336,10 +322,9 @@ class _Autograd(torch.autograd.Function):
     """The artifact as one node of torch's graph: the backward pass multiplies compiled blocks."""
 
     @staticmethod
-    def forward(ctx: Any, artifact: Artifact, names: list[str], *values: Tensor) -> Any:
-        every = dict(zip(names, values, strict=True))
-        outputs, blocks = artifact._both(every)
-        ctx.artifact, ctx.names = artifact, names
+    def forward(ctx: Any, artifact: Artifact, *values: Tensor) -> Any:
+        outputs, blocks = artifact._both(values, signature(values))
+        ctx.artifact = artifact
         ctx.keys = list(blocks)
         ctx.shapes = [v.shape for v in values]
         ctx.save_for_backward(*blocks.values())
@@ -351,34 +336,34 @@ class _Autograd(torch.autograd.Function):
     def backward(ctx: Any, *up: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         artifact: Artifact = ctx.artifact
         blocks = dict(zip(ctx.keys, ctx.saved_tensors, strict=True))
-        outputs = [v.name for v in artifact.metadata.outputs]
-        pairs = zip(outputs, up, strict=True)
+        pairs = zip(artifact.outputs, up, strict=True)
         cotangents = {n: g for n, g in pairs if g is not None}
-        wanted = {n for n, need in zip(ctx.names, ctx.needs_input_grad[2:], strict=True) if need}
+        every = artifact._every
+        wanted = {n for n, need in zip(every, ctx.needs_input_grad[1:], strict=True) if need}
         for y in cotangents:
             for x in wanted:
                 artifact._pair(blocks, y, x)
         pulled = artifact._pulled(blocks, cotangents, wanted)
         found = [
             _summed_to(pulled[n], shape) if n in pulled else None
-            for n, shape in zip(ctx.names, ctx.shapes, strict=True)
+            for n, shape in zip(every, ctx.shapes, strict=True)
         ]
-        return (None, None, *found)
+        return (None, *found)
 
 
-def _through_autograd(
-    artifact: Artifact, every: Mapping[str, Tensor], differ: list[str]
-) -> dict[str, Tensor]:
-    missing = [
-        f"{v.name}:{n}" for v in artifact.metadata.outputs for n in differ
-        if (v.name, n) not in artifact._pairs
-    ]  # fmt: skip
-    if missing and artifact._jacobian is None:
+def _through_autograd(artifact: Artifact, values: Sequence[Tensor]) -> dict[str, Tensor]:
+    if not artifact._pairs:
+        differ = [n for n, x in zip(artifact._every, values, strict=True) if x.requires_grad]
+        pair = f"{next(iter(artifact.outputs))}:{differ[0]}"
         raise _problem("no-derivatives", "an input requires a gradient, but no pair was compiled",
-                       f"compile with -d {missing[0]}, or call under torch.no_grad()")  # fmt: skip
-    names = list(every)
-    found = _Autograd.apply(artifact, names, *every.values())
-    return dict(zip((v.name for v in artifact.metadata.outputs), found, strict=True))
+                       f"compile with -d {pair}, or call under torch.no_grad()")  # fmt: skip
+    found = _Autograd.apply(artifact, *values)
+    return dict(zip(artifact.outputs, found, strict=True))
+
+
+def _picker(names: tuple[str, ...]) -> Callable[[Arrays], tuple[Any, ...]]:
+    """What takes values by name, in order; `itemgetter` is quickest, but knows no tuple of one."""
+    return itemgetter(*names) if len(names) > 1 else lambda x: tuple(x[n] for n in names)
 
 
 def _product(
@@ -423,14 +408,6 @@ def _told(value: Any) -> str:
 
 def _expected(want: tuple[int, ...]) -> str:
     return f"(*batch, {', '.join(map(str, want))})" if want else "(*batch)"
-
-
-def _shape(v: VariableInfo) -> Shape:
-    return Shape(v.name, v.sub_batch, v.base)
-
-
-def _tensor(p: ParameterInfo, dtype: torch.dtype) -> Tensor:
-    return torch.tensor(p.value.values, dtype=dtype).reshape(p.value.shape)
 
 
 def _problem(code: str, message: str, fix: str | None) -> IngotError:

@@ -14,23 +14,55 @@ from ingot.errors import IngotError, Problem, Span
 from ingot.execute import compiler
 from ingot.execute.levels import flags, supported
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata, decoded
+from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
+from ingot.runtime.backends import GraphBackend, KernelBackend
 
 __all__ = ["load", "metadata_of"]
 
 LOG = logging.getLogger("ingot")
 
 
-def load(path: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None) -> Artifact:
-    """The artifact of a package folder, of the folder above its device folders, or of a stub."""
+def load(
+    path: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None,
+    backend: Backend | None = None,
+) -> Artifact:  # fmt: skip
+    """The artifact of a package folder, of the folder above its device folders, or of a stub.
+
+    A package that holds both backends runs its kernel, unless told otherwise.
+    """
     place = Path(path)
     if place.suffix == ".i":
         from ingot.runtime.stub import from_stub
 
-        return from_stub(place, device=device, dtype=dtype)
+        return from_stub(place, device=device, dtype=dtype, backend=backend)
     meta, folder = metadata_of(place, device)
     _check(meta, folder, device, dtype)
-    return Artifact(meta, _library(meta, folder))
+    held = {"kernel": meta.kernel, "inductor": meta.inductor}
+    chosen = backend or ("kernel" if meta.kernel is not None else "inductor")
+    if held[chosen] is None:
+        raise _problem(
+            "wrong-backend", f"the package holds no {chosen} backend",
+            f"compile with --backend {chosen}",
+        )  # fmt: skip
+    if chosen == "kernel":
+        return Artifact(meta, KernelBackend(meta, _library(meta, folder)))
+    return Artifact(meta, _graphs(meta, folder))
+
+
+def _graphs(meta: Metadata, folder: Path) -> GraphBackend:
+    """The compiled graphs, which only the torch that made them runs."""
+    now = torch.__version__.split("+")[0]
+    if meta.torch_version != now:
+        raise _problem(
+            "wrong-torch", f"the package was compiled by torch {meta.torch_version}, this is {now}",
+            _again(meta),
+        )  # fmt: skip
+    return GraphBackend.of(meta, folder)
+
+
+def _again(meta: Metadata) -> str:
+    return f"compile it again: {meta.origin.command or 'ingot compile'}"
 
 
 def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
@@ -58,12 +90,13 @@ def _read(file: Path) -> Metadata:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise _problem("broken-package", f"{file.name} describes no Ingot package", AGAIN)
     if head.get("schema_version") != SCHEMA:
-        again = head.get("origin", {}).get("command") or AGAIN
+        origin = head.get("origin")
+        again = origin.get("command") if isinstance(origin, dict) else None
         raise _problem(
             "wrong-schema",
             f"{file.name} has schema version {head.get('schema_version')},"
             f" this Ingot reads {SCHEMA}",
-            f"compile it again: {again}",
+            f"compile it again: {again}" if again else AGAIN,
         )
     try:
         return decoded(text)
@@ -75,7 +108,7 @@ AGAIN = "compile the package again"
 
 
 def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None) -> None:
-    again = f"compile it again: {meta.origin.command or 'ingot compile'}"
+    again = _again(meta)
     if meta.device != device:
         raise _problem(
             "wrong-device", f"the package runs on {meta.device}, not on {device}",
@@ -86,12 +119,6 @@ def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None)
         raise _problem(
             "wrong-dtype", f"the package computes in {meta.dtype}, not in {wanted}",
             f"compile with --dtype {wanted}",
-        )  # fmt: skip
-    now = torch.__version__.split("+")[0]
-    if meta.kernel is None and meta.torch_version != now:
-        raise _problem(
-            "wrong-torch", f"the package was compiled by torch {meta.torch_version}, this is {now}",
-            again,
         )  # fmt: skip
     for name, digest in meta.digests.items():
         file = folder / name

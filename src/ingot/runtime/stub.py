@@ -8,6 +8,7 @@ import msgspec
 import torch
 
 from ingot.errors import IngotError, Problem
+from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.types import KINDS
 
@@ -38,7 +39,9 @@ class AOTIModel:
         return Model(block.name, "AOTIModel", block.span, inputs, outputs, AOTIModel(artifact))
 
 
-def from_stub(file: Path, *, device: str, dtype: torch.dtype | None) -> Artifact:
+def from_stub(
+    file: Path, *, device: str, dtype: torch.dtype | None, backend: Backend | None = None
+) -> Artifact:
     """The artifact that a stub's only model stands for."""
     from ingot.hit import read
     from ingot.model import Factory
@@ -50,10 +53,13 @@ def from_stub(file: Path, *, device: str, dtype: torch.dtype | None) -> Artifact
             "no-stub", f"{file} holds {len(blocks)} models of type AOTIModel", None,
             "load the package's folder instead",
         )])  # fmt: skip
-    return _loaded(blocks[0], Factory(tree), device, dtype)
+    return _loaded(blocks[0], Factory(tree), device, dtype, backend)
 
 
-def _loaded(block: "Block", factory: "Factory", device: str, dtype: torch.dtype | None) -> Artifact:
+def _loaded(
+    block: "Block", factory: "Factory", device: str, dtype: torch.dtype | None,
+    backend: Backend | None = None,
+) -> Artifact:  # fmt: skip
     from ingot.program.combinators import check_fields, newton_of
     from ingot.runtime.load import load
 
@@ -61,7 +67,7 @@ def _loaded(block: "Block", factory: "Factory", device: str, dtype: torch.dtype 
     path = Path(block.require("artifact_path").string())
     file = factory.tree.file
     place = path if path.is_absolute() or file is None else file.parent / path
-    artifact = load(place, device=device, dtype=dtype)
+    artifact = load(place, device=device, dtype=dtype, backend=backend)
     solver = block.field("solver")
     if solver is None:
         return artifact

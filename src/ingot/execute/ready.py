@@ -1,0 +1,192 @@
+"""A call of a kernel laid out for arrays of one signature: only their addresses are missing."""
+
+import ctypes
+import math
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ingot.execute.batch import Shape, flattened
+from ingot.execute.status import Status
+from ingot.execute.torch_facts import same_layout
+
+__all__ = ["Again", "Ready", "Reports", "Signature", "Told", "signature"]
+
+Told = Callable[[], tuple[Status, ...]]
+"""Reads what the solves reported; most callers never ask."""
+
+FIVES, FOURS = range(0, 10**6, 5), range(0, 10**6, 4)
+"""Where the addresses stand in rows of `ingot_given` and of `ingot_gives`."""
+
+data_ptr = Tensor.data_ptr
+empty_like = torch.empty_like
+
+Signature = tuple[tuple[torch.Size, tuple[int, ...], torch.dtype, torch.device, bool], ...]
+
+
+def signature(values: Sequence[Tensor]) -> Signature:
+    """All that decides how a call reads its arrays, but for where they are."""
+    return tuple([(x.shape, x.stride(), x.dtype, x.device, x.is_neg()) for x in values])
+
+
+class Reports(NamedTuple):
+    """What every solve told of its points, as the kernel writes it: (steps, points) tables."""
+
+    solves: tuple[str, ...]
+    steps: int
+    points: int
+    dtype: torch.dtype
+    memory: Tensor
+
+    @staticmethod
+    def empty(solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype) -> "Reports":
+        """Room for residuals, iterations, pivoted updates and reasons, in this order."""
+        each = -(-steps * points * (dtype.itemsize + 9) // 8) * 8
+        memory = torch.empty((len(solves), each), dtype=torch.uint8)
+        return Reports(solves, steps, points, dtype, memory)
+
+    def rows(self, step: int = 0) -> bytes:
+        """`Reports::One` of newton.h for each solve, from a step on."""
+        n, wide = self.steps * self.points, self.dtype.itemsize
+        begin, each = self.memory.data_ptr(), self.memory.shape[1]
+        done = step * self.points
+        found = []
+        for at in range(begin, begin + each * len(self.solves), each or 1):
+            counts = at + n * wide
+            reason = counts + 8 * n
+            found += [reason + done, counts + 4 * done, at + wide * done, counts + 4 * (n + done)]
+        return struct.pack(f"{len(found)}q", *found)
+
+    def statuses(self, begin: int = 0) -> tuple[Status, ...]:
+        """One status a solve; its tables are (steps, points)."""
+        shape, n, wide = (self.steps, self.points), self.steps * self.points, self.dtype.itemsize
+        found = []
+        for name, row in zip(self.solves, self.memory, strict=True):
+            residual = row[: n * wide].view(self.dtype).view(shape)
+            counts = row[n * wide : n * (wide + 8)].view(torch.int32).view(2, *shape)
+            reason = row[n * (wide + 8) : n * (wide + 9)].view(torch.int8).view(shape)
+            found.append(Status(name, reason, counts[0], residual, counts[1], begin=begin))
+        return tuple(found)
+
+    def single(self) -> tuple[Status, ...]:
+        """The statuses of the only step, (points,) each."""
+        return tuple(
+            Status(s.solve, s.reason[0], s.iterations[0], s.residual[0], s.pivoted[0])
+            for s in self.statuses()
+        )
+
+
+class Ready:
+    """How a call reads and gives arrays: strides, shapes, and room for the addresses."""
+
+    def __init__(
+        self, inputs: Sequence[Shape], hidden: Sequence[tuple[Shape, Tensor]],
+        outputs: Sequence[Shape], dtype: torch.dtype, values: Sequence[Tensor],
+    ) -> None:  # fmt: skip
+        self.inputs, self.hidden, self.dtype = tuple(inputs), tuple(hidden), dtype
+        rows, self.batch = self._rows(values)
+        self.points = math.prod(self.batch)
+        count = len(values)
+        self.in_place = all(
+            r.data_ptr() == x.data_ptr() for r, x in zip(rows, values, strict=False)
+        )
+        self._held = rows[count:]
+        given = [(0, 0, 0 if len(x) == 1 else x.stride(0), x.stride(1), 0) for x in rows]
+        self._given = [n for row in given for n in row]
+        self._given[5 * count :: 5] = [x.data_ptr() for x in self._held]
+        self._gives = [0, 0, 1, self.points] * len(outputs)
+        self._outputs = [_layout(v, self.batch) for v in outputs]
+        self._pack_given = struct.Struct(f"{len(self._given)}q").pack
+        self._pack_gives = struct.Struct(f"{len(self._gives)}q").pack
+
+    def given(self, values: Sequence[Tensor]) -> tuple[Sequence[Tensor], bytes]:
+        """The arrays as they are read, copied where they must be, and rows of `ingot_given`."""
+        held = values if self.in_place else self._rows(values)[0][: len(values)]
+        row = self._given.copy()
+        row[0 : 5 * len(held) : 5] = [x.data_ptr() for x in held]
+        return held, self._pack_given(*row)
+
+    def gives(self) -> tuple[list[Tensor], bytes]:
+        """Arrays for the outputs, and rows of `ingot_gives`."""
+        made = [torch.empty_strided(*layout, dtype=self.dtype) for layout in self._outputs]
+        row = self._gives.copy()
+        row[::4] = [x.data_ptr() for x in made]
+        return made, self._pack_gives(*row)
+
+    def _rows(self, values: Sequence[Tensor]) -> tuple[list[Tensor], tuple[int, ...]]:
+        """All arrays as (points, components), or (1, components) where unbatched."""
+        pairs = [*zip(self.inputs, values, strict=True), *self.hidden]
+        flat, batch = flattened([(v, x.detach().to(self.dtype).resolve_neg()) for v, x in pairs])
+        return [x.reshape(len(x), math.prod(x.shape[1:])) for x in flat], batch
+
+
+class Again:
+    """Small calls like one before: nothing is examined but that their arrays lie as those did.
+
+    Rows with addresses are used again; each call takes some that no other call is using.
+    """
+
+    def __init__(
+        self, run: Any, knobs: object, names: Sequence[str], solves: tuple[str, ...], ready: Ready,
+        values: Sequence[Tensor],
+    ) -> None:  # fmt: skip
+        self.same = same_layout(values)
+        self._run, self._knobs, self._names, self._points = run, knobs, names, ready.points
+        self._like, self._gives = ready.gives()
+        self._given = ready.given(values)[1]
+        self._reports = Reports.empty(solves, 1, ready.points, ready.dtype)
+        begin, rows = self._reports.memory.data_ptr(), self._reports.rows()
+        addresses = struct.unpack(f"{len(rows) // 8}q", rows)
+        self._offsets = [(i, x - begin) for i, x in enumerate(addresses)]
+        self._room = ctypes.c_char * max(1, self._reports.memory.numel())
+        self._free: list[tuple[Any, Any, Any]] = []
+
+    def __call__(self, values: Sequence[Tensor]) -> tuple[dict[str, Tensor], Told]:
+        """The outputs of arrays that lie as those did, and what reads the reports."""
+        try:
+            rows = self._free.pop()
+        except IndexError:
+            rows = self._made()
+        given, gives, told = rows
+        for i, x in zip(FIVES, values, strict=False):
+            given[i] = data_ptr(x)
+        outputs = [*map(empty_like, self._like)]
+        for i, x in zip(FOURS, outputs, strict=False):
+            gives[i] = data_ptr(x)
+        room = self._room()
+        begin = ctypes.addressof(room)
+        for i, x in self._offsets:
+            told[i] = begin + x
+        points = self._points
+        self._run(given, gives, self._knobs, told, points, 0, 1, 0, points)
+        self._free.append(rows)
+        return dict(zip(self._names, outputs, strict=False)), partial(self._told, room)
+
+    def _made(self) -> tuple[Any, Any, Any]:
+        sizes = len(self._given) // 8, len(self._gives) // 8, max(1, len(self._offsets))
+        given, gives, told = ((ctypes.c_int64 * n)() for n in sizes)
+        ctypes.memmove(given, self._given, len(self._given))
+        ctypes.memmove(gives, self._gives, len(self._gives))
+        return given, gives, told
+
+    def _told(self, room: Any) -> tuple[Status, ...]:
+        like = self._reports.memory
+        memory = torch.frombuffer(room, dtype=torch.uint8)[: like.numel()].view(like.shape)
+        return self._reports._replace(memory=memory).single()
+
+
+def _layout(v: Shape, batch: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of an output: components outermost, the points of each side by side."""
+    points = math.prod(batch)
+    inner = _row_major(batch)
+    return (*batch, *v.sizes, *v.base), (
+        *inner, *(points * n for n in _row_major((*v.sizes, *v.base))),
+    )  # fmt: skip
+
+
+def _row_major(shape: tuple[int, ...]) -> list[int]:
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]

@@ -1,0 +1,191 @@
+"""What computes inside an artifact: a package's kernel library, or its compiled graphs."""
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ingot.execute.batch import Shape
+from ingot.execute.inductor_run import InductorProgram
+from ingot.execute.native import Arranged, Native, Solver
+from ingot.execute.ready import Again, Signature, Told, signature
+from ingot.execute.transient import History, Transient
+from ingot.package.metadata import KernelFiles, Metadata, ParameterInfo, VariableInfo
+
+__all__ = ["Backend", "GraphBackend", "KernelBackend", "shape_of", "tensor_of"]
+
+Pair = tuple[str, str]
+Outputs = dict[str, Tensor]
+
+
+class Backend(Protocol):
+    """Values are those of the inputs, then of the promoted parameters; they were checked."""
+
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+        """The outputs `(*batch, *axes, *base)`; the key is the signature of the values."""
+        ...
+
+    def again(self, values: Sequence[Tensor], key: Signature) -> Again | None:
+        """A quicker way to make the call that was just made, if there is one."""
+        ...
+
+    def slopes(
+        self, values: Sequence[Tensor], key: Signature
+    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+        """The outputs and all compiled blocks, unbatched where the batch does not matter."""
+        ...
+
+    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+        """A transient, to be run any number of times."""
+        ...
+
+    def under(self, meta: Metadata) -> "Backend":
+        """The same code under the solver rules of other metadata."""
+        ...
+
+
+class KernelBackend:
+    """A kernel library: values from one entry, values and blocks from another."""
+
+    def __init__(self, meta: Metadata, library: ctypes.CDLL) -> None:
+        self._library = library
+        kernel = meta.kernel
+        assert kernel is not None
+        self._pairs = [(b.output, b.input) for b in meta.derivatives]
+        self._free = [(b.output, b.input) for b in meta.derivatives if b.batch_independent]
+        self._fixed = [shape_of(p.variable) for p in meta.parameters]
+        self._forward = self._native(meta, kernel, jacobian=False)
+        self._jacobian = self._native(meta, kernel, jacobian=True) if self._pairs else None
+
+    def _native(self, meta: Metadata, kernel: KernelFiles, *, jacobian: bool) -> Native:
+        dtype: torch.dtype = getattr(torch, meta.dtype)
+        parameters = [p.variable for p in meta.parameters]
+        entry = kernel.jacobian if jacobian else kernel.forward
+        assert entry is not None
+        known = {v.name: shape_of(v) for v in (*meta.inputs, *meta.outputs, *parameters)}
+        blocks = [
+            Shape(f"{y}:{x}", known[y].sizes + known[x].sizes, known[y].base + known[x].base)
+            for y, x in (self._pairs if jacobian else ())
+        ]
+        return Native(
+            run=getattr(self._library, entry),
+            lanes=self._library.ingot_lanes(),
+            inputs=tuple(shape_of(v) for v in (*meta.inputs, *parameters)),
+            hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
+            outputs=(*(shape_of(v) for v in meta.outputs), *blocks),
+            solvers=tuple(Solver(s.name, s) for s in meta.solvers),
+            dtype=dtype,
+        )
+
+    def under(self, meta: Metadata) -> "KernelBackend":
+        """The same library under other solver rules."""
+        return KernelBackend(meta, self._library)
+
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+        """The outputs."""
+        outputs, reports = self._forward.called(values, key)
+        return outputs, reports.single
+
+    def again(self, values: Sequence[Tensor], key: Signature) -> Again | None:
+        """A quicker way to make a call like this one."""
+        return self._forward.again(values, key)
+
+    def slopes(
+        self, values: Sequence[Tensor], key: Signature
+    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+        """The outputs and blocks."""
+        assert self._jacobian is not None
+        found, reports = self._jacobian.called(values, key)
+        blocks = {(y, x): found.pop(f"{y}:{x}") for y, x in self._pairs}
+        if self._free:
+            somewhere = blocks
+            if not all(x.numel() for x in blocks.values()):
+                somewhere = self._anywhere(values)
+            blocks |= {pair: self._first(somewhere[pair], pair) for pair in self._free}
+        return found, blocks, reports.single
+
+    def _anywhere(self, values: Sequence[Tensor]) -> dict[Pair, Tensor]:
+        """The blocks at one point, for those that are the same at all where there is none."""
+        assert self._jacobian is not None
+        shapes = [s.sizes + s.base for s in self._jacobian.inputs]
+        ones = [
+            x if x.shape == shape else x.new_ones(shape)
+            for x, shape in zip(values, shapes, strict=True)
+        ]
+        found, _ = self._jacobian.called(ones, signature(ones))
+        return {(y, x): found[f"{y}:{x}"] for y, x in self._pairs}
+
+    def _first(self, block: Tensor, pair: Pair) -> Tensor:
+        assert self._jacobian is not None
+        rank = next(s.rank for s in self._jacobian.outputs if s.name == ":".join(pair))
+        return block[(0,) * (block.ndim - rank)]
+
+    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+        """All steps in one native call."""
+        whole = self._forward
+        count = len(whole.inputs) - len(self._fixed)
+        fixed = tuple(zip(self._fixed, promoted, strict=True))
+        native = Native(
+            run=whole.run, lanes=whole.lanes, inputs=whole.inputs[:count],
+            hidden=(*fixed, *whole.hidden), outputs=whole.outputs, solvers=whole.solvers,
+            dtype=whole.dtype,
+        )  # fmt: skip
+        return Arranged(native, transient)
+
+
+class GraphBackend:
+    """The `.pt2` graphs of a folder; Newton is driven over them."""
+
+    def __init__(self, meta: Metadata, program: InductorProgram) -> None:
+        self._inputs = [v.name for v in meta.inputs]
+        self._parameters = [p.variable.name for p in meta.parameters]
+        dtype: torch.dtype = getattr(torch, meta.dtype)
+        constants = {p.variable.name: tensor_of(p, dtype) for p in meta.constants}
+        rules = {s.name: s for s in meta.solvers}
+        self._program = program.under(parameters=constants, rules=rules)
+
+    @staticmethod
+    def of(meta: Metadata, folder: Path) -> "GraphBackend":
+        """The graphs of a folder, loaded."""
+        assert meta.inductor is not None
+        return GraphBackend(meta, InductorProgram(folder, meta.inductor))
+
+    def under(self, meta: Metadata) -> "GraphBackend":
+        """The same graphs under other solver rules."""
+        return GraphBackend(meta, self._program)
+
+    def _named(self, values: Sequence[Tensor]) -> Mapping[str, Tensor]:
+        return dict(zip((*self._inputs, *self._parameters), values, strict=True))
+
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+        """The outputs."""
+        outputs, statuses = self._program(self._named(values))
+        return outputs, lambda: statuses
+
+    def again(self, values: Sequence[Tensor], key: Signature) -> None:
+        """There is none."""
+
+    def slopes(
+        self, values: Sequence[Tensor], key: Signature
+    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+        """The outputs and blocks."""
+        outputs, statuses, blocks = self._program.run(self._named(values), slopes=True)
+        return outputs, blocks, lambda: statuses
+
+    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+        """All steps, one after another."""
+        fixed = dict(zip(self._parameters, promoted, strict=True))
+        return self._program.under(parameters=fixed).arranged(transient)
+
+
+def shape_of(v: VariableInfo) -> Shape:
+    """The shape of a package's variable."""
+    return Shape(v.name, v.sub_batch, v.base)
+
+
+def tensor_of(p: ParameterInfo, dtype: torch.dtype) -> Tensor:
+    """The value that a package holds of a parameter."""
+    return torch.tensor(p.value.values, dtype=dtype).reshape(p.value.shape)
