@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from ingot import IngotError
+from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.native import Native
+from ingot.execute.ready import Again
 from ingot.runtime import Artifact
 from tests import packages
 from tests.packages import RATE, inputs_of
@@ -19,21 +21,28 @@ Inputs = dict[Any, Any]
 
 @pytest.fixture
 def artifact() -> Artifact:
-    """Plasticity: kinds with and without base, six inputs."""
-    return packages.plastic().artifact()
+    """Plasticity: kinds with and without base, six inputs; a call was made before."""
+    made = packages.plastic().artifact()
+    made(inputs_of(packages.plastic(), 2))
+    assert made._again is not None
+    return made
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows with every native call."""
     made: list[int] = []
-    whole = Native.__call__
 
-    def counted(self: Native, inputs: Any) -> Any:
-        made.append(1)
-        return whole(self, inputs)
+    def counted(whole: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            made.append(1)
+            return whole(*args, **options)
 
-    monkeypatch.setattr(Native, "__call__", counted)
+        return call
+
+    monkeypatch.setattr(Native, "called", counted(Native.called))
+    monkeypatch.setattr(Again, "__call__", counted(Again.__call__))
+    monkeypatch.setattr(InductorProgram, "run", counted(InductorProgram.run))
     return made
 
 
@@ -148,6 +157,9 @@ WAYS: tuple[Callable[[Inputs, str, random.Random], None], ...] = (
 
 
 def test_wrong_calls_are_refused_and_compute_nothing(artifact: Artifact, calls: list[int]) -> None:
+    artifact(inputs_of(packages.plastic(), 2))
+    assert calls == [1]
+    calls.clear()
     monkey = random.Random(7)
     right = inputs_of(packages.plastic(), 2)
     back = {"flow_rate": torch.ones(2, dtype=torch.float64)}
@@ -155,7 +167,7 @@ def test_wrong_calls_are_refused_and_compute_nothing(artifact: Artifact, calls: 
         artifact, artifact.jacobian, artifact.param_jacobian,
         lambda x: artifact.vjp(x, back), lambda x: artifact.jvp(x, right),
     ]  # fmt: skip
-    for number in range(300):
+    for number in range(1000):
         inputs = dict(right)
         change = WAYS[number % len(WAYS)]
         change(inputs, monkey.choice(list(right)), monkey)
@@ -167,6 +179,21 @@ def test_wrong_calls_are_refused_and_compute_nothing(artifact: Artifact, calls: 
             calls.clear()
         else:
             pytest.fail(f"{change.__name__} was computed: {inputs}")
+
+
+def test_graphs_are_not_run_by_wrong_calls(calls: list[int]) -> None:
+    artifact = packages.diffusion().artifact("inductor")
+    right = inputs_of(packages.diffusion(), 2)
+    artifact(right)
+    calls.clear()
+    monkey = random.Random(9)
+    for number in range(200):
+        inputs = dict(right)
+        WAYS[number % len(WAYS)](inputs, monkey.choice(list(right)), monkey)
+        with pytest.raises(IngotError) as refused:
+            monkey.choice([artifact, artifact.jacobian])(inputs)
+        assert not calls or refused.value.problems[0].code == "batches-differ"
+        calls.clear()
 
 
 def test_wrong_tangents_are_refused_and_compute_nothing(
