@@ -1,5 +1,6 @@
-"""Every Python block of the pages runs, and so does every example."""
+"""Every Python block of the pages runs, and so does every example; pages keep up with the code."""
 
+import json
 import os
 import re
 import subprocess
@@ -42,6 +43,35 @@ def test_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists()
+
+
+def test_the_schema_of_the_metadata_is_the_one_printed() -> None:
+    from ingot.package.metadata import json_schema
+
+    written = json.loads((ROOT / "docs" / "metadata.schema.json").read_text())
+    now = json.loads(json.dumps(json_schema()))
+    assert written == now, "run: ingot package schema > docs/metadata.schema.json"
+
+
+def test_every_key_of_the_metadata_is_explained() -> None:
+    from ingot.package.metadata import Metadata
+
+    page = (ROOT / "docs" / "package.md").read_text()
+    assert [key for key in Metadata.__struct_fields__ if f"`{key}`" not in page] == []
+
+
+def test_every_flag_of_compiling_is_mapped() -> None:
+    from ingot.cli.main import app
+
+    page = (ROOT / "docs" / "from-neml2.md").read_text()
+    found = app["compile"].assemble_argument_collection(default_parameter=app.default_parameter)
+    flags = {name for argument in found for name in argument.names if name.startswith("--")}
+    assert flags >= {"--model", "--parameter", "--example-batch-shape"}
+    assert {flag for flag in flags if not re.search(rf"{flag}\b", page)} == set()
+    theirs = (
+        "--dynamic-batch --no-dynamic-batch --interactive --no-stub --load --output-dir -q -j -i"
+    )
+    assert {flag for flag in theirs.split() if f"`{flag}" not in page} == set()
 
 
 @pytest.mark.slow

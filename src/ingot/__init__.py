@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from ingot.package import compile_model
     from ingot.program import Program, prepared
     from ingot.runtime import Artifact, load
+    from ingot.runtime.in_process import compile
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Artifact", "Factory", "IngotError", "Model", "Problem", "Program", "Result",
-    "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile_model", "executor",
-    "load", "prepared", "read", "read_text",
+    "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile", "compile_model",
+    "executor", "load", "prepared", "read", "read_text",
 ]  # fmt: skip
 
 _ROOMS = {
@@ -33,6 +34,7 @@ _ROOMS = {
     "package": ("compile_model",),
     "program": ("Program", "prepared"),
     "runtime": ("Artifact", "load"),
+    "runtime.in_process": ("compile",),
 }
 
 

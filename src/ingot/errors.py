@@ -123,6 +123,10 @@ def excerpt(span: Span, fix: str | None) -> list[str]:
 
 
 EXPLAIN: dict[str, str] = {
+    "aliased-outputs": (
+        "Outputs of a traced function share memory with one another or with an input in a way"
+        " that cannot be made again outside of the compiled graph. Return clones of them."
+    ),
     "axes-differ": (
         "Values on two different axes, such as slip systems and cells, meet where one axis is"
         " expected. Axes never become one because they happen to have the same number of entries;"
@@ -132,6 +136,11 @@ EXPLAIN: dict[str, str] = {
         "A derivative by a variable that lies on an axis passes through an implicit update, which"
         " gives it as dense columns only. Ask for the derivative along a direction, or for dense"
         " columns."
+    ),
+    "bad-expression": (
+        "An expression of the input file cannot be read: a bracket or an operand is missing, or it"
+        " uses a name that is neither an input, a constant nor a symbol. The message gives line and"
+        " column within the expression. x y z kx ky kz k2 t i pi e need extra_symbols = true."
     ),
     "batched-constant": (
         "A constant with a batch axis is used inside a law, where only one point is known. Make"
@@ -145,6 +154,11 @@ EXPLAIN: dict[str, str] = {
     "broken-package": (
         "A package lacks a file, or one of its files is not the one that was compiled: it was"
         " edited, cut short in copying, or mixed with another. Copy it whole, or compile it again."
+    ),
+    "circular-computes": (
+        "Computes of a group wait for each other's results, so none can run first; or a group"
+        " contains itself. Let one of them write to another buffer, and hand its content on after"
+        " each evaluation with forward_buffer and forward_buffer_new of the solver."
     ),
     "circular-include": (
         "A file includes itself, directly or through the files it includes. Remove one of the"
@@ -171,6 +185,11 @@ EXPLAIN: dict[str, str] = {
         " compiler. Report it with the model; `--backend interpret` runs the model without a"
         " compiler."
     ),
+    "double-backward": (
+        "A joint graph holds a function and its first derivatives. A second differentiation, by"
+        " create_graph=True or by a gradient of a gradient, would need the graph of the"
+        " backward's gradient. Differentiate the source function twice instead."
+    ),
     "duplicate-block": (
         "Two blocks of one section have the same name, so a reference to that name could mean"
         " either. Rename one of them, or write all options in one block. A section itself, such as"
@@ -193,10 +212,20 @@ EXPLAIN: dict[str, str] = {
         "An input file, or a file that it includes, does not exist or cannot be opened. Paths"
         " after !include are relative to the folder of the file that includes them."
     ),
+    "fixed-size": (
+        "A size that was to stay open is fixed by the function, by another tensor that it"
+        " meets, or by an example of size 0 or 1, which torch takes for a constant. Leave it out"
+        " of 'dynamic', or trace with a larger example."
+    ),
     "graph-differs": (
         "A graph that torch compiled does not compute what the model says, at points where both"
         " were tried before it was kept. This is a fault of torch, of the C++ compiler or of"
         " Ingot; report it with the model. The kernel backend compiles the model meanwhile."
+    ),
+    "hidden-parameter": (
+        "A traced function uses a tensor that asks for a gradient and is neither an argument"
+        " nor a parameter of a module, so that its gradient would be lost. Pass it as an"
+        " argument, or trace a module that holds it."
     ),
     "history-given": (
         "A name such as x~1 is given a value by a driver. Histories are kept by the driver"
@@ -235,6 +264,10 @@ EXPLAIN: dict[str, str] = {
         "A unit test must give a value to every input of its model, histories such as x~1"
         " included. Add the variable to the list of its kind."
     ),
+    "mutated-gradient": (
+        "A traced function writes in place to a parameter or argument that asks for a gradient,"
+        " outside of torch.no_grad(). Write to a clone of it."
+    ),
     "no-compiler": (
         "The kernel backend writes C++ and compiles it, but no compiler was found. Install g++,"
         " or run with `--backend interpret`."
@@ -243,9 +276,18 @@ EXPLAIN: dict[str, str] = {
         "A derivative was asked of a package that does not hold it. Pairs are chosen when"
         " compiling: add -d OUT:IN for this pair, or -d : for all."
     ),
+    "no-gradient": (
+        "A tensor that asks for a gradient is passed where the trace saw one that does not, so"
+        " that no gradient was compiled. Trace with an example that has requires_grad=True, or"
+        " pass a detached tensor."
+    ),
     "no-stub": (
         "A file was loaded as a stub, but it does not hold exactly one model of type AOTIModel."
         " Load the package's folder, or the stub that `ingot compile` wrote beside it."
+    ),
+    "no-transform": (
+        "A compute needs a Fourier transform, which parallel_mode = REAL_SPACE does not have. Choose"
+        " another mode, or computes that work on the grid, such as FiniteDifferenceLaplacian."
     ),
     "not-converged": (
         "The solve of an implicit update did not reach its tolerance at some points, whose"
@@ -272,6 +314,74 @@ EXPLAIN: dict[str, str] = {
     "ragged-csv": (
         "A line of a CSV file has another number of values than its header. Correct that line."
     ),
+    "random-operation": (
+        "A traced function draws random numbers in a way that cannot be done before the"
+        " compiled graph runs: from a generator of its own, or by numbers that depend on values."
+        " Use rand, randn, dropout and their kin."
+    ),
+    "region-argument": (
+        "What was given to compile a module by its blocks cannot be used: the example holds tensors,"
+        " numbers, words and None; dynamic= is a dictionary from axes to names, one for all tensors"
+        " or one for each; a block reads sizes that vary from the shapes of its tensors."
+    ),
+    "region-block": (
+        "What was named as a block is not a module below the one that is compiled, or not a module"
+        " class. Give a class, a list of modules, or the word auto."
+    ),
+    "region-gradient": (
+        "Between the blocks of a module that is compiled for training there is torch.no_grad() or an"
+        " autograd function. What lies between blocks is traced by its values, so that gradients"
+        " would be those of ordinary operations. Inside of a block both are right."
+    ),
+    "region-hook": (
+        "A module inside the one that is compiled has a hook. Compiled code would run it once,"
+        " while it is captured, and never again, so it is refused. Put the hook on the module that"
+        " compile returns, or its work into forward."
+    ),
+    "region-input": (
+        "A module compiled by its blocks was called with something else than it was compiled for:"
+        " another precision, shape, device or nesting. Axes that vary are named with dynamic=."
+    ),
+    "region-mode": (
+        "A package of a module was compiled for training or for evaluation, with or without"
+        " gradients, and for one state of autocast, and is used in another. Compile it in the mode"
+        " in which it is to run."
+    ),
+    "region-module": (
+        "A part of a module cannot be captured because it is not Python, such as TorchScript."
+        " Compile the Python module that it was made from."
+    ),
+    "region-output": (
+        "A module that is compiled by its blocks returns something that compiled code cannot give."
+        " Return tensors, numbers, words or None in tuples, lists and dictionaries; return a copy"
+        " of a parameter."
+    ),
+    "region-parameter": (
+        "A parameter or buffer was replaced by one of another precision, shape or device after its"
+        " module was compiled, or is no longer tied to another. Convert it back or compile again;"
+        " edits in place need neither."
+    ),
+    "region-sets-state": (
+        "A module sets an attribute while it is called. Compiled code would not do so, and the"
+        " result would differ from the second call on. Change a registered buffer in place instead."
+    ),
+    "region-size-fixed": (
+        "A size that was named as one that may vary is a constant in the code of the module, or"
+        " must equal another. Read sizes from shapes, or leave the name out of dynamic=."
+    ),
+    "region-tensor": (
+        "A tensor that a module holds is not an ordinary dense tensor: it is a subclass, sparse,"
+        " quantized, or has no shape yet. Compiled code cannot take it."
+    ),
+    "region-untraceable": (
+        "The Python of a module cannot be captured: it decides on the values of tensors, or uses"
+        " tensors that the module does not hold as parameters, buffers or attributes. Leave that"
+        " part outside of the compiled module, or write it with torch.where and buffers."
+    ),
+    "reshaped-input": (
+        "A traced function gives a parameter, buffer or argument another shape or type in"
+        " place. Only numbers may be written to what a call is given."
+    ),
     "reverse-through-solve": (
         "The gradient of an inner model is asked for, but that model holds an implicit update."
         " Move the update out of the inner model."
@@ -290,15 +400,36 @@ EXPLAIN: dict[str, str] = {
         " 'prescribed_time'; structural axes are marked by sub_batch_ndim and, where declared,"
         " must be those of [Settings]."
     ),
+    "shared-memory": (
+        "Two tensors of a call share memory and the function writes to one of them; a compiled"
+        " graph would see the old values in the other. Pass a clone of one."
+    ),
     "singular-system": (
         "The equations of an implicit update cannot determine their unknowns, whatever the values:"
         " an unknown enters no residual, or two residuals are the same. Check which unknowns and"
         " residuals the equation system pairs, and that each unknown is read by its residual."
     ),
+    "stage-empty": (
+        "Torch made no graph of the stage that was asked for. A joint or backward graph is there"
+        " only where something needs a gradient: set requires_grad in the example."
+    ),
+    "stage-example": (
+        "To show what torch makes of a function it must be called once. Its arguments stand beside"
+        " it in the module, under the name of the function followed by _example: a tuple, a"
+        " dictionary, one tensor, or a function that gives them."
+    ),
+    "stage-target": (
+        "The stages of torch are shown for a Python function or module, written module:function,"
+        " that can be imported from the current folder and that torch can compile."
+    ),
     "tensor-expression": (
         "The Python expression of a [Tensors] entry raised an error. It may use torch, math, np,"
         " the kinds and functions of ingot.types, and the other entries by name; several"
         " statements must assign 'result'."
+    ),
+    "tensor-subclass": (
+        "Compiled graphs take plain strided tensors. A subclass (also a fake, sparse or nested"
+        " tensor) would lose what makes it special. Convert it first."
     ),
     "two-providers": (
         "Two models of one composition give an output of the same name, so a reader of that name"
@@ -319,6 +450,11 @@ EXPLAIN: dict[str, str] = {
     "unknown-column": (
         "A CSV file has no column of the name that a [Tensors] entry asks for. Component names"
         " are made from 'variable' by suffixes such as _xx; 'column_names' lists them one by one."
+    ),
+    "unknown-constant": (
+        "An option holds a name where a number is expected, and no constant of that name is"
+        " declared. Declare it with scalar_constant_names and scalar_constant_values in [Problem],"
+        " or write the number."
     ),
     "unknown-extent": (
         "An unknown of an implicit update lies on an axis, but nothing says how many entries it"
@@ -363,13 +499,28 @@ EXPLAIN: dict[str, str] = {
     ),
     "unresolved-substitution": (
         "A ${...} cannot be replaced by a value. ${name} and ${path/to/field} are looked up from"
-        " the top of the file, also after overrides such as name:=value; ${env NAME} is an"
-        " environment variable; ${raw a b} joins its words."
+        " the top of the file, also after overrides such as name:=value (in MOOSE's files, from the"
+        " blocks around first); ${fparse 2*pi*L} computes, ${units 1 mm -> m} converts, ${env NAME}"
+        " is an environment variable, ${raw a b} joins its words."
+    ),
+    "unsaveable": (
+        "A half of a joint was compiled by a callable of the user's, and how to write that to a"
+        " file is not known. Compile it by 'inductor' or 'eager' to save it."
+    ),
+    "untied-parameter": (
+        "Parameters that were one tensor under several names when a module was traced have become"
+        " different tensors, and the compiled graph takes only one. Replace the tensor under all"
+        " its names."
     ),
     "untraceable": (
         "A law does something that a program for one point cannot hold: it reads a value (if,"
         " float), indexes by one, writes in place, or calls a torch function that has no"
         " counterpart. Use where(...) and the functions of ingot.types."
+    ),
+    "untraceable-function": (
+        "A function's course depends on the values of tensors (if, while, item, boolean"
+        " indexing), or it does something that torch cannot trace. Use torch.where and masks, or"
+        " torch.while_loop."
     ),
     "values-differ": (
         "A result differs from what is expected by more than atol + rtol * |expected|. The"
@@ -379,6 +530,11 @@ EXPLAIN: dict[str, str] = {
         "The command needs one driver, or one of another type. Name it after the file: `ingot run"
         " FILE DRIVER`."
     ),
+    "wrong-call": (
+        "A compiled function is called with other arguments than it was traced with: another"
+        " number, other names, another nesting, or another value of an argument that is not a"
+        " tensor. Only tensors may vary from call to call."
+    ),
     "wrong-device": (
         "A package runs on the device that it was compiled for, and its inputs must lie there. Move"
         " the inputs, or compile the model for the other device with --device."
@@ -386,6 +542,10 @@ EXPLAIN: dict[str, str] = {
     "wrong-dtype": (
         "A package computes in the precision that it was compiled for, and takes inputs of that"
         " precision. Convert the inputs, or compile the model again with --dtype."
+    ),
+    "wrong-index": (
+        "A compiled function was given an index that leads outside of the axis that it indexes. The"
+        " message names the operation and the size of the axis. Nothing was written."
     ),
     "wrong-input": (
         "A compiled model takes a dictionary of torch tensors or NumPy arrays by name, and was"
@@ -395,6 +555,15 @@ EXPLAIN: dict[str, str] = {
         "A law returns a value of another kind than its signature declares. Correct the return"
         " annotation or the body of the law."
     ),
+    "wrong-argument": (
+        "An argument that says how to trace, partition or compile a function is not one of"
+        " those that exist. The message names what it may be."
+    ),
+    "wrong-autocast": (
+        "A function was traced with autocast in one state and is called in another, in which"
+        " the source would compute in other types. Call it in the same state, or trace it once"
+        " more in the new one."
+    ),
     "wrong-backend": (
         "A package holds the backends it was compiled with: a kernel library, torch graphs, or"
         " both. Load one that it holds, or compile with `--backend`."
@@ -403,6 +572,19 @@ EXPLAIN: dict[str, str] = {
         "A package holds code for CPU levels that this machine does not have, and there is no"
         " compiler to rebuild it from its source. Install g++, or compile the package on a machine"
         " like this one."
+    ),
+    "wrong-mode": (
+        "A module was traced in training or in evaluation mode, which is compiled in: dropout"
+        " and batch norm do not change their ways by train() or eval(). Trace the module in the"
+        " other mode."
+    ),
+    "wrong-output": (
+        "A traced function returns something that a package cannot hold. Return tensors,"
+        " numbers, strings and None, nested in tuples, lists and dicts."
+    ),
+    "wrong-partition": (
+        "A partition of a joint graph names a value that the graph does not hold. Return the"
+        " two graphs made from the one given, or names of its nodes."
     ),
     "wrong-schema": (
         "The package was written by another version of Ingot, whose metadata is laid out otherwise."

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from ingot.cli.main import status
+from tests import packages
+from tests.packages import DECAY, DIFFUSION, ELASTIC, ORDER, RATE
 
 Captured = pytest.CaptureFixture[str]
 
@@ -39,3 +41,109 @@ def test_a_driver_gives_structural_shapes(file: Path, capsys: Captured) -> None:
     file.write_text(text)
     assert status(["show", str(file), "rate", "--stage", "program", "--driver", "driver"]) == 0
     assert "y<axis1>" in capsys.readouterr().out
+
+
+# the seven stages of compiling
+
+
+@pytest.fixture
+def decay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file with an implicit update, parameters and a driver, in a working folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    packages.written(DECAY, tmp_path)
+    return "model.i"
+
+
+def told(capsys: Captured, file: str, model: str, stage: str, *flags: str) -> list[str]:
+    assert status(["show", file, model, "--stage", stage, *flags]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_load_tells_the_file_and_the_model(decay: str, capsys: Captured) -> None:
+    rows = told(capsys, decay, "decay", "load", "Models/rate/order:=0.7", "--driver", "driver")
+    assert rows[0].startswith("file  model.i, sha256 ")
+    assert rows[1:4] == [
+        "override  Models/rate/order:=0.7", "driver  driver", "ComposedModel [decay]",
+    ]  # fmt: skip
+    assert f"  param  {ORDER}: Scalar = 0.7" in rows
+
+
+def test_select_tells_what_is_promoted(decay: str, capsys: Captured) -> None:
+    rows = told(capsys, decay, "decay", "select", "-p", RATE)
+    assert rows == [f"promoted  {RATE}: Scalar = 4", "5 other parameters keep their values"]
+    assert told(capsys, decay, "decay", "select")[0] == "nothing is promoted"
+
+
+def test_route_lists_inputs_before_parameters(decay: str, capsys: Captured) -> None:
+    rows = told(capsys, decay, "decay", "route", "-p", RATE)
+    assert rows[0] == "input      T: Scalar"
+    assert rows[-1] == f"parameter  {RATE}: Scalar = 4"
+
+
+def test_freeze_tells_values_of_constants(decay: str, capsys: Captured) -> None:
+    rows = told(capsys, decay, "decay", "freeze", "-p", RATE)
+    assert f"constant  {ORDER}: Scalar = 0.6" in rows
+    assert not any(RATE in row for row in rows)
+
+
+def test_freeze_passes_batched_values_at_every_call(tmp_path: Path, capsys: Captured) -> None:
+    file = packages.written(ELASTIC, tmp_path)
+    rows = told(capsys, str(file), "elastic", "freeze")
+    assert rows == [
+        "constant  nu: Scalar = 0.3",
+        "hidden input  E: Scalar = 100000 125000 150000 175000 200000",
+    ]
+
+
+def test_shape_tells_structural_extents(tmp_path: Path, capsys: Captured) -> None:
+    file = packages.written(DIFFUSION, tmp_path)
+    rows = told(capsys, str(file), "diffusion", "shape", "--example-batch-shape", "c=(2; 5)")
+    assert rows == ["c  structural extents (5,), an array is (*batch, 5)"]
+
+
+def test_partition_prints_the_lines_of_each_segment(decay: str, capsys: Captured) -> None:
+    rows = told(capsys, decay, "decay", "partition", "-d", "total:", "--rename-input", "T:heat")
+    assert rows[0].startswith("segment 0  implicit [update], ")
+    assert rows[1].startswith("  given  heat, ")
+    assert any("solve [update] for alpha" in row for row in rows)
+    assert any(row.startswith("segment 1  forward, ") for row in rows)
+    assert "slope  total:heat" in rows
+
+
+def test_lower_lists_the_files_that_compile_writes(decay: str, capsys: Captured) -> None:
+    one = packages.decay()
+    held = [b for b in ("kernel", "inductor") if getattr(one.package.metadata, b) is not None]
+    pairs = [word for y, x in one.pairs for word in ("-d", f"{y}:{x}")]
+    flags = ["-p", RATE, "-p", ORDER, *pairs, "--backend", *held]
+    rows = told(capsys, decay, "decay", "lower", *flags)
+    names = {row.partition("  ")[0] for row in rows if not row.startswith(" ")}
+    assert names == {path.name for path in one.folder.iterdir()}
+    assert any(row.startswith("  values: ") for row in rows)
+    assert any("solve [update]: 1 unknowns" in row for row in rows)
+
+
+def test_lower_counts_the_operations_of_graphs(decay: str, capsys: Captured) -> None:
+    rows = told(capsys, decay, "decay", "lower", "--backend", "inductor", "-d", ":T")
+    names = [row.partition("  ")[0] for row in rows]
+    assert names == [
+        "decay_seg0_rhs.pt2", "decay_seg0_step.pt2", "decay_seg0_ift.pt2", "decay_seg1.pt2",
+        "decay_seg1_jvp.pt2", "decay_meta.json",
+    ]  # fmt: skip
+    assert all(row.endswith(" operations") for row in rows[:-1])
+    assert not Path("aoti").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["--stage", "select", "-p", "update.reaction.rate.oder"], 1, f"did you mean '{ORDER}'?"),
+        (["--stage", "partition", "-d", "totl:"], 1, "did you mean 'total'?"),
+        (["--stage", "clean", "-d", "total:"], 2, "--stage clean takes no flag of compiling"),
+        (["--stage", "melt"], 2, "melt"),
+    ],
+)
+def test_wrong_flags_are_told(
+    decay: str, capsys: Captured, words: list[str], code: int, text: str
+) -> None:
+    assert status(["show", decay, "decay", *words]) == code
+    assert text in capsys.readouterr().err

@@ -1,4 +1,4 @@
 # call: read
 [Domain]
-  xmax = ${fparse 2*pi}
+  xmax = ${fprase 2*pi}
 []

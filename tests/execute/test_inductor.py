@@ -437,7 +437,7 @@ def test_crash_of_the_compiling_process_is_told(
     with pytest.raises(
         IngotError, match=r"'m\.pt2': its process ended with 1(.|\n)*--backend kernel"
     ):
-        lower(program, [], "m", forgetful)
+        lower(planned(program, [], "m"), forgetful)
 
 
 class Pretended:
@@ -466,20 +466,20 @@ def test_graph_that_differs_is_refused(forgetful: Path, monkeypatch: pytest.Monk
     program = program_of(TEXTS["middle"], "model")
     Pretended(monkeypatch, wrong="m_seg2.pt2")
     with pytest.raises(IngotError, match=r"graph-differs.*'m_seg2\.pt2' at 8 points"):
-        lower(program, [], "m", forgetful)
+        lower(planned(program, [], "m"), forgetful)
 
 
 def test_graph_is_compiled_once_and_kept(forgetful: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = program_of(TEXTS["middle"], "model")
     compiler = Pretended(monkeypatch)
-    said = lower(program, [], "m", forgetful)
+    said = lower(planned(program, [], "m"), forgetful)
     assert sorted(compiler.asked) == sorted(said.files)
     again = forgetful / "again"
     again.mkdir()
-    lower(program, [], "other", again)
+    lower(planned(program, [], "other"), again)
     assert len(compiler.asked) == len(said.files)
     assert (again / "other_seg2.pt2").read_text() == "m_seg2.pt2"
-    lower(program, [], "m", again, dtype=torch.float32)
+    lower(planned(program, [], "m", dtype=torch.float32), again)
     assert len(compiler.asked) == 2 * len(said.files)
 
 
@@ -497,7 +497,8 @@ def test_loading_imports_neither_programs_nor_compilers() -> None:
 
 
 def compiled(program: Program, pairs: Sequence[Pair], folder: Path, **more: Any) -> InductorProgram:
-    said = lower(program, pairs, "model", folder, jobs=1, **more)
+    precision = {"dtype": more.pop("dtype")} if "dtype" in more else {}
+    said = lower(planned(program, pairs, "model", **precision), folder, **more)
     assert sorted(p.name for p in folder.glob("*.pt2")) == sorted(said.files)
     held = {p.variable.name: p.value.data for p in program.parameters}
     return InductorProgram(folder, said, parameters=held)

@@ -187,3 +187,13 @@ def test_trees_that_say_the_same_are_equal(tree: Tree) -> None:
 def test_tree_prints_as_text_that_reads_the_same(tree: Tree) -> None:
     assert str(tree).startswith("[Models]\n  [a]\n    type = A\n    E = 1\n  []\n[]\n")
     assert read_text(str(tree)) == tree
+
+
+@pytest.mark.parametrize(("text", "count"), [("3", 3), ("1e3", 1000), ("'2.0'", 2), ("-1", -1)])
+def test_count_may_have_an_exponent(text: str, count: int) -> None:
+    assert value(text).count() == count
+
+
+def test_count_is_whole() -> None:
+    assert message("1.5", "count") == "'x' should be a whole number, but is '1.5'"
+    assert message("many", "count") == "'x' should be a number, but is 'many'"

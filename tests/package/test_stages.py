@@ -44,24 +44,35 @@ def test_every_stage_prints_readably() -> None:
     frozen = freeze(routed)
     found = shape(frozen, {})
     assert "sha256" in str(loaded) and "elastic" in str(loaded)
-    assert str(selected) == "promoted nu"
-    assert str(routed) == "inputs strain\nparameters nu"
-    assert str(frozen) == "batched E (5,)"
-    assert str(found) == "no structural axes"
-    assert str(partition(found)).endswith("derivative pairs none")
+    assert str(selected) == "promoted  nu: Scalar = 0.3\n1 other parameters keep their values"
+    assert str(routed) == "input      strain: SR2\nparameter  nu: Scalar = 0.3"
+    assert str(frozen) == "hidden input  E: Scalar = 100000 125000 150000 175000 200000"
+    assert str(found) == "no variable declares a structural extent"
+    assert str(partition(found)).startswith("segment 0  forward, ")
 
 
 def test_nothing_promoted_is_said() -> None:
     stage = shaped(PLASTIC, "update")
-    assert str(stage.frozen.routed.selected) == "nothing is promoted"
-    assert str(stage.frozen.routed).endswith("parameters none")
-    assert "constant residual.surface.yield_stress" in str(stage.frozen).splitlines()
+    assert str(stage.frozen.routed.selected).startswith("nothing is promoted\n")
+    assert "parameter" not in str(stage.frozen.routed)
+    assert "constant  residual.surface.yield_stress: Scalar = " in str(stage.frozen)
 
 
 def test_structural_shapes_and_segments_print() -> None:
     stage = parted(DIFFUSION, "diffusion", example_batch_shape=("c=(2; 5)",), derivative=("c:t",))
-    assert str(stage.shaped) == "c (5,)"
-    assert "implicit" in str(stage) and str(stage).endswith("derivative pairs c:t")
+    assert str(stage.shaped) == "c  structural extents (5,), an array is (*batch, 5)"
+    assert str(stage).startswith("segment 0  implicit [diffusion], ")
+    assert str(stage).endswith("\nslope  c:t")
+
+
+@pytest.mark.parametrize("law", ["SumSlipRates", "PowerLawSlipRule"])
+def test_extent_that_nothing_gives_names_the_flags(law: str) -> None:
+    options = "gamma0 = 1\n    n = 2" if law == "PowerLawSlipRule" else ""
+    text = f"[Models]\n  [slips]\n    type = {law}\n    {options}\n  []\n[]\n"
+    assert refused(text, "slips") == (
+        "error[unknown-extent]: nothing gives the extent of the axis 'slip'\n"
+        "  fix: give --driver, or --example-batch-shape 'VAR=(2; N)' for a variable on it"
+    )
 
 
 def test_files_of_a_package_are_all_digested() -> None:

@@ -183,8 +183,8 @@ def test_file_that_is_no_stub_is_told(copy: Path, count: int) -> None:
     with pytest.raises(IngotError) as refused:
         load_package(copy)
     assert str(refused.value) == (
-        f"error[no-stub]: {copy} holds {count} models of type AOTIModel\n"
-        "  fix: load the package's folder instead"
+        f"error[no-stub]: {copy} is no stub: it does not hold one model of type AOTIModel alone\n"
+        "  fix: name the package's folder, or the stub that was written beside it"
     )
 
 

@@ -1,4 +1,4 @@
-"""The `ingot` command: run, show, test, explain.
+"""The `ingot` command and its verbs: `ingot --help` lists them.
 
 Here: reading arguments, printing results, exit codes. Not here: anything a Python user would want
 too. torch is imported inside commands, so that help is instant.

@@ -5,15 +5,15 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from ingot.cli.flags import Flags, Targeted, target_of
+from ingot.cli.progress import progress
 from ingot.errors import Problem
 
 __all__ = ["compile"]
-
-Several = tuple[str, ...]
 
 
 def compile(
@@ -23,17 +23,7 @@ def compile(
     model: str | None = None,
     driver: str | None = None,
     output_dir: Path = Path("aoti"),
-    device: Literal["cpu"] = "cpu",
-    dtype: Literal["float64", "float32"] = "float64",
-    backend: Annotated[tuple[Literal["kernel"], ...], Parameter(consume_multiple=True)] = (
-        "kernel",
-    ),
-    parameter: Annotated[Several, Parameter(alias="-p")] = (),
-    derivative: Annotated[Several, Parameter(alias="-d")] = (),
-    example_batch_shape: Several = (),
-    rename_input: Several = (),
-    rename_output: Several = (),
-    rename_parameter: Several = (),
+    flags: Targeted = Flags(),  # noqa: B008 it is frozen
     jobs: Annotated[int, Parameter(alias="-j")] = 2,
     no_stub: bool = False,
     json: bool = False,
@@ -54,24 +44,6 @@ def compile(
         Compile the model of this driver, whose values give structural shapes; the stub keeps it.
     output_dir
         Where the package and its stub are written.
-    device
-        What the package runs on.
-    dtype
-        Its precision.
-    backend
-        What the package holds.
-    parameter
-        A parameter to promote, by the name that `ingot show FILE MODEL` prints; repeatable.
-    derivative
-        A pair OUT:IN; either side may be left out for all; repeatable.
-    example_batch_shape
-        Structural extents, (2; 12) for all variables or VAR=(2; 12) for one; repeatable.
-    rename_input
-        An input to rename, OLD:NEW; repeatable.
-    rename_output
-        An output to rename, OLD:NEW; repeatable.
-    rename_parameter
-        A promoted parameter to rename, OLD:NEW; repeatable.
     jobs
         How many compilers run at once.
     no_stub
@@ -83,7 +55,6 @@ def compile(
     from ingot.hit import read
     from ingot.model import Factory
     from ingot.package import compile_model
-    from ingot.package.target import Target
 
     if (model is None) == (driver is None):
         fix = "write --model NAME, or --driver NAME"
@@ -97,16 +68,13 @@ def compile(
         found = transient_driver(Factory(tree), driver)
         model, shapes = found.model.name, dict(found.shapes)
     assert model is not None
-    target = Target(
-        output_dir=output_dir, backend=backend, device=device, dtype=dtype, parameter=parameter,
-        derivative=derivative, example_batch_shape=example_batch_shape, rename_input=rename_input,
-        rename_output=rename_output, rename_parameter=rename_parameter, jobs=jobs, stub=not no_stub,
-    )  # fmt: skip
-    package = compile_model(
-        tree, model, target, driver=driver, shapes=shapes,
-        command=shlex.join(["ingot", *sys.argv[1:]]),
-        progress=lambda name: print(f"  {device}/{name}", file=sys.stderr),
-    )  # fmt: skip
+    target = target_of(flags, output_dir=output_dir, jobs=jobs, stub=not no_stub)
+    with progress(f"compiling {model}") as step:
+        package = compile_model(
+            tree, model, target, driver=driver, shapes=shapes,
+            command=shlex.join(["ingot", *sys.argv[1:]]),
+            expect=step.expect, progress=lambda name: step(f"{target.device}/{name}"),
+        )  # fmt: skip
     seconds = time.perf_counter() - start
     meta = package.metadata
     if json:

@@ -8,6 +8,8 @@ __all__ = ["explain"]
 def explain(code: str) -> None:
     """Say what an error code means and how to mend it.
 
+    Example: ingot explain not-converged
+
     Parameters
     ----------
     code

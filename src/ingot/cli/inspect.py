@@ -1,53 +1,169 @@
-"""`ingot inspect`: what a package or a stub holds, and whether its source has changed since."""
+"""`ingot inspect`: what a package, a stub or a model of a file reads, gives and is made of."""
 
 import json as jsonlib
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ingot.cli.inspected import Inspected, inspected_model, inspected_package
+from ingot.cli.package import folder_of
+from ingot.errors import IngotError, Problem, did_you_mean
+
+if TYPE_CHECKING:
+    from ingot.hit import Tree
+    from ingot.package.metadata import Origin
 
 __all__ = ["inspect"]
 
 
 def inspect(
-    place: Path, /, *, json: bool = False, verify: bool = False, source: Path | None = None
-) -> None:
-    """Tell what a package or its stub reads, gives and was made of.
+    place: Path,
+    /,
+    *overrides: str,
+    model: str | None = None,
+    driver: str | None = None,
+    source: Path | None = None,
+    svg: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Tell what a package, its stub or the models of an input file read, give and are made of.
 
-    Example: ingot inspect aoti/model --json
+    Of a package it also tells whether the file that it was compiled from has changed since.
+
+    Example: ingot inspect model.i --model elasticity --svg wiring.svg
 
     Parameters
     ----------
     place
-        A package's folder, or a stub.
-    json
-        Print the metadata as JSON.
-    verify
-        Also check every file against its digest, and load it.
+        A package's folder, a stub, or an input file.
+    overrides
+        Values that replace those of an input file, such as Models/elasticity/E:=210000.
+    model
+        Which block of [Models] of an input file; without it all.
+    driver
+        A driver whose values give the structural shapes of the model's variables.
     source
-        Also tell whether this file is still the one that was compiled.
+        The file that a package was compiled from, where it is not found by itself.
+    svg
+        Write the wiring as a picture here.
+    json
+        Print what there is to tell as JSON.
     """
+    from ingot.hit import read
+    from ingot.runtime.stub import stub_block
+
+    tree = read(place, overrides) if place.suffix == ".i" else None
+    packaged = tree is None or stub_block(tree) is not None
+    unused = {"--source": source} if not packaged else {"--model": model, "--driver": driver}
+    wrong = [flag for flag, value in unused.items() if value is not None]
+    if packaged and overrides:
+        wrong.append(overrides[0])
+    if wrong:
+        kind = "a package" if packaged else "an input file"
+        message = f"{', '.join(wrong)} says nothing about {kind}"
+        print(Problem("wrong-usage", message, None, "leave it out"), file=sys.stderr)
+        return 2
+    if tree is None or packaged:
+        report, found = of_package(place, tree, source)
+    else:
+        report, found = of_file(tree, model, driver)
+    if svg is not None:
+        draw(found, svg)
+    print(jsonlib.dumps(report) if json else "\n\n".join(map(str, found)))
+    return 0
+
+
+def draw(found: list[Inspected], svg: Path) -> None:
+    """Write the wiring of the one model that was inspected."""
+    from ingot.cli.drawing import drawn
+
+    if len(found) != 1:
+        names = ", ".join(one.name for one in found)
+        message = f"a picture shows one model, and there are {len(found)}"
+        raise IngotError([Problem("wrong-usage", message, None, f"choose --model: {names}")])
+    svg.write_text(drawn(found[0].wiring, found[0].title))
+
+
+def of_file(
+    tree: "Tree", model: str | None, driver: str | None
+) -> tuple[dict[str, Any], list[Inspected]]:
+    """One model of an input file, or all."""
+    from ingot.drivers import structural_shapes
+    from ingot.hit import unknown_sections
+    from ingot.model import SECTIONS, Factory
+
+    names = tree.names("Models")
+    if not names:
+        message = f"{tree.file} has no [Models]"
+        raise IngotError([Problem("unknown-name", message, None, "name another file")])
+    if model is not None and model not in names:
+        fix = did_you_mean(model, names) or f"one of: {', '.join(names)}"
+        message = f"{tree.file} has no model '{model}'"
+        raise IngotError([Problem("unknown-name", message, None, fix)])
+    problems = list(unknown_sections(tree, SECTIONS))
+    factory = Factory(tree)
+    found: list[Inspected] = []
+    for name in names if model is None else (model,):
+        try:
+            built = factory.model(name)
+            shapes = structural_shapes(factory, built, driver)
+            found.append(inspected_model(built, shapes, str(tree.file)))
+        except IngotError as error:
+            problems += [p for p in error.problems if p not in problems]
+    if problems:
+        raise IngotError(problems)
+    models = [one.report() for one in found]
+    return {"file": str(tree.file), "digest": tree.digest, "models": models}, found
+
+
+def of_package(
+    place: Path, stub: "Tree | None", source: Path | None
+) -> tuple[dict[str, Any], list[Inspected]]:
+    """What a package says, under the solver of its stub, and what became of its source."""
+    from ingot.model import Factory
     from ingot.package.metadata import encoded
-    from ingot.runtime import load
     from ingot.runtime.load import metadata_of
+    from ingot.runtime.stub import require_stub, under_rules
+    from ingot.runtime.verify import folders_of
 
-    stubbed = place.suffix == ".i"
-    meta = load(place).metadata if stubbed or verify else metadata_of(place, "cpu")[0]
-    if json:
-        print(jsonlib.dumps(jsonlib.loads(encoded(meta))))
-        return
-    print(f"{meta.name}: {meta.dtype} on {meta.device}, from {meta.origin.file}")
-    for title, variables in (("given", meta.inputs), ("gives", meta.outputs)):
-        for v in variables:
-            print(f"  {title}  {v.name}: {v.kind}" + (f" {v.sub_batch}" if v.sub_batch else ""))
-    for p in meta.parameters:
-        print(f"  param  {p.variable.name}: {p.variable.kind} {p.value.shape}")
-    for b in meta.derivatives:
-        free = " (the same for all points)" if b.batch_independent else ""
-        print(f"  slope  {b.output}:{b.input}{free}")
-    for s in meta.segments:
-        print(f"  {s.kind}  {s.name}".rstrip())
+    folders = folders_of(folder_of(place))
+    if len(folders) > 1:
+        names = ", ".join(folder.name for folder in folders)
+        message = f"{place} holds packages for {names}"
+        fix = f"name one of them: {folders[0]}"
+        raise IngotError([Problem("wrong-device", message, None, fix)])
+    meta, _ = metadata_of(folders[0], folders[0].name)
+    if stub is not None:
+        meta = under_rules(meta, require_stub(stub), Factory(stub))
+    beside = place.absolute().parent if stub is not None else folders[0].absolute().parents[1]
+    state, file = source_state(meta.origin, beside, source)
+    report = {**jsonlib.loads(encoded(meta)), "source": {"file": file, "state": state}}
+    said = {
+        "same": f"{file} is what was compiled",
+        "changed": f"{file} has changed since it was compiled",
+        "not found": f"{meta.origin.file or 'a text'} is not found; name it with --source",
+    }
+    return report, [inspected_package(meta, said[state])]
+
+
+def source_state(origin: "Origin", beside: Path, source: Path | None) -> tuple[str, str | None]:
+    """Whether the source is the `same`, has `changed` or was `not found`, and where it lies.
+
+    It is looked for where we are, in the folder of stubs and packages, and in the one above.
+    """
+    from ingot.hit import read
+
     if source is not None:
-        from ingot.hit import read
-
-        same = read(source, meta.origin.overrides).digest == meta.origin.digest
-        print(f"{source} is {'' if same else 'NOT '}what was compiled")
-    if verify:
-        print(f"all {len(meta.digests)} files are as they were compiled")
+        same = read(source, origin.overrides).digest == origin.digest
+        return "same" if same else "changed", str(source)
+    if not origin.file:
+        return "not found", None
+    around = [Path(), beside, beside.parent]
+    files = [folder / origin.file for folder in around if (folder / origin.file).is_file()]
+    for file in files:
+        try:
+            if read(file, origin.overrides).digest == origin.digest:
+                return "same", str(file)
+        except IngotError:
+            continue
+    return ("changed", str(files[0])) if files else ("not found", None)

@@ -13,6 +13,7 @@ from ingot import __version__
 from ingot.cli.compile import compile
 from ingot.cli.explain import explain
 from ingot.cli.inspect import inspect
+from ingot.cli.package import package
 from ingot.cli.run import run
 from ingot.cli.show import show
 from ingot.cli.test import test
@@ -27,7 +28,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, show, compile, inspect, test, explain):
+for command in (run, show, compile, inspect, package, test, explain):
     app.command(command)
 
 

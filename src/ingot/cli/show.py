@@ -1,19 +1,38 @@
 """`ingot show`: what a file, a model or its program says, at any stage."""
 
+import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-__all__ = ["Stage", "show"]
+from ingot.cli.flags import Flags, Targeted, target_of
+from ingot.errors import Problem
 
+if TYPE_CHECKING:
+    from ingot.hit import Tree
+    from ingot.package.stages import Partitioned
+    from ingot.package.target import Target
+
+__all__ = ["Stage", "lowered", "show"]
+
+Seven = Literal["load", "select", "route", "freeze", "shape", "partition", "lower"]
 Stage = Literal[
-    "tree", "model", "program", "clean", "hoist", "loops", "factor", "schedule", "source"
+    "tree", "model", Seven, "program", "clean", "hoist", "loops", "factor", "schedule", "source"
 ]
+Shapes = dict[str, tuple[int, ...]]
 
 
 def show(
-    file: Path, model: str, /, *overrides: str, stage: Stage = "model", driver: str | None = None
-) -> None:
+    file: Path,
+    model: str,
+    /,
+    *overrides: str,
+    stage: Stage = "model",
+    driver: str | None = None,
+    flags: Targeted = Flags(),  # noqa: B008 it is frozen
+) -> int:
     """Print a model of FILE as it is after a stage of compilation.
+
+    Example: ingot show model.i elasticity --stage partition -d stress:strain
 
     Parameters
     ----------
@@ -24,33 +43,90 @@ def show(
     overrides
         Values that replace those of the file, such as Models/elasticity/E:=210000.
     stage
-        How far to go: as read, as built, as traced, or after one of the compiler's passes.
+        How far to go: as read or built; to one of the seven stages of `ingot compile`, whose flags
+        are the other options; as traced, or to one of the compiler's passes.
     driver
         A driver whose values give the structural shapes of the model's variables.
     """
     from ingot.hit import read
 
+    if stage not in get_args(Seven) and flags != Flags():
+        fix = f"choose one of --stage {', '.join(get_args(Seven))}"
+        told = Problem("wrong-usage", f"--stage {stage} takes no flag of compiling", None, fix)
+        print(told, file=sys.stderr)
+        return 2
     tree = read(file, overrides)
     if stage == "tree":
         print(tree, end="")
-        return
+        return 0
+    from ingot.drivers import structural_shapes
     from ingot.model import Factory
 
     factory = Factory(tree)
     built = factory.model(model)
     if stage == "model":
         print(built)
-        return
-    from ingot.drivers import structural_shapes
+        return 0
+    shapes = structural_shapes(factory, built, driver)
+    if stage in get_args(Seven):
+        print(at_stage(stage, tree, model, target_of(flags), driver, shapes))
+        return 0
     from ingot.program import prepared
+    from ingot.program.passes import planned, staged
 
-    program = prepared(built, structural_shapes(factory, built, driver))
+    program = prepared(built, shapes)
     if stage == "source":
         from ingot.execute.cpp import source
-        from ingot.program.passes import planned
 
         print(source(planned(program)), end="")
-        return
-    from ingot.program.passes import staged
+    else:
+        print(staged(program, stage))
+    return 0
 
-    print(staged(program, stage))
+
+def at_stage(
+    stage: str, tree: "Tree", model: str, target: "Target", driver: str | None, shapes: Shapes
+) -> str:
+    """What one of the seven stages makes of a model."""
+    from ingot.package import stages
+
+    value = stages.load(tree, model, target, driver)
+    verbs = {
+        "load": lambda x: x, "select": stages.select, "route": stages.route,
+        "freeze": stages.freeze, "shape": lambda x: stages.shape(x, shapes),
+        "partition": stages.partition, "lower": lambda x: lowered(x, model),
+    }  # fmt: skip
+    for name, verb in verbs.items():
+        value = verb(value)
+        if name == stage:
+            break
+    return str(value)
+
+
+def lowered(stage: "Partitioned", name: str) -> str:
+    """The files that lowering would write, with the operations of each entry or graph."""
+    from ingot.package.lower import graphs_of
+
+    backends = stage.shaped.loaded.target.backend
+    rows = kernel_rows(stage, name) if "kernel" in backends else []
+    rows += [str(graphs_of(stage, name))] if "inductor" in backends else []
+    return "\n".join([*rows, f"{name}_meta.json"])
+
+
+def kernel_rows(stage: "Partitioned", name: str) -> list[str]:
+    """The files of the kernel backend; under the source what each entry costs at a point."""
+    from ingot.package.lower import kernel_files
+    from ingot.program import with_jacobian
+    from ingot.program.passes import planned
+
+    entries = {"values": stage.program}
+    if stage.pairs:
+        slopes = with_jacobian(stage.program, stage.pairs)
+        entries[f"values and slopes ({len(stage.pairs)})"] = slopes
+    files = kernel_files(stage, name)
+    rows = [files.header, files.source]
+    for title, program in entries.items():
+        plan = planned(program)
+        rows.append(f"  {title}: {plan.program.count()} operations a point")
+        rows += [f"    {row}" for row in str(plan).splitlines() if plan.solves]
+    return [*rows, *files.libraries.values()]

@@ -58,12 +58,11 @@ class Planned:
 
 
 def lower(
-    program: Program, pairs: Sequence[Pair], stem: str, folder: Path, *,
-    dtype: torch.dtype = torch.float64, jobs: int = 1, progress: Progress | None = None,
-) -> InductorDescription:  # fmt: skip
-    """Compile all graphs of a program into a folder; derivative pairs are (output, input) names."""
-    plan = planned(program, pairs, stem, dtype=dtype)
+    plan: Planned, folder: Path, *, jobs: int = 1, progress: Progress | None = None
+) -> InductorDescription:
+    """Compile all graphs of a plan into a folder."""
     precision = plan.description.dtype
+    dtype: torch.dtype = getattr(torch, precision)
 
     def work(graph: Graphed) -> None:
         trial = Trial(graph.segment, dtype)

@@ -3,16 +3,24 @@
 Here: what a file says, and where. Not here: what it means (types, models, shapes); never torch.
 """
 
+from ingot.hit.arithmetic import Fault, evaluate
+from ingot.hit.moose import activated, sections_of, unused_globals, with_globals
 from ingot.hit.read import read, read_text
 from ingot.hit.tree import Block, Field, Tree, unknown_blocks, unknown_fields, unknown_sections
 
 __all__ = [
     "Block",
+    "Fault",
     "Field",
     "Tree",
+    "activated",
+    "evaluate",
     "read",
     "read_text",
+    "sections_of",
     "unknown_blocks",
     "unknown_fields",
     "unknown_sections",
+    "unused_globals",
+    "with_globals",
 ]

@@ -69,6 +69,14 @@ class Field:
             raise self.wrong("an integer", word, whole_fix(word))
         return int(word)
 
+    def count(self) -> int:
+        """The value as a whole number that may be written as one with a point or an exponent."""
+        self.refuse_verbatim("a whole number")
+        value = self.number()
+        if not value.is_integer():
+            raise self.wrong("a whole number", self.text.strip(), "write one such as 1000 or 1e3")
+        return int(value)
+
     def number(self) -> float:
         """The value as a floating-point number."""
         self.refuse_verbatim("a number")

@@ -34,9 +34,13 @@ def compile_model(
     driver: str | None = None,
     shapes: dict[str, tuple[int, ...]] | None = None,
     command: str = "",
+    expect: Callable[[int], None] = lambda _: None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Package:
-    """Run all stages and put the package, and the stub beside it, in their places."""
+    """Run all stages and put the package, and the stub beside it, in their places.
+
+    expect: is told how many files will be compiled; progress: the name of each that is done
+    """
     from ingot.package.lower import lower
     from ingot.package.stages import freeze, load, partition, route, select, shape
     from ingot.package.stub import stub
@@ -47,7 +51,7 @@ def compile_model(
     parted = partition(shaped)
     place = target.output_dir / name / target.device
     with scratch(place) as folder:
-        lowered = lower(parted, name, folder, command, progress)
+        lowered = lower(parted, name, folder, command, expect, progress)
         put(folder, place)
     file = target.output_dir / f"{name}_aoti.i" if target.stub else None
     if file is not None:

@@ -1,10 +1,10 @@
 """The last stage: a partitioned model becomes libraries or graphs, and metadata."""
 
-import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import torch
@@ -23,16 +23,20 @@ from ingot.package.metadata import (
     SegmentInfo,
     SolverInfo,
     VariableInfo,
+    digest_of,
     encoded,
 )  # fmt: skip
 from ingot.package.stages import Partitioned
 from ingot.program import Parameter, Variable, batch_independent, with_jacobian
 from ingot.program.graph import Graph
 from ingot.program.partition import partition
-from ingot.program.passes import planned
+from ingot.program.passes import planned as planned_kernel
 from ingot.types import Value
 
-__all__ = ["Lowered", "lower"]
+if TYPE_CHECKING:
+    from ingot.execute.inductor import Planned
+
+__all__ = ["Lowered", "graphs_of", "kernel_files", "lower"]
 
 Progress = Callable[[str], None]
 
@@ -50,29 +54,42 @@ class Lowered:
         return "\n".join(rows)
 
 
-def lower(stage: Partitioned, name: str, folder: Path, command: str, progress: Progress) -> Lowered:
+def lower(
+    stage: Partitioned, name: str, folder: Path, command: str,
+    expect: Callable[[int], None] = lambda _: None, progress: Progress = lambda _: None,
+) -> Lowered:  # fmt: skip
     """Write every file of the package into a folder."""
     target = stage.shaped.loaded.target
     meta = _metadata(stage, name, command)
-    if "kernel" in target.backend:
-        meta = msgspec.structs.replace(meta, kernel=_kernel_files(stage, name))
+    plan = graphs_of(stage, name) if "inductor" in target.backend else None
+    kernel = kernel_files(stage, name) if "kernel" in target.backend else None
+    expect(len(kernel.libraries if kernel else ()) + len(plan.graphs if plan else ()))
+    if kernel is not None:
+        meta = msgspec.structs.replace(meta, kernel=kernel)
         _kernel(stage, meta, folder, progress)
-    if "inductor" in target.backend:
+    if plan is not None:
         from ingot.execute import inductor
 
-        graphs = inductor.lower(
-            stage.program, stage.pairs, name, folder, dtype=target.precision, jobs=target.jobs,
-            progress=progress,
-        )  # fmt: skip
-        meta = msgspec.structs.replace(meta, inductor=graphs)
-    digests = {p.name: digest(p) for p in sorted(folder.iterdir())}
+        inductor.lower(plan, folder, jobs=target.jobs, progress=progress)
+        meta = msgspec.structs.replace(meta, inductor=plan.description)
+    digests = {p.name: digest_of(p) for p in sorted(folder.iterdir())}
     meta = msgspec.structs.replace(meta, digests=digests)
     (folder / f"{name}_meta.json").write_bytes(encoded(meta))
     return Lowered(stage, folder, meta)
 
 
-def _kernel_files(stage: Partitioned, name: str) -> KernelFiles:
-    libraries = {level: f"{name}-{level}.so" for level in best()}
+def graphs_of(stage: Partitioned, name: str) -> "Planned":
+    """The graphs of the inductor backend, not yet compiled."""
+    from ingot.execute.inductor import planned
+
+    precision = stage.shaped.loaded.target.precision
+    return planned(stage.program, stage.pairs, name, dtype=precision)
+
+
+def kernel_files(stage: Partitioned, name: str) -> KernelFiles:
+    """What the kernel backend consists of."""
+    levels = best() if stage.shaped.loaded.target.baseline else best()[:1]
+    libraries = {level: f"{name}-{level}.so" for level in levels}
     jacobian = "ingot_jacobian" if stage.pairs else None
     return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", "ingot_forward", jacobian)
 
@@ -95,18 +112,15 @@ def _kernel(stage: Partitioned, meta: Metadata, folder: Path, progress: Progress
             job.result()
 
 
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _source(stage: Partitioned, meta: Metadata) -> str:
     """One translation unit that needs nothing else: the headers, the kernels, the C functions."""
     kernel = meta.kernel
     assert kernel is not None
-    parts = [section(planned(stage.program), kernel.forward)]
+    parts = [section(planned_kernel(stage.program), kernel.forward)]
     if kernel.jacobian is not None:
-        parts.append(section(planned(with_jacobian(stage.program, stage.pairs)), kernel.jacobian))
+        parts.append(
+            section(planned_kernel(with_jacobian(stage.program, stage.pairs)), kernel.jacobian)
+        )
     real = "double" if meta.dtype == "float64" else "float"
     start = ["#include <vector>", f"#define INGOT_REAL {real}", compiler.headers()]
     return "\n".join([*start, *parts, wrapper(meta)])

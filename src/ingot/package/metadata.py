@@ -1,5 +1,8 @@
 """All that a loader needs to know of a package, as one JSON file."""
 
+import hashlib
+from pathlib import Path
+
 import msgspec
 
 from ingot.execute.described import InductorDescription
@@ -17,6 +20,7 @@ __all__ = [
     "SolverInfo",
     "VariableInfo",
     "decoded",
+    "digest_of",
     "encoded",
     "json_schema",
 ]  # fmt: skip
@@ -136,3 +140,8 @@ def decoded(text: bytes) -> Metadata:
 def json_schema() -> dict[str, object]:
     """The JSON Schema of the metadata file."""
     return msgspec.json.schema(Metadata)
+
+
+def digest_of(file: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()

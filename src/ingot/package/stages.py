@@ -19,10 +19,29 @@ from ingot.types import Value, lag
 
 __all__ = [
     "Frozen", "Loaded", "Partitioned", "Routed", "Selected", "Shaped", "freeze", "load",
-    "partition", "route", "select", "shape",
+    "partition", "route", "select", "shape", "shown",
 ]  # fmt: skip
 
 Shapes = dict[str, tuple[int, ...]]
+
+
+FEW = 9
+"""Up to how many numbers a tensor is written out."""
+
+
+def shown(kind: str, data: torch.Tensor) -> str:
+    """A constant as people read it: its kind, and its numbers or what they range over."""
+    if data.ndim == 0:
+        return f"{kind} = {data.item():g}"
+    rows = [f"{x:g}" for x in data.detach().flatten().tolist()]
+    shape = f"shape ({', '.join(map(str, data.shape))})"
+    if len(rows) <= FEW:
+        return f"{kind} = {' '.join(rows)}" + (f", {shape}" if data.ndim > 1 else "")
+    return f"{kind} of {shape}, from {data.min().item():g} to {data.max().item():g}"
+
+
+def _titled(title: str, values: Mapping[str, Value]) -> list[str]:
+    return [f"{title}  {n}: {shown(type(v).__name__, v.data)}" for n, v in values.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +49,21 @@ class Loaded:
     """A file that was read, and the live model of it that is compiled."""
 
     tree: Tree
-    factory: Factory
     model: Model
     driver: str | None
     target: Target
 
     def __str__(self) -> str:
-        changed = f", overrides {' '.join(self.tree.overrides)}" if self.tree.overrides else ""
-        return f"{self.tree.file} sha256 {self.tree.digest[:12]}{changed}\n{self.model}"
+        rows = [f"file  {self.tree.file}, sha256 {self.tree.digest[:12]}"]
+        rows += [f"override  {text}" for text in self.tree.overrides]
+        rows += [f"driver  {self.driver}"] if self.driver else []
+        return "\n".join([*rows, str(self.model)])
 
 
 def load(tree: Tree, name: str, target: Target, driver: str | None = None) -> Loaded:
     """Build the live model called `name`."""
     raise_if(unknown_sections(tree, SECTIONS))
-    factory = Factory(tree)
-    return Loaded(tree, factory, factory.model(name), driver, target)
+    return Loaded(tree, Factory(tree).model(name), driver, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +74,9 @@ class Selected:
     promoted: Mapping[str, Value]
 
     def __str__(self) -> str:
-        return "\n".join(f"promoted {n}" for n in self.promoted) or "nothing is promoted"
+        count = len(self.loaded.model.named_parameters()) - len(self.promoted)
+        rows = _titled("promoted", self.promoted) or ["nothing is promoted"]
+        return "\n".join([*rows, f"{count} other parameters keep their values"])
 
 
 def select(loaded: Loaded) -> Selected:
@@ -78,7 +99,9 @@ class Routed:
     parameters: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"inputs {', '.join(self.inputs)}\nparameters {', '.join(self.parameters) or 'none'}"
+        kinds = self.selected.loaded.model.inputs
+        rows = [f"input      {n}: {kinds[n].__name__}" for n in self.inputs]
+        return "\n".join([*rows, *_titled("parameter", self.selected.promoted)])
 
 
 def route(selected: Selected) -> Routed:
@@ -95,9 +118,8 @@ class Frozen:
     batched: Mapping[str, Value]
 
     def __str__(self) -> str:
-        rows = [f"constant {n}" for n in self.constants]
-        shapes = {n: tuple(v.dynamic_batch.shape) for n, v in self.batched.items()}
-        return "\n".join([*rows, *(f"batched {n} {s}" for n, s in shapes.items())])
+        rows = [*_titled("constant", self.constants), *_titled("hidden input", self.batched)]
+        return "\n".join(rows) or "there is nothing to freeze"
 
 
 def freeze(routed: Routed) -> Frozen:
@@ -121,7 +143,14 @@ class Shaped:
         return self.frozen.routed.selected.loaded
 
     def __str__(self) -> str:
-        return "\n".join(f"{n} {s}" for n, s in self.shapes.items()) or "no structural axes"
+        model = self.loaded.model
+        kinds = {**model.inputs, **model.outputs}
+        rows = []
+        for name, extents in self.shapes.items():
+            base = kinds[name].base if name in kinds else ()
+            whole = ", ".join(["*batch", *map(str, extents), *map(str, base)])
+            rows.append(f"{name}  structural extents {extents}, an array is ({whole})")
+        return "\n".join(rows) or "no variable declares a structural extent"
 
 
 def shape(frozen: Frozen, driven: Shapes) -> Shaped:
@@ -160,8 +189,12 @@ class Partitioned:
     def __str__(self) -> str:
         from ingot.program.partition import partition as cut
 
-        pairs = ", ".join(f"{y}:{x}" for y, x in self.pairs) or "none"
-        return "\n".join([*map(str, cut(self.program)), f"derivative pairs {pairs}"])
+        rows: list[str] = []
+        for i, segment in enumerate(cut(self.program)):
+            title = f"implicit [{segment.name}]" if segment.kind == "implicit" else "forward"
+            rows.append(f"segment {i}  {title}, {segment.program.count()} operations")
+            rows += [f"  {row}" for row in str(segment.program).splitlines()]
+        return "\n".join([*rows, *(f"slope  {y}:{x}" for y, x in self.pairs)])
 
 
 def partition(shaped: Shaped) -> Partitioned:
@@ -170,6 +203,9 @@ def partition(shaped: Shaped) -> Partitioned:
     traced = trace(shaped.loaded.model, shaped.shapes)
     epsilon = torch.finfo(target.precision).eps
     program = frozen_at(traced, epsilon, shaped.frozen.routed.parameters)
+    for v in (*program.inputs, *program.outputs):
+        for axis in v.axes:
+            program.graph.extent(axis)  # refuses one that nothing gives
     names = shaped.frozen.routed.parameters
     ordered = sorted(program.parameters, key=lambda p: p.variable.name not in names)
     promoted = sum(p.variable.name in names for p in ordered)

@@ -1,6 +1,6 @@
 """What to compile for: one frozen value, built at the edge; the command line is its fields."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +28,7 @@ class Target:
     rename_parameter: promoted parameters to rename, OLD:NEW
     jobs: how many compilers run at once
     stub: whether to write a stub beside the package
+    baseline: whether a kernel also has a library for CPUs older than this one
     """
 
     output_dir: Path = Path("aoti")
@@ -41,7 +42,8 @@ class Target:
     rename_output: tuple[str, ...] = ()
     rename_parameter: tuple[str, ...] = ()
     jobs: int = 2
-    stub: bool = field(default=True)
+    stub: bool = True
+    baseline: bool = True
 
     @property
     def precision(self) -> torch.dtype:

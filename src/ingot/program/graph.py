@@ -148,6 +148,11 @@ class Graph:
 
     def extent(self, axis: Axis) -> int:
         """The number of entries along an axis."""
+        if axis.name not in self.extents:
+            raise IngotError([Problem(
+                "unknown-extent", f"nothing gives the extent of the axis '{axis.name}'", None,
+                "give --driver, or --example-batch-shape 'VAR=(2; N)' for a variable on it",
+            )])  # fmt: skip
         return self.extents[axis.name] + axis.offset
 
     def lift(self, x: "Node | float") -> Node:

@@ -1,7 +1,6 @@
 """A folder or a stub -> Artifact, refused where anything does not fit, with the remedy."""
 
 import ctypes
-import hashlib
 import json
 import logging
 import tempfile
@@ -13,12 +12,12 @@ import torch
 from ingot.errors import IngotError, Problem, Span
 from ingot.execute import compiler
 from ingot.execute.levels import flags, supported
-from ingot.package.metadata import FORMAT, SCHEMA, Metadata, decoded
+from ingot.package.metadata import FORMAT, SCHEMA, Metadata, decoded, digest_of
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, KernelBackend
 
-__all__ = ["load", "metadata_of"]
+__all__ = ["again_of", "load", "metadata_of"]
 
 LOG = logging.getLogger("ingot")
 
@@ -56,12 +55,13 @@ def _graphs(meta: Metadata, folder: Path) -> GraphBackend:
     if meta.torch_version != now:
         raise _problem(
             "wrong-torch", f"the package was compiled by torch {meta.torch_version}, this is {now}",
-            _again(meta),
+            again_of(meta),
         )  # fmt: skip
     return GraphBackend.of(meta, folder)
 
 
-def _again(meta: Metadata) -> str:
+def again_of(meta: Metadata) -> str:
+    """How to make a package anew."""
     return f"compile it again: {meta.origin.command or 'ingot compile'}"
 
 
@@ -108,7 +108,7 @@ AGAIN = "compile the package again"
 
 
 def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None) -> None:
-    again = _again(meta)
+    again = again_of(meta)
     if meta.device != device:
         raise _problem(
             "wrong-device", f"the package runs on {meta.device}, not on {device}",
@@ -124,7 +124,7 @@ def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None)
         file = folder / name
         if not file.exists():
             raise _problem("broken-package", f"'{name}' is missing from {folder}", again)
-        if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+        if digest_of(file) != digest:
             raise _problem("broken-package", f"'{name}' was changed after it was compiled", again)
 
 

@@ -8,15 +8,18 @@ import msgspec
 import torch
 
 from ingot.errors import IngotError, Problem
+from ingot.package.metadata import Metadata
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.types import KINDS
 
 if TYPE_CHECKING:
-    from ingot.hit import Block
+    from ingot.hit import Block, Tree
     from ingot.model import Factory, Model
 
-__all__ = ["AOTIModel", "from_stub"]
+__all__ = [
+    "AOTIModel", "from_stub", "package_of", "require_stub", "stub_block", "under_rules",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,30 @@ class AOTIModel:
         return Model(block.name, "AOTIModel", block.span, inputs, outputs, AOTIModel(artifact))
 
 
+def stub_block(tree: "Tree") -> "Block | None":
+    """The only model of a stub; none where the file holds other models, or several."""
+    blocks = [block for part in tree.section("Models") for block in part.blocks]
+    return blocks[0] if len(blocks) == 1 and blocks[0].type == "AOTIModel" else None
+
+
+def require_stub(tree: "Tree") -> "Block":
+    """The only model of a stub."""
+    block = stub_block(tree)
+    if block is None:
+        raise IngotError([Problem(
+            "no-stub",
+            f"{tree.file} is no stub: it does not hold one model of type AOTIModel alone", None,
+            "name the package's folder, or the stub that was written beside it",
+        )])  # fmt: skip
+    return block
+
+
+def package_of(block: "Block", tree: "Tree") -> Path:
+    """The folder that a stub's model names, relative to the stub."""
+    path = Path(block.require("artifact_path").string())
+    return path if path.is_absolute() or tree.file is None else tree.file.parent / path
+
+
 def from_stub(
     file: Path, *, device: str, dtype: torch.dtype | None, backend: Backend | None = None
 ) -> Artifact:
@@ -47,31 +74,30 @@ def from_stub(
     from ingot.model import Factory
 
     tree = read(file)
-    blocks = [b for part in tree.section("Models") for b in part.blocks if b.type == "AOTIModel"]
-    if len(blocks) != 1:
-        raise IngotError([Problem(
-            "no-stub", f"{file} holds {len(blocks)} models of type AOTIModel", None,
-            "load the package's folder instead",
-        )])  # fmt: skip
-    return _loaded(blocks[0], Factory(tree), device, dtype, backend)
+    return _loaded(require_stub(tree), Factory(tree), device, dtype, backend)
+
+
+def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
+    """Metadata with the solver's rules that a stub gives."""
+    from ingot.program.combinators import newton_of
+
+    solver = block.field("solver")
+    if solver is None:
+        return meta
+    rules = newton_of(factory, solver)
+    known = {f.name: getattr(rules, f.name) for f in fields(rules)}
+    solvers = tuple(msgspec.structs.replace(s, **known) for s in meta.solvers)
+    return msgspec.structs.replace(meta, solvers=solvers)
 
 
 def _loaded(
     block: "Block", factory: "Factory", device: str, dtype: torch.dtype | None,
     backend: Backend | None = None,
 ) -> Artifact:  # fmt: skip
-    from ingot.program.combinators import check_fields, newton_of
+    from ingot.program.combinators import check_fields
     from ingot.runtime.load import load
 
     check_fields(block, ("artifact_path", "solver"))
-    path = Path(block.require("artifact_path").string())
-    file = factory.tree.file
-    place = path if path.is_absolute() or file is None else file.parent / path
+    place = package_of(block, factory.tree)
     artifact = load(place, device=device, dtype=dtype, backend=backend)
-    solver = block.field("solver")
-    if solver is None:
-        return artifact
-    rules = newton_of(factory, solver)
-    known = {f.name: getattr(rules, f.name) for f in fields(rules)}
-    solvers = tuple(msgspec.structs.replace(s, **known) for s in artifact.metadata.solvers)
-    return artifact.with_rules(msgspec.structs.replace(artifact.metadata, solvers=solvers))
+    return artifact.with_rules(under_rules(artifact.metadata, block, factory))

@@ -1,0 +1,67 @@
+"""The flags that say what a model is compiled for: one dataclass, a flag for each of its fields.
+
+`ingot compile` and `ingot show --stage` take the same ones; both hand them on as a Target.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from ingot.package.target import Target
+
+__all__ = ["Flags", "Targeted", "target_of"]
+
+Several = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What a model is compiled for.
+
+    Parameters
+    ----------
+    device
+        What the package runs on.
+    dtype
+        Its precision.
+    backend
+        What the package holds: generated C++, AOT-Inductor graphs, or both.
+    parameter
+        A parameter to promote, by the name that `ingot show FILE MODEL` prints; repeatable.
+    derivative
+        A pair OUT:IN; either side may be left out for all; repeatable.
+    example_batch_shape
+        Structural extents, (2; 12) for all variables or VAR=(2; 12) for one; repeatable.
+    rename_input
+        An input to rename, OLD:NEW; repeatable.
+    rename_output
+        An output to rename, OLD:NEW; repeatable.
+    rename_parameter
+        A promoted parameter to rename, OLD:NEW; repeatable.
+    """
+
+    device: Literal["cpu"] = "cpu"
+    dtype: Literal["float64", "float32"] = "float64"
+    backend: Annotated[
+        tuple[Literal["kernel", "inductor"], ...], Parameter(consume_multiple=True)
+    ] = ("kernel",)
+    parameter: Annotated[Several, Parameter(alias="-p")] = ()
+    derivative: Annotated[Several, Parameter(alias="-d")] = ()
+    example_batch_shape: Several = ()
+    rename_input: Several = ()
+    rename_output: Several = ()
+    rename_parameter: Several = ()
+
+
+Targeted = Annotated[Flags, Parameter(name="*")]
+"""The annotation of a command's argument that takes all flags."""
+
+
+def target_of(flags: Flags, **more: Any) -> "Target":
+    """The target that flags stand for, with what only one command knows."""
+    from ingot.package.target import Target
+
+    chosen = {name: getattr(flags, name) for name in Flags.__dataclass_fields__}
+    return Target(**chosen, **more)

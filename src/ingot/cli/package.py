@@ -1,0 +1,76 @@
+"""`ingot package`: whether a package can be trusted, and how its metadata is laid out."""
+
+import json as jsonlib
+from pathlib import Path
+
+from cyclopts import App
+
+from ingot.errors import IngotError, Problem, raise_if
+
+__all__ = ["folder_of", "package"]
+
+package = App(
+    name="package",
+    help="""Check a package, or print how its metadata is laid out.
+
+    Example: ingot package verify aoti/model""",
+)
+
+
+@package.command
+def verify(place: Path, /, *, json: bool = False) -> int:
+    """Check every file of a package, and load it; all that is wrong is told at once.
+
+    Native code is loaded only where every file is the one that was compiled.
+
+    Example: ingot package verify aoti/model
+
+    Parameters
+    ----------
+    place
+        A package's folder, or a stub.
+    json
+        Print the outcome as JSON.
+    """
+    from ingot.runtime.verify import folders_of, wrong_with
+
+    problems: list[Problem] = []
+    checked = 0
+    try:
+        folders = folders_of(folder_of(place))
+    except IngotError as error:
+        folders = []
+        problems += error.problems
+    for folder in folders:
+        found = list(wrong_with(folder))
+        problems += found
+        checked += sum(1 for path in folder.iterdir() if path.is_file())
+    if json:
+        told = [{"code": p.code, "message": p.message, "fix": p.fix} for p in problems]
+        print(jsonlib.dumps({"place": str(place), "files": checked, "problems": told}))
+        return int(bool(problems))
+    raise_if(problems)
+    print(f"{place}: all {checked} files are as they were compiled, and load")
+    return 0
+
+
+@package.command
+def schema() -> None:
+    """Print the JSON Schema of a package's metadata.
+
+    Example: ingot package schema > docs/metadata.schema.json
+    """
+    from ingot.package.metadata import json_schema
+
+    print(jsonlib.dumps(json_schema(), indent=1))
+
+
+def folder_of(place: Path) -> Path:
+    """The folder of a package that is named by itself or by its stub."""
+    if place.suffix != ".i":
+        return place
+    from ingot.hit import read
+    from ingot.runtime.stub import package_of, require_stub
+
+    tree = read(place)
+    return package_of(require_stub(tree), tree)

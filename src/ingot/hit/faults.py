@@ -1,0 +1,154 @@
+"""parsed: what nmhit makes of a text, its errors told in our words and at the place to mend.
+
+In: texts that were read. Out: nmhit's nodes, or an IngotError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nmhit
+
+from ingot.errors import IngotError, Problem
+from ingot.hit.source import BRACE, NAME, Source, doubled, outline
+
+__all__ = ["header_complaint", "parsed", "source_of"]
+
+
+def parsed(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit.Root:
+    """What nmhit makes of the text; its errors are told in our words."""
+    try:
+        return parse()
+    except nmhit.Error as error:
+        problems: list[Problem] = []
+        for each in error.messages:
+            source = source_of(each.filename, sources)
+            problems.append(translated(source, source.offset(each.line, each.column), each.message))
+        # nmhit tells a double twice; of several syntax errors all but the first are consequences.
+        doubles = dict.fromkeys(each for each in problems if each.code == "duplicate-field")
+        raise IngotError(doubles or problems[:1]) from error
+    except UnicodeDecodeError as error:
+        # nmhit cuts a letter in two where it wants to name it.
+        found = [each for source in sources.values() for each in faults(source, len(source.text))]
+        unknown = Problem("parse-error", "the file holds a letter that is not understood")
+        raise IngotError(found[:1] or [unknown]) from error
+
+
+def source_of(file: Path, sources: dict[str, Source]) -> Source:
+    """The source nmhit means; it may spell the path of an included file in its own way."""
+    if str(file) in sources:
+        return sources[str(file)]
+    here = file.resolve()
+    same = (source for name, source in sources.items() if Path(name).resolve() == here)
+    return next(same, next(iter(sources.values())))
+
+
+def translated(source: Source, at: int, message: str) -> Problem:
+    """One error of nmhit, told at the place where the user has to mend it."""
+    marks = [(mark, block) for mark, block in outline(source.text) if mark.start() <= at]
+    mark, block = marks[-1] if marks else (None, "")
+    if message.startswith("duplicate field") and mark is not None and mark["name"]:
+        path = f"{block}/{mark['name']}"
+        first = next(each for each, inside in marks if f"{inside}/{each['name']}" == path)
+        span = source.span(mark.start(), len(mark["name"]), block)
+        return doubled(span, source.span(first.start(), 1))
+    told, fix = message.removeprefix("syntax error, "), None
+    if source.text[at : at + 2] == "${":
+        told, fix = "a number cannot be joined to ${ without quotes", "put the value in quotes"
+    return next(faults(source, at), Problem("parse-error", told, source.span(at, 1, block), fix))
+
+
+def faults(source: Source, until: int) -> Iterator[Problem]:
+    """What is wrong with the marks of a text that nmhit refused at `until`."""
+    opened: list[tuple[re.Match[str], str]] = []
+    before: re.Match[str] | None = None
+    for mark, block in outline(source.text):
+        found = complaint(mark, before, source.text, inside=bool(opened))
+        if found is not None and mark.start() <= until:
+            start, end, message, fix = found
+            yield Problem("parse-error", message, source.span(start, end - start, block), fix)
+        if mark["open"]:
+            opened.append((mark, block))
+        elif mark["close"] and opened:
+            opened.pop()
+        before = mark
+    for mark, block in opened[-1:]:
+        span = source.span(mark.start(), len(mark["open"]), block)
+        yield Problem("parse-error", "this block is not closed", span, "close it with []")
+
+
+def complaint(
+    mark: re.Match[str], before: re.Match[str] | None, text: str, *, inside: bool
+) -> tuple[int, int, str, str] | None:
+    """Where a mark is wrong (from, to), why, and the fix."""
+    name = (mark["name"] or mark["stray"] or "").rstrip(":")
+    between = text[before.end() : mark.start()] if before is not None else "\n"
+    valued = before["name"] if before is not None and "\n" not in between else None
+    if mark["open"] and valued and not between:
+        return *mark.span(), "an unquoted value cannot hold [", "put the value in quotes"
+    if mark["open"] or mark["close"] == "[../]":
+        found = header_complaint(mark[0])
+        return None if found is None else (*mark.span(), *found)
+    if mark["close"] and not inside:
+        fix = "remove it, or open a block above with [name]"
+        return *mark.span(), "this [] closes no block", fix
+    if not name.isascii():
+        letter = next(letter for letter in name if not letter.isascii())
+        fix = "use plain letters, digits and _"
+        return mark.start(), mark.start() + len(name), f"a name cannot hold {letter!r}", fix
+    if mark["name"]:
+        return value_complaint(mark)
+    if mark["stray"] and valued and before is not None:
+        words = re.split(r"[\n#]", text[before.start("value") :])[0].replace("'", "").strip()
+        fix = f"put a value of several words in quotes: '{words}'"
+        return *mark.span(), f"'{name}' stands after the value of '{valued}'", fix
+    if mark["stray"]:
+        return *mark.span(), f"'{name}' is not followed by '='", f"write '{name} = value'"
+    return None
+
+
+def header_complaint(header: str) -> tuple[str, str] | None:
+    """Why a text cannot open a block, and the fix."""
+    name = header.strip("[]./ \t")
+    if header == "[../]":
+        return "[../] is the old way to close a block", "write []"
+    if header.startswith("[./"):
+        return f"{header} is the old way to open a block", f"write [{name}], and [] to close it"
+    if not header.endswith("]"):
+        return f"{header} has no closing bracket", f"write [{name}]"
+    if len(name.split()) != 1:
+        return "a block has a name of one word", f"write [{'_'.join(name.split()) or 'name'}]"
+    return None
+
+
+def value_complaint(mark: re.Match[str]) -> tuple[int, int, str, str] | None:
+    """Where the value of a field is wrong (from, to), why, and the fix."""
+    value, quote = mark["value"], mark["quote"]
+    plain = re.sub(BRACE, "", value, flags=re.DOTALL)
+    if not value:
+        fix = "write a value after the '=', or '' for an empty list"
+        return *mark.span("name"), f"'{mark['name']}' has no value", fix
+    place = mark.span("value")
+    if "${" in plain:
+        return *place, "this ${ is not closed", "close it with }"
+    if not quote:
+        wrong = re.search(r"[$'\"\\]", plain)
+        told = f"an unquoted value cannot hold {wrong[0]}" if wrong else ""
+        return (*place, told, "put the value in quotes") if wrong else None
+    delimiter = quote[:3] if quote[:3] in ("'''", '"""') else quote[0]
+    closed = len(quote) >= 2 * len(delimiter) and quote.endswith(delimiter)
+    runs_on = len(delimiter) == 1 and re.search(rf"\n\s*(?:\[[\w/]*\]|{NAME}\s*:?=)", quote)
+    if not closed or runs_on:
+        return *place, "this quote is not closed", f"write {delimiter} where the value ends"
+    if len(delimiter) == 3:
+        return None
+    inner = plain[1:-1]
+    wrong = re.search(r"[#$'\"]", inner)
+    if wrong is not None:
+        fix = "write it between three quotes: '''...'''"
+        return *place, f"a quoted value cannot hold {wrong[0]}", fix
+    if ";" in inner and not all(row.split() for row in inner.split(";")):
+        return *place, "a row of this list is empty", "remove the ';' beside it"
+    return None

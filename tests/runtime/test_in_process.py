@@ -1,0 +1,72 @@
+"""`ingot.compile`: laws and live models become artifacts, and nothing is left behind."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+
+import ingot
+from ingot import IngotError
+from ingot.catalog.declare import Parameter, model
+from ingot.hit import read_text
+from ingot.types import Scalar, exp
+from tests.packages import DECAY, ELASTIC, written
+
+
+@model(gives="stress")
+def TestHardening(strain: Scalar, *, size: Parameter[Scalar], rate: Parameter[Scalar]) -> Scalar:
+    """Saturates."""
+    return size * (1 - exp(-strain * rate))
+
+
+def plain(strain: Scalar) -> Scalar:
+    """No law."""
+    return strain
+
+
+def test_law_of_ones_own_is_compiled_with_its_slopes() -> None:
+    artifact = ingot.compile(
+        TestHardening, {"size": 100.0, "rate": 2}, parameter=("rate",), derivative=(":", ":rate")
+    )
+    strain = torch.linspace(0, 1, 7, dtype=torch.float64)
+    inputs = {"strain": strain}
+    decay = torch.exp(-2 * strain)
+    torch.testing.assert_close(artifact(inputs)["stress"].detach(), 100 * (1 - decay))
+    torch.testing.assert_close(artifact.jacobian(inputs)["stress"]["strain"], 200 * decay)
+    torch.testing.assert_close(
+        artifact.param_jacobian(inputs)["stress"]["rate"], 100 * strain * decay
+    )
+
+
+def test_live_model_is_compiled(tmp_path: Path) -> None:
+    file = written(DECAY, tmp_path)
+    live = ingot.build(ingot.read(file), "decay")
+    artifact = ingot.compile(live)
+    inputs = {n: torch.full((3,), 0.1, dtype=torch.float64) for n in artifact.inputs}
+    inputs["T"] += 1000
+    inputs["t"] += 0.5
+    wanted, _ = ingot.executor(ingot.prepared(live))(inputs)
+    torch.testing.assert_close(artifact(inputs)["alpha"], wanted["alpha"])
+
+
+def test_nothing_is_left_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    artifact = ingot.compile(ingot.build(read_text(ELASTIC), "elastic"))
+    assert list(tmp_path.iterdir()) == []
+    assert artifact({"strain": torch.zeros(5, 6, dtype=torch.float64)})["stress"].shape == (5, 6)
+
+
+def test_single_precision() -> None:
+    artifact = ingot.compile(TestHardening, {"size": 1, "rate": 1}, dtype=torch.float32)
+    assert artifact({"strain": torch.ones(2)})["stress"].dtype == torch.float32
+
+
+def test_function_that_is_no_law_is_refused() -> None:
+    with pytest.raises(IngotError, match=r"'plain' is not declared as a law\n.*@model"):
+        ingot.compile(plain)
+
+
+def test_wrong_options_are_told() -> None:
+    with pytest.raises(IngotError, match=r"siez"):
+        ingot.compile(TestHardening, {"siez": 1, "rate": 1})
