@@ -104,6 +104,16 @@ def test_settings_stay_and_knobs_that_act_at_load_stay(tmp_path: Path) -> None:
         assert word not in found
 
 
+def test_keys_of_older_files_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = "[Settings]\n  aoti_mode = 'on'\n  aoti_device = 'cpu'\n  dynamic_batch = true\n[]\n"
+    found = text_of(written(settings + DECAY, tmp_path))
+    assert "aoti_mode" not in found and "aoti_device" not in found
+    assert "dynamic_batch = true" in found
+    assert "model.i:2:3 in [Settings]: 'aoti_mode' has no effect" in caplog.text
+
+
 def test_explicit_model_has_no_solver(tmp_path: Path) -> None:
     file = written(DECAY, tmp_path)
     stage = partition(shape(freeze(route(select(load(read(file), "sum", Target())))), {}))

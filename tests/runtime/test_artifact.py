@@ -353,6 +353,18 @@ def test_pair_that_was_not_compiled_is_named() -> None:
         artifact.jvp(inputs, {"nu": torch.ones((), dtype=torch.float64)})
 
 
+def test_results_are_those_whose_pairs_were_all_compiled(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    ones = torch.ones(3, dtype=torch.float64)
+    decay._pairs.remove(("total", "T"))
+    assert set(decay.jvp(inputs, {"T": ones})) == {"alpha"}
+    assert set(decay.jvp(inputs, {"t": ones})) == {"alpha", "total"}
+    assert set(decay.vjp(inputs, {"alpha": ones, "total": ones})) == set(inputs) - {"T"}
+    inputs["T"].requires_grad_()
+    with pytest.raises(IngotError, match=r"total:T was not compiled\n.*-d total:T"):
+        decay(inputs)["total"].sum().backward()
+
+
 def test_status_tells_each_point(decay: Artifact) -> None:
     inputs = inputs_of(packages.decay(), 3)
     inputs["T"][1] = torch.nan

@@ -1,5 +1,6 @@
 """`[Settings]` -> Settings: the shapes that a file declares for its variables."""
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +9,12 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
 from ingot.model.model import Model, lag
 
-__all__ = ["Settings", "Shape", "settings", "undeclared"]
+__all__ = ["LEGACY", "Settings", "Shape", "settings", "undeclared"]
+
+LOG = logging.getLogger("ingot")
+
+LEGACY = ("aoti_mode", "aoti_cache_dir", "aoti_device")
+"""Keys of older files, which say what the command line says now."""
 
 _SHAPE = re.compile(r"\(\s*([^();]*?)\s*(?:(;)\s*([^();]*?)\s*)?\)")
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True,
@@ -46,7 +52,11 @@ def settings(tree: Tree) -> Settings:
     dynamic = True
     problems: list[Problem] = []
     for block in tree.section("Settings"):
-        problems += unknown_fields(block, ("example_batch_shape", "dynamic_batch"))
+        problems += unknown_fields(block, ("example_batch_shape", "dynamic_batch", *LEGACY))
+        for key in (f for f in block.fields if f.name in LEGACY):
+            LOG.warning(
+                "%s: '%s' has no effect; ingot compile has flags for it", key.span, key.name
+            )
         problems += unknown_blocks(block, ("example_batch_shape",))
         whole, parts = block.field("example_batch_shape"), block.block("example_batch_shape")
         if whole is not None and parts is not None:

@@ -1,5 +1,6 @@
 """The last stage: a partitioned model becomes libraries or graphs, and metadata."""
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Lowered", "graphs_of", "kernel_files", "lower"]
 
+LOG = logging.getLogger("ingot")
+
+ATTAINABLE = 1e-6
+"""The finest tolerance that Newton's method reaches in single precision, or nearly."""
+
 Progress = Callable[[str], None]
 
 
@@ -61,6 +67,10 @@ def lower(
     """Write every file of the package into a folder."""
     target = stage.shaped.loaded.target
     meta = _metadata(stage, name, command)
+    for solver in meta.solvers:
+        if target.dtype == "float32" and max(solver.rel_tol, solver.abs_tol) < ATTAINABLE:
+            told = "%s: rel_tol %g and abs_tol %g are finer than float32 resolves; points may not"
+            LOG.warning(f"{told} converge", solver.name, solver.rel_tol, solver.abs_tol)
     plan = graphs_of(stage, name) if "inductor" in target.backend else None
     kernel = kernel_files(stage, name) if "kernel" in target.backend else None
     expect(len(kernel.libraries if kernel else ()) + len(plan.graphs if plan else ()))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ingot.errors import Span
 from ingot.hit import Block, Field, Tree
+from ingot.model.settings import LEGACY
 from ingot.package.stages import Partitioned
 
 __all__ = ["stub"]
@@ -56,7 +57,7 @@ def _solver(stage: Partitioned) -> Block | None:
 
 
 def _without_legacy(block: Block) -> Block:
-    return replace(block, fields=tuple(f for f in block.fields if not f.name.startswith("aoti_")))
+    return replace(block, fields=tuple(f for f in block.fields if f.name not in LEGACY))
 
 
 def _moved(block: Block, old: Path, new: Path) -> Block:

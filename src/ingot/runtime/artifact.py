@@ -1,7 +1,7 @@
 """A loaded package as an object to call: values, derivatives, parameters, status, autograd."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -22,7 +22,8 @@ __all__ = ["Artifact"]
 
 Arrays = Mapping[str, Any]
 Blocks = dict[str, dict[str, Tensor]]
-Slopes = dict[tuple[str, str], Tensor]
+Pair = tuple[str, str]
+Slopes = dict[Pair, Tensor]
 
 
 class Artifact(nn.Module):
@@ -144,7 +145,10 @@ class Artifact(nn.Module):
         return self._blocks(inputs, set(self._names))
 
     def jvp(self, inputs: Arrays, tangents: Arrays) -> dict[str, Tensor]:
-        """The change of every output along tangents of inputs or promoted parameters."""
+        """The change of outputs along tangents of inputs or promoted parameters.
+
+        Given are the outputs that have a compiled pair with each of them.
+        """
         values, key = self._checked(inputs)
         self._derivable()
         known = {**self._shapes, **self._parameter_shapes}
@@ -152,16 +156,19 @@ class Artifact(nn.Module):
         return self._pushed(self._both(values, key)[1], along)
 
     def vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
-        """The gradient by every input of a sum of outputs times cotangents, point by point."""
-        return self._gradient(inputs, cotangents, set(self._shapes))
+        """The gradient by inputs of a sum of outputs times cotangents, point by point.
+
+        Given are the inputs that have a compiled pair with each of those outputs.
+        """
+        return self._gradient(inputs, cotangents, list(self._shapes))
 
     def param_vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
         """The gradient by every promoted parameter, summed over the points that share it."""
-        pulled = self._gradient(inputs, cotangents, set(self._names))
+        pulled = self._gradient(inputs, cotangents, list(self._names))
         shapes = {n: getattr(self, key).shape for n, key in self._names.items()}
         return {n: _summed_to(x, shapes[n]) for n, x in pulled.items()}
 
-    def _gradient(self, inputs: Arrays, cotangents: Arrays, by: set[str]) -> dict[str, Tensor]:
+    def _gradient(self, inputs: Arrays, cotangents: Arrays, by: list[str]) -> dict[str, Tensor]:
         values, key = self._checked(inputs)
         self._derivable()
         along = self._directions(cotangents, self._output_shapes, "output", values)
@@ -198,32 +205,36 @@ class Artifact(nn.Module):
 
     def _pushed(self, blocks: Slopes, tangents: Mapping[str, Tensor]) -> dict[str, Tensor]:
         known = {**self._shapes, **self._parameter_shapes}
+        whole = self._complete(self._output_shapes, lambda y: [(y, x) for x in tangents])
         found: dict[str, Tensor] = {}
         for x, tangent in tangents.items():
-            for v in self.metadata.outputs:
-                block = self._pair(blocks, v.name, x)
-                term = _product(block, tangent, self._output_shapes[v.name], known[x])
-                found[v.name] = found[v.name] + term if v.name in found else term
+            for y in whole:
+                term = _product(blocks[y, x], tangent, self._output_shapes[y], known[x])
+                found[y] = found[y] + term if y in found else term
         return found
 
     def _pulled(
-        self, blocks: Slopes, cotangents: Mapping[str, Tensor], by: set[str]
+        self, blocks: Slopes, cotangents: Mapping[str, Tensor], by: Sequence[str]
     ) -> dict[str, Tensor]:
         known = {**self._shapes, **self._parameter_shapes}
-        shapes = self._output_shapes
+        whole = self._complete(by, lambda x: [(y, x) for y in cotangents])
         found: dict[str, Tensor] = {}
         for y, value in cotangents.items():
-            for x in sorted(by & {x for _, x in self._pairs}):
-                block = self._pair(blocks, y, x)
-                term = _product(block, value, shapes[y], known[x], turned=True)
+            for x in whole:
+                shapes = self._output_shapes[y], known[x]
+                term = _product(blocks[y, x], value, *shapes, turned=True)
                 found[x] = found[x] + term if x in found else term
         return found
 
-    def _pair(self, blocks: Slopes, y: str, x: str) -> Tensor:
-        if (y, x) not in self._pairs:
+    def _complete(self, names: Iterable[str], needs: Callable[[str], list[Pair]]) -> list[str]:
+        """The names for which every pair that they need was compiled; there must be one."""
+        missing = {n: [p for p in needs(n) if p not in self._pairs] for n in names}
+        whole = [n for n, pairs in missing.items() if not pairs]
+        if not whole and missing:
+            y, x = next(iter(missing.values()))[0]
             raise _problem("no-derivatives", f"the pair {y}:{x} was not compiled",
                            f"compile with -d {y}:{x}")  # fmt: skip
-        return blocks[y, x]
+        return whole
 
     # checks
 
@@ -339,10 +350,10 @@ class _Autograd(torch.autograd.Function):
         pairs = zip(artifact.outputs, up, strict=True)
         cotangents = {n: g for n, g in pairs if g is not None}
         every = artifact._every
-        wanted = {n for n, need in zip(every, ctx.needs_input_grad[1:], strict=True) if need}
+        wanted = [n for n, need in zip(every, ctx.needs_input_grad[1:], strict=True) if need]
         for y in cotangents:
             for x in wanted:
-                artifact._pair(blocks, y, x)
+                artifact._complete([y], lambda y, x=x: [(y, x)])
         pulled = artifact._pulled(blocks, cotangents, wanted)
         found = [
             _summed_to(pulled[n], shape) if n in pulled else None
