@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ingot.execute.batch import Shape, flattened, restored
 from ingot.execute.described import ForwardSegment, ImplicitSegment, InductorDescription
+from ingot.execute.single import settled
 from ingot.execute.status import Reason, Status
 from ingot.execute.torch_facts import loaded, one_thread
 from ingot.execute.transient import History, Transient, stepped
@@ -242,11 +243,14 @@ class InductorProgram:
             if rules.linesearch != "NONE":
                 full = (moved, after)
                 moved, after = self._search(segment, rules, reads, (u, right), full, active)
-            u, right = moved, after
-            size = torch.where(active, torch.linalg.vector_norm(right, dim=0), size)
+            now = torch.where(active, torch.linalg.vector_norm(after, dim=0), size)
             iterations += active
-            done = (size < rules.abs_tol) | (size < rules.rel_tol * first)
-            reason.masked_fill_(active & done, Reason.CONVERGED)
+            done = active & ((now < rules.abs_tol) | (now < rules.rel_tol * first))
+            norms = (torch.linalg.vector_norm(x, dim=0) for x in (moved - u, u))
+            still = active & ~done & settled(size, now, first, *norms)
+            u, right = torch.where(still, u, moved), torch.where(still, right, after)
+            size = torch.where(still, size, now)
+            reason.masked_fill_(done | still, Reason.CONVERGED)
             reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)
         u = torch.where(reason == Reason.CONVERGED, u, math.nan)
         return u, Status(segment.name, reason, iterations, size, torch.zeros_like(iterations))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch import flattened, restored, shape_of
+from ingot.execute.single import settled
 from ingot.execute.status import Reason, Status
 from ingot.execute.transient import History, Transient, step_through
 from ingot.program.differentiate import directional
@@ -330,13 +331,16 @@ class _Solver:
         update = update.where(active[:, None], update.new_zeros(()))
         trial, residual = self._search(machine, values, p, update, active)
         size = torch.linalg.vector_norm(residual, dim=1)
-        p.unknowns = trial.where(active[:, None], p.unknowns)
-        p.residual = residual.where(active[:, None], p.residual)
-        p.size = size.where(active, p.size)
-        p.iterations += active.int()
         done = (size < newton.abs_tol) | (size < newton.rel_tol * p.first)
-        p.reason[active & done] = Reason.CONVERGED
-        p.reason[active & ~torch.isfinite(size)] = Reason.NOT_FINITE
+        norms = (torch.linalg.vector_norm(x, dim=1) for x in (update, p.unknowns))
+        still = active & ~done & settled(p.size, size, p.first, *norms)
+        moved = active & ~still
+        p.unknowns = trial.where(moved[:, None], p.unknowns)
+        p.residual = residual.where(moved[:, None], p.residual)
+        p.size = size.where(moved, p.size)
+        p.iterations += active.int()
+        p.reason[still | (active & done)] = Reason.CONVERGED
+        p.reason[moved & ~torch.isfinite(size)] = Reason.NOT_FINITE
 
     def _search(
         self, machine: _Machine, values: Values, p: _Progress, update: Tensor, active: Tensor

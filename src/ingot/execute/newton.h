@@ -144,10 +144,24 @@ template <int n> struct Search {
     if (updates == 0) first = size;
     M now = size < splat(k.abs_tol);
     if (updates) now |= size < splat(k.rel_tol) * first;
+    if (sizeof(real) == 4 && updates) now |= settled(now);
     done = updates < k.min_its ? M{} : done | (alive & now);
     bad |= (updates == 0 ? alive : active) & ~finite(size);
     active = alive & ~bad & ~done;
     return any(active) && updates + 1 < k.max_its ? update : stop;
+  }
+
+  // single.py: the points that had come as far as they can before an update that did not halve the
+  // residual; they are put back.
+  INGOT_INLINE M settled(M now) {
+    const V from = before, start = first * first, moved = product<n>(d, d), all = product<n>(base, base);
+    const M far = (from <= splat(1e-4) * start) & (moved <= splat(1e-8) * all);
+    const M limit = (from <= splat(1e-10) * start) | far | (moved <= splat(1e-12) * all);
+    const M still = active & ~now & ~(square <= splat(0.25) * from) & limit;
+    for (int i = 0; i < n; ++i) u[i] = select(still, base[i], u[i]), r[i] = select(still, old[i], r[i]);
+    square = select(still, from, square);
+    size = select(still, sqrt(from), size);
+    return still;
   }
 
   // Whether some point must try a shorter step; then u holds it.

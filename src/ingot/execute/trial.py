@@ -52,7 +52,7 @@ class Trial:
                 data = given[name].data.detach().reshape(-1, max(rows, 1))[0]
                 x = data[:, None] * (1.0 + 0.1 * torch.rand(rows, batch, generator=random))
             elif lag(name)[0] in clocks:
-                x = torch.rand(1, batch, generator=random) - lag(name)[1]
+                x = torch.rand(max(rows, 1), batch, generator=random) - lag(name)[1]
             found.append(x.to(self.dtype).contiguous())
         return found
 

@@ -1,6 +1,5 @@
 """The last stage: a partitioned model becomes libraries or graphs, and metadata."""
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,11 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Lowered", "graphs_of", "kernel_files", "lower"]
 
-LOG = logging.getLogger("ingot")
-
-ATTAINABLE = 1e-6
-"""The finest tolerance that Newton's method reaches in single precision, or nearly."""
-
 Progress = Callable[[str], None]
 
 
@@ -67,10 +61,6 @@ def lower(
     """Write every file of the package into a folder."""
     target = stage.shaped.loaded.target
     meta = _metadata(stage, name, command)
-    for solver in meta.solvers:
-        if target.dtype == "float32" and max(solver.rel_tol, solver.abs_tol) < ATTAINABLE:
-            told = "%s: rel_tol %g and abs_tol %g are finer than float32 resolves; points may not"
-            LOG.warning(f"{told} converge", solver.name, solver.rel_tol, solver.abs_tol)
     plan = graphs_of(stage, name) if "inductor" in target.backend else None
     kernel = kernel_files(stage, name) if "kernel" in target.backend else None
     expect(len(kernel.libraries if kernel else ()) + len(plan.graphs if plan else ()))
@@ -126,11 +116,11 @@ def _source(stage: Partitioned, meta: Metadata) -> str:
     """One translation unit that needs nothing else: the headers, the kernels, the C functions."""
     kernel = meta.kernel
     assert kernel is not None
-    parts = [section(planned_kernel(stage.program), kernel.forward)]
+    inline = stage.shaped.loaded.target.inline
+    parts = [section(planned_kernel(stage.program), kernel.forward, inline)]
     if kernel.jacobian is not None:
-        parts.append(
-            section(planned_kernel(with_jacobian(stage.program, stage.pairs)), kernel.jacobian)
-        )
+        slopes = planned_kernel(with_jacobian(stage.program, stage.pairs))
+        parts.append(section(slopes, kernel.jacobian, inline))
     real = "double" if meta.dtype == "float64" else "float"
     start = ["#include <vector>", f"#define INGOT_REAL {real}", compiler.headers()]
     return "\n".join([*start, *parts, wrapper(meta)])

@@ -6,6 +6,8 @@ from typing import Literal
 
 import torch
 
+from ingot.program.regions import Inline
+
 __all__ = ["Backend", "Target"]
 
 Backend = Literal["kernel", "inductor"]
@@ -26,6 +28,7 @@ class Target:
     rename_input: inputs to rename, OLD:NEW
     rename_output: outputs to rename, OLD:NEW
     rename_parameter: promoted parameters to rename, OLD:NEW
+    inline: which instances of repeated blocks are written out: all, as it pays, or none
     jobs: how many compilers run at once
     stub: whether to write a stub beside the package
     baseline: whether a kernel also has a library for CPUs older than this one
@@ -41,6 +44,7 @@ class Target:
     rename_input: tuple[str, ...] = ()
     rename_output: tuple[str, ...] = ()
     rename_parameter: tuple[str, ...] = ()
+    inline: Inline = "auto"
     jobs: int = 2
     stub: bool = True
     baseline: bool = True
