@@ -151,9 +151,21 @@ EXPLAIN: dict[str, str] = {
         " sizes must be equal, or one of them 1. Give every input and every batched parameter the"
         " same batch shape, or none."
     ),
+    "broken-checkpoint": (
+        "A checkpoint is a folder that a run stores with --checkpoint-every and goes on from with"
+        " --restart. This one cannot be read, or several were found; name one that is whole."
+    ),
     "broken-package": (
         "A package lacks a file, or one of its files is not the one that was compiled: it was"
         " edited, cut short in copying, or mixed with another. Copy it whole, or compile it again."
+    ),
+    "checkpoint-differs": (
+        "A run goes on from a checkpoint only on the grid, in the precision and with the fields and"
+        " outputs it was stored with. Other options may change, which is warned of."
+    ),
+    "checkpoint-files": (
+        "A run that goes on adds to the files that it was writing. They must lie in the folder of"
+        " the run, as they were or longer: later frames are taken out of them."
     ),
     "circular-computes": (
         "Computes of a group wait for each other's results, so none can run first; or a group"
@@ -230,6 +242,10 @@ EXPLAIN: dict[str, str] = {
     "history-given": (
         "A name such as x~1 is given a value by a driver. Histories are kept by the driver"
         " itself: prescribe x, or give x an initial value, and x~1 follows."
+    ),
+    "interrupted": (
+        "Somebody stopped the run. The files that it has written hold all steps up to there; with a"
+        " checkpoint it can go on: ingot run FILE --restart FOLDER."
     ),
     "kinds-differ": (
         "A value is of another kind than the place it is used in, for example a Scalar where an"
@@ -496,6 +512,10 @@ EXPLAIN: dict[str, str] = {
     "unreadable-reference": (
         "The reference of a TransientRegression is no file that torch can read, or holds"
         " something else than tensors by name. Write it again with 'save_as' of a TransientDriver."
+    ),
+    "unreadable-result": (
+        "What a run writes with XDMFTensorOutput is an .xmf file that names the files with the"
+        " numbers. Keep them in one folder, and give the .xmf file or the folder."
     ),
     "unresolved-substitution": (
         "A ${...} cannot be replaced by a value. ${name} and ${path/to/field} are looked up from"

@@ -43,7 +43,9 @@ PARAMETERS: dict[str, tuple[float, float]] = {
     "order": (1.0, 4.0),
     "cell_values": (-1.5, 1.5),
 }
+FACTORS = (0.5, 1.5)  # what a law may divide by
 USUAL_INPUT, USUAL_PARAMETER = (-1.5, 1.5), (0.5, 2.0)
+LISTS: dict[str, list[Any]] = {"reciprocal": [("false",), ("true",), ("true", "false", "true")]}
 
 CRYSTAL = """
 [Data]
@@ -108,6 +110,12 @@ class Case:
         """The structural shape of every variable that has one."""
         return {name: extents(s.axes) for name, s in self.slots.items() if s.axes}
 
+    def divides(self, slot: Input | ParameterSlot) -> bool:
+        """Whether the law divides by the input, as its options say."""
+        return (
+            isinstance(slot, Input) and slot.many and "true" in self.options.get("reciprocal", ())
+        )
+
     def program(self) -> Program:
         """The traced program, all constants folded."""
         return _program(self.text, tuple(self.shapes.items()))
@@ -117,7 +125,7 @@ class Case:
         source = torch.Generator().manual_seed(seed)
         found = {}
         for name, slot in self.slots.items():
-            low, high = span(slot)
+            low, high = FACTORS if self.divides(slot) else span(slot)
             shape = (batch, *extents(slot.axes), *slot.kind.base)
             uniform = torch.rand(shape, generator=source, dtype=torch.float64)
             found[name] = (low + (high - low) * uniform) * scale
@@ -213,6 +221,8 @@ def choices(option: Option) -> list[Any]:
         return ["crystal_geometry"]
     if get_origin(hint) is Literal:
         return list(get_args(hint))
+    if option.argument in LISTS:
+        return LISTS[option.argument]
     if get_origin(hint) is tuple:
         return list(itertools.permutations(get_args(get_args(hint)[0]), 2))
     return {bool: [False, True], float: [8.314], int: [2]}[hint]
@@ -259,7 +269,8 @@ def constant(case: Case, slot: ParameterSlot, place: int) -> str:
     sizes = extents(slot.axes)
     source = torch.Generator().manual_seed(zlib.crc32(f"{slot.argument}{place}".encode()))
     low, high = span(slot)
-    values = low + (high - low) * torch.rand(sizes, generator=source, dtype=torch.float64)
+    shape = (*sizes, *slot.kind.base)
+    values = low + (high - low) * torch.rand(shape, generator=source, dtype=torch.float64)
     if slot.argument in ("cell_centers", "cell_edges"):
         values = (
             values * 0.2 + torch.arange(sizes[0]) + (0.5 if "centers" in slot.argument else 0.0)
@@ -290,7 +301,10 @@ def all_cases() -> list[Case]:
 def corners(case: Case) -> dict[str, Tensor]:
     """Points where a law is most likely to break: zeros, ties, ones, underflow, either sign."""
     slots = case.slots
-    movable = [n for n, s in slots.items() if isinstance(s, Input) and s.argument not in NEVER_ZERO]
+    movable = [
+        n for n, s in slots.items()
+        if isinstance(s, Input) and s.argument not in NEVER_ZERO and not case.divides(s)
+    ]  # fmt: skip
     base = {n: x[0] for n, x in case.draw(7, 1).items()}
     rows = [base]
 

@@ -4,10 +4,12 @@ from typing import Literal
 
 from ingot.catalog.declare import Fixed, Many, Parameter, T, model, named
 from ingot.types import (
-    MRP, R2, SR2, Scalar, add_up, dev, eps, euler_rodrigues, exp, inner, minimum, sqrt, tr,
+    MRP, R2, SR2, SSR4, WR2, MillerIndex, Scalar, Vec, add_up, dev, eps, euler_rodrigues, exp,
+    inner, macaulay, minimum, sqrt, tr,
 )  # fmt: skip
 
 Inequality = Literal["LE", "GE"]
+Yes = Literal["false", "true"]
 
 
 @model.family(ScalarLinearCombination=Scalar, SR2LinearCombination=SR2)(gives="to")
@@ -23,6 +25,31 @@ def LinearCombination(
     if len(scales) != len(from_):
         raise ValueError(f"{len(weights)} weights for {len(from_)} terms")
     return add_up([v * w for v, w in zip(from_, scales, strict=True)]) + offset
+
+
+@model(gives="to")
+def ScalarMultiplication(
+    from_: Many[Scalar], *, scaling: Parameter[Scalar] = 1, reciprocal: tuple[Yes, ...] = ("false",)
+) -> Scalar:
+    r"""A scaled product, $s \prod_i v_i^{\pm 1}$.
+
+    scaling: multiplies the product, $s$
+    reciprocal: whether to divide by a factor; one for every factor, or one for all
+    """
+    inverted = reciprocal * len(from_) if len(reciprocal) == 1 else reciprocal
+    if len(inverted) != len(from_):
+        raise ValueError(f"{len(reciprocal)} entries of 'reciprocal' for {len(from_)} factors")
+    product = scaling
+    for factor, below in zip(from_, inverted, strict=True):
+        product = product / factor if below == "true" else product * factor
+    return product  # type: ignore[reportReturnType]
+
+
+@model(gives=("to_positive", "to_negative"))
+def MacaulaySplit(from_: Scalar) -> tuple[Scalar, Scalar]:
+    r"""The parts above and below zero, $\langle x \rangle$ and $x - \langle x \rangle$."""
+    positive = macaulay(from_)
+    return positive, from_ - positive
 
 
 @model(gives="invariant")
@@ -66,6 +93,24 @@ def FBComplementarity(
     b_inequality: whether b stays below or above zero
     """
     return _signed(a, a_inequality) + _signed(b, b_inequality) - sqrt(a * a + b * b + eps(a))
+
+
+@model.family(
+    ScalarConstantParameter=Scalar,
+    VecConstantParameter=Vec,
+    MRPConstantParameter=MRP,
+    WR2ConstantParameter=WR2,
+    R2ConstantParameter=R2,
+    SR2ConstantParameter=SR2,
+    SSR4ConstantParameter=SSR4,
+    MillerIndexConstantParameter=MillerIndex,
+)(gives=named("{block}", option="parameter"))
+def ConstantParameter(*, value: Parameter[T]) -> T:
+    r"""A parameter that several models may share, $p = v$.
+
+    value: its value, $v$
+    """
+    return value  # type: ignore[reportReturnType]
 
 
 @model(gives=named("{block}", option="parameter"))

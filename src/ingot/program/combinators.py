@@ -1,8 +1,8 @@
 """Types that contain models: compositions, implicit updates, gradients of inner models."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
@@ -10,6 +10,7 @@ from ingot.model import Factory, Model
 from ingot.program.differentiate import gradient
 from ingot.program.program import Newton, Solve, Variable
 from ingot.program.rewrite import solve_node, substitute
+from ingot.program.solvers import linear_problems, newton_of
 from ingot.program.trace import Placed, Tracer
 from ingot.types import Scalar, Value
 
@@ -198,7 +199,8 @@ def _gradient_problems(inner: Model, function: Field, by: Field, to: Field) -> I
 class ImplicitUpdate:
     """Unknowns for which the residuals of an equation system vanish.
 
-    equation_system: a NonlinearSystem; solver: a Newton variant; predictor: gives first guesses.
+    equation_system: a NonlinearSystem; solver: a Newton variant; predictor: gives first guesses;
+    incremental_variables: givens whose old values become inputs.
     """
 
     residual: Model
@@ -226,6 +228,8 @@ class ImplicitUpdate:
         names = tuple(w for row in rows.rows() for w in row) if rows else ()
         residuals = names or tuple(f"{u}_residual" for u in unknowns)
         _check_system(system, field, rows or field, residual, unknowns, residuals)
+        newton = newton_of(factory, block.require("solver"), len(field.rows()))
+        raise_if(_update_problems(block, factory, residual, field))
         predictor = None
         guess = block.field("predictor")
         if guess is not None:
@@ -236,8 +240,10 @@ class ImplicitUpdate:
         }
         if predictor:
             inputs.update({n: k for n, k in predictor.inputs.items() if n not in inputs})
+        ramped = block.field("incremental_variables")
+        for word in ramped.words() if ramped is not None else ():
+            inputs.setdefault(f"{word}~1", residual.inputs[word])
         outputs = {u: residual.inputs[u] for u in unknowns}
-        newton = newton_of(factory, block.require("solver"))
         body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor)
         children = {residual.name: residual}
         if predictor:
@@ -307,6 +313,12 @@ def _check_system(
             "wrong-value", f"{len(unknowns)} unknowns, but {len(residuals)} residuals", rows.span,
             "give one residual for each unknown",
         ))  # fmt: skip
+    elif [len(row) for row in field.rows()] != [len(row) for row in rows.rows()]:
+        problems.append(Problem(
+            "wrong-value", "unknowns and residuals are not parted into the same groups", rows.span,
+            "put the ';' of both in the same places",
+        ))  # fmt: skip
+    problems += _structure_problems(system, len(field.rows()))
     for u, r in zip(unknowns, residuals, strict=False):
         wanted, found = residual.inputs.get(u), residual.outputs.get(r)
         if wanted is not None and found is not None and wanted is not found:
@@ -319,52 +331,42 @@ def _check_system(
         raise IngotError(problems)
 
 
-_NEWTON: dict[str, tuple[str, ...]] = {
-    "Newton": ("abs_tol", "rel_tol", "max_its", "stop", "linear_solver", "substep_del_tol"),
-}
-_NEWTON["NewtonWithLineSearch"] = (
-    *_NEWTON["Newton"], "linesearch_type", "max_linesearch_iterations", "linesearch_cutback",
-    "linesearch_stopping_criteria", "check_negative_criterion",
-)  # fmt: skip
+def _structure_problems(system: Block, groups: int) -> Iterator[Problem]:
+    """`structure` says of every group how the peer stores it; elimination finds that by itself."""
+    field = system.field("structure")
+    words = field.words() if field is not None else ()
+    if field is not None and len(words) != groups:
+        message = f"'structure' has {len(words)} entries, but there are {groups} groups of unknowns"
+        yield Problem("wrong-value", message, field.span, "give one entry for each group")
+    for word in words:
+        if word.lower() not in ("block", "dense"):
+            assert field is not None
+            message = f"'structure' is made of block and dense, not '{word}'"
+            yield Problem(
+                "wrong-value", message, field.span, did_you_mean(word, ("block", "dense"))
+            )
 
 
-def newton_of(factory: Factory, asked: Field) -> Newton:
-    """The rules of a `[Solvers]` block; which linear solver is used is the compiler's choice."""
-    block = factory.tree.require("Solvers", asked.string(), asked.span)
-    kind = block.require("type")
-    if kind.string() not in _NEWTON:
-        raise _wrong(
-            kind, "unknown-type", f"no nonlinear solver '{kind.string()}'",
-            did_you_mean(kind.string(), _NEWTON),
-        )  # fmt: skip
-    check_fields(block, _NEWTON[kind.string()])
-    linear = block.field("linear_solver")
-    if linear is not None:
-        inner = factory.tree.require("Solvers", linear.string(), linear.span)
-        if inner.require("type").string() != "DenseLU":
-            raise _wrong(
-                inner.require("type"), "unknown-type",
-                f"no linear solver '{inner.require('type').string()}'", "use DenseLU",
-            )  # fmt: skip
-        check_fields(inner, ())
-    chosen: dict[str, Any] = {}
-    for name in ("abs_tol", "rel_tol", "linesearch_cutback", "linesearch_stopping_criteria"):
+def _update_problems(
+    block: Block, factory: Factory, residual: Model, unknowns: Field
+) -> Iterator[Problem]:
+    groups = unknowns.rows()
+    for name in ("input_sensitivity_solver", "param_sensitivity_solver"):
         field = block.field(name)
         if field is not None:
-            chosen[name] = field.number()
-    for name in ("max_its", "max_linesearch_iterations"):
-        field = block.field(name)
-        if field is not None:
-            chosen[name] = field.integer()
-    for name, choices in (
-        ("stop", ("point", "batch")),
-        ("linesearch_type", ("BACKTRACKING", "STRONG_WOLFE")),
-    ):
-        field = block.field(name)
-        if field is not None:
-            if field.string() not in choices:
-                raise _wrong(field, "wrong-value", f"'{name}' is one of {', '.join(choices)}")
-            chosen["linesearch" if name == "linesearch_type" else name] = field.string()
-    if kind.string() == "NewtonWithLineSearch":
-        chosen.setdefault("linesearch", "BACKTRACKING")
-    return Newton(**chosen)
+            yield from linear_problems(factory, field, len(groups))
+    level = block.field("max_substepping_level")
+    if level is not None and level.integer() < 0:
+        raise level.wrong("at least 0")
+    field = block.field("incremental_variables")
+    given = [n for n in residual.inputs if all(n not in row for row in groups)]
+    for word in field.words() if field is not None else ():
+        if word not in given:
+            assert field is not None
+            yield Problem("unknown-input", f"[{residual.name}] is not given '{word}'", field.span,
+                          did_you_mean(word, given))  # fmt: skip
+    if level is not None and level.integer() > 0:
+        logging.getLogger("ingot").warning(
+            "[%s]: steps are not bisected; where Newton fails at the whole step, the point fails",
+            block.name,
+        )
