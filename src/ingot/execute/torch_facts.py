@@ -85,7 +85,10 @@ def compiled_files(
     """The files of a graph compiled ahead of time; settings go before ours."""
     import torch._inductor
 
-    options = {**OPTIONS, **settings, "aot_inductor.output_path": str(scratch / "graph")}
+    wanted = {**OPTIONS, **settings, "aot_inductor.output_path": str(scratch / "graph")}
+    # 2.11 lacks settings that only save time
+    known = set(torch._inductor.list_options())
+    options = {name: value for name, value in wanted.items() if name in known}
     files = torch._inductor.aot_compile(module, tuple(inputs), options=options)
     assert isinstance(files, list)
     return files

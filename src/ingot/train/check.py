@@ -1,0 +1,196 @@
+"""A call held against its signature: a graph does not notice a wrong size, type or device."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.train.call import autocast_now, plain_tensor
+from ingot.train.signature import Argument, Shaped, Signature
+from ingot.train.sizes import evaluated
+
+__all__ = ["arranged", "looks", "out_of_bounds", "overlaps", "sizes_of"]
+
+Problems = list[Problem]
+
+
+def arranged(
+    signature: Signature, tree: pytree.TreeSpec, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> list[Any]:
+    """The leaves of the arguments, if they are nested as they were when traced."""
+    values = _ordered(signature, arguments, named)
+    leaves, found = pytree.tree_flatten(values)
+    if found != tree:
+        told = f"the arguments of '{signature.name}' are {_told(values)}"
+        fix = f"pass what was traced: {', '.join(a.name for a in signature.arguments)}"
+        raise_if([Problem("wrong-call", told, None, fix)])
+    return leaves
+
+
+def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]) -> dict[str, int]:
+    """The open sizes of a call, if all that it is given fits; all problems at once."""
+    raise_if(_autocast(signature))
+    problems: Problems = []
+    tensors: list[Tensor] = []
+    for argument, leaf in zip(signature.arguments, leaves, strict=True):
+        problems += _leaf(argument, leaf)
+        if argument.tensor is not None:
+            tensors.append(leaf)
+    for one, value in zip(signature.held, held, strict=True):
+        problems += _kind(one.tensor, value) or _sizes(one.tensor, value, {})
+    raise_if(problems)
+    sizes = {n: tensors[i].shape[axis] for n, (i, axis) in signature.sizes.items()}
+    for shaped, value in zip(signature.tensors, tensors, strict=True):
+        problems += _sizes(shaped, value, sizes)
+    raise_if(problems)
+    for rule in signature.constraints:
+        if not evaluated(rule, sizes):
+            told = f"'{signature.name}' was traced for {rule}; here {_sizes_told(sizes)}"
+            problems.append(Problem("wrong-shape", told, None, "trace it for these sizes"))
+    raise_if(problems)
+    return sizes
+
+
+def looks(value: Any) -> Any:
+    """All that `sizes_of` asks of a leaf, to be remembered; raises TypeError if it cannot be."""
+    if isinstance(value, Tensor):
+        dense = value.layout == torch.strided
+        return type(value), dense, value.shape, value.dtype, value.device, value.requires_grad
+    return type(value), value
+
+
+def _autocast(signature: Signature) -> Problems:
+    now = autocast_now()
+    if now == signature.autocast:
+        return []
+    told = f"'{signature.name}' was traced {_cast(signature.autocast)} and is called {_cast(now)}"
+    fix = f"call it {_cast(signature.autocast)}, or trace it {_cast(now)}"
+    return [Problem("wrong-autocast", told, None, fix)]
+
+
+def _cast(state: Mapping[str, str]) -> str:
+    if not state:
+        return "without autocast"
+    return "under " + " and ".join(f"autocast('{d}', {t})" for d, t in state.items())
+
+
+def _ordered(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    names = signature.names
+    problems: Problems = []
+    takes = f"{signature.name}({', '.join(names)})"
+    if len(arguments) > len(names):
+        told = f"'{signature.name}' takes {len(names)} arguments, {len(arguments)} were given"
+        problems.append(Problem("wrong-call", told, None, f"call {takes}"))
+    found = dict(zip(names, arguments, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            fix = did_you_mean(name, names) or f"call {takes}"
+            told = f"'{signature.name}' has no argument '{name}'"
+            problems.append(Problem("wrong-call", told, None, fix))
+        elif name in found:
+            told = f"'{name}' is given twice"
+            problems.append(Problem("wrong-call", told, None, f"call {takes}"))
+        else:
+            found[name] = value
+    for name in names:
+        if name not in found and len(arguments) <= len(names):
+            told = f"'{signature.name}' needs '{name}'"
+            problems.append(Problem("wrong-call", told, None, f"call {takes}"))
+    raise_if(problems)
+    return [found[name] for name in names]
+
+
+def _leaf(argument: Argument, leaf: Any) -> Problems:
+    if argument.tensor is not None:
+        return _kind(argument.tensor, leaf)
+    same = type(leaf) is type(argument.value) and leaf == argument.value
+    if same:
+        return []
+    told = f"'{argument.name}' is {_short(leaf)}; it was traced as {argument.value!r}"
+    return [Problem("wrong-call", told, None, "trace it with this value; only tensors may vary")]
+
+
+def _kind(shaped: Shaped, value: Any) -> Problems:
+    """What is wrong with a tensor whatever its size."""
+    name = shaped.name
+    if not isinstance(value, Tensor):
+        told = f"'{name}' is {_short(value)}, not a tensor"
+        return [Problem("wrong-call", told, None, f"pass a {shaped.dtype} tensor")]
+    why = plain_tensor(value)
+    if why is not None:
+        fix = "pass a plain strided tensor, for example x.as_subclass(torch.Tensor)"
+        return [Problem("tensor-subclass", f"'{name}' is {why}", None, fix)]
+    problems: Problems = []
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype != shaped.dtype:
+        fix = f"convert it with .to(torch.{shaped.dtype}), or trace with {dtype}"
+        told = f"'{name}' is {dtype}; it was traced as {shaped.dtype}"
+        problems.append(Problem("wrong-dtype", told, None, fix))
+    if value.device.type != shaped.device:
+        fix = f"move it with .to('{shaped.device}'), or trace on {value.device.type}"
+        told = f"'{name}' is on {value.device.type}; it was traced on {shaped.device}"
+        problems.append(Problem("wrong-device", told, None, fix))
+    if value.dim() != len(shaped.sizes):
+        told = f"'{name}' has shape {tuple(value.shape)}; it was traced as {_list(shaped)}"
+        problems.append(Problem("wrong-shape", told, None, f"pass {len(shaped.sizes)} axes"))
+    if value.requires_grad and not shaped.requires_grad and torch.is_grad_enabled():
+        fix = "trace with an example that has requires_grad=True, or pass a detached tensor"
+        told = f"'{name}' asks for a gradient; it was traced without"
+        problems.append(Problem("no-gradient", told, None, fix))
+    return problems
+
+
+def _sizes(shaped: Shaped, value: Tensor, sizes: Mapping[str, int]) -> Problems:
+    for wanted, size in zip(shaped.sizes, value.shape, strict=True):
+        if wanted != size and (isinstance(wanted, int) or evaluated(wanted, sizes) != size):
+            known = f" with {_sizes_told(sizes)}" if sizes else ""
+            told = f"'{shaped.name}' has shape {tuple(value.shape)}; it was traced as"
+            fix = "pass that shape, or name more sizes in 'dynamic'"
+            return [Problem("wrong-shape", f"{told} {_list(shaped)}{known}", None, fix)]
+    return []
+
+
+def overlaps(signature: Signature, primals: Sequence[Tensor]) -> Problems:
+    """Memory that is written to and that another tensor of the call also has."""
+    if not signature.mutated:
+        return []
+    begins = [p.untyped_storage().data_ptr() if p.numel() else 0 for p in primals]
+    named = [*(h.tensor.name for h in signature.held), *(t.name for t in signature.tensors)]
+    problems: Problems = []
+    for index, _ in signature.mutated:
+        for other, begin in enumerate(begins):
+            if other != index and begin and begin == begins[index]:
+                told = f"'{named[index]}' is written to, and shares memory with '{named[other]}'"
+                problems.append(Problem("shared-memory", told, None, "pass a clone of one of them"))
+    return problems
+
+
+def out_of_bounds(signature: Signature, status: Sequence[bool]) -> Problems:
+    """The indices that led outside of what they index; the graph has read entry 0 instead."""
+    fix = "pass indices within the bounds"
+    return [
+        Problem("wrong-index", f"'{signature.name}': out of bounds in {told}", None, fix)
+        for told, fine in zip(signature.indices, status, strict=True)
+        if not fine
+    ]
+
+
+def _list(shaped: Shaped) -> str:
+    return f"({', '.join(map(str, shaped.sizes))}{',' if len(shaped.sizes) == 1 else ''})"
+
+
+def _sizes_told(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def _told(values: Sequence[Any]) -> str:
+    return ", ".join(_short(v) for v in values)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool | int | float | str | type(None)):
+        return repr(value)
+    return f"a {type(value).__name__}"

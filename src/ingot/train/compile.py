@@ -1,0 +1,172 @@
+"""A graph -> something that runs: by Inductor ahead of time, as it is, or by any callable."""
+
+import hashlib
+import io
+import logging
+import math
+import operator
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from ingot.errors import IngotError, Problem
+from ingot.execute import compiler, torch_facts
+from ingot.execute.build import cache_folder
+from ingot.train.cut import constants_of, inputs_of
+from ingot.train.sizes import Open
+
+__all__ = [
+    "Compiler",
+    "Half",
+    "Run",
+    "compile_half",
+    "eager",
+    "from_source",
+    "inductor",
+    "without_autocast",
+]
+
+Run = Callable[[list[Tensor]], Sequence[Tensor]]
+Compiler = str | Callable[[GraphModule, list[Tensor]], Callable[..., Sequence[Tensor]]]
+
+WORTH_THREADS = 20_000
+"""The number of values that a graph takes from which a second thread pays."""
+
+LOG = logging.getLogger("ingot")
+
+SETTINGS: dict[str, Any] = {
+    # 2.13: six dry compiles (15 s) would ask which instructions g++ can emit
+    "cpp.vec_isa_ok": True,
+    # indices come from the user: one that is out of bounds must not read foreign memory
+    "assert_indirect_indexing": True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A compiled graph: how to run it, and the archive or the source to save it by."""
+
+    kind: str
+    run: Run
+    file: Path | None = None
+    source: str = ""
+    constants: dict[str, Tensor] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def compile_half(graph: GraphModule, how: Compiler, name: str, shapes: Open) -> Half:
+    """Compile a graph as asked; a callable takes the graph and its inputs without numbers."""
+    begun = time.perf_counter()
+    if how == "eager":
+        return Half("eager", eager(graph), source=graph.code, constants=constants_of(graph))
+    if how == "inductor":
+        file = _archive(graph, name, shapes)
+        return Half("inductor", inductor(file), file, seconds=time.perf_counter() - begun)
+    if isinstance(how, str):
+        told = f"there is no compiler called '{how}'"
+        fix = "choose 'inductor', 'eager' or a callable"
+        raise IngotError([Problem("wrong-argument", told, None, fix)])
+    made = how(graph, inputs_of(graph))
+    return Half("callable", lambda given: made(*given), seconds=time.perf_counter() - begun)
+
+
+def eager(graph: GraphModule) -> Run:
+    """Run a graph line by line."""
+    return lambda given: graph(*given)
+
+
+def inductor(file: Path) -> Run:
+    """Run a compiled graph; callers pass what it was compiled for, nothing is checked here."""
+    graph = torch_facts.loaded(file)
+
+    def run(given: list[Tensor]) -> Sequence[Tensor]:
+        with torch_facts.one_thread(sum(x.numel() for x in given) < WORTH_THREADS):
+            return graph.boxed_run(given)
+
+    return run
+
+
+def from_source(source: str, constants: dict[str, Tensor]) -> Run:
+    """Run a graph from the text of its code and its constants."""
+    root = torch.nn.Module()
+    for name, value in constants.items():
+        setattr(root, name, value)
+    space: dict[str, Any] = {
+        "torch": torch, "device": torch.device, "operator": operator, "math": math,
+        "inf": math.inf, "nan": math.nan,
+    }  # fmt: skip
+    exec(compile(source, "<graph>", "exec"), space)
+    forward = space["forward"]
+    return lambda given: forward(root, *given)
+
+
+def _archive(graph: GraphModule, name: str, shapes: Open) -> Path:
+    """The archive of a graph, compiled unless an equal one was."""
+    folder = cache_folder().parent / "inductor"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"{_digest(graph, shapes)}.pt2"
+    if kept.exists():
+        return kept
+    compiler.command()
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
+        place = Path(scratch)
+        try:
+            with torch.no_grad(), without_autocast(), warnings.catch_warnings():
+                # 2.13: torch warns of its own way to copy what it compiles
+                warnings.simplefilter("ignore", FutureWarning)
+                files = torch_facts.compiled_files(graph, inputs_of(graph), place, **SETTINGS)
+        except Exception as error:
+            told = f"torch could not compile the {name} graph: {type(error).__name__}: {error}"
+            fix = f"compile_{name}='eager' runs it meanwhile"
+            raise IngotError([Problem("compiler-failed", told, None, fix)]) from error
+        if shapes.tied():
+            told = f"torch compiled the {name} graph for one size only: {', '.join(shapes.tied())}"
+            fix = "leave the size out of 'dynamic'"
+            raise IngotError([Problem("fixed-size", told, None, fix)])
+        torch_facts.packaged(place / "graph.pt2", files)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
+            copy.write((place / "graph.pt2").read_bytes())
+        shutil.move(copy.name, kept)
+    LOG.info("%s: compiled in %.1f s", name, time.perf_counter() - begun)
+    return kept
+
+
+def without_autocast() -> AbstractContextManager[Any]:
+    """The types that a graph was traced with, whatever autocast would make of them."""
+    on = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
+    if not on:
+        return nullcontext()
+    stack = ExitStack()
+    for device in on:
+        stack.enter_context(torch.autocast(device, enabled=False))
+    return stack
+
+
+def _digest(graph: GraphModule, shapes: Open) -> str:
+    """What a compiled graph depends on."""
+    takes = [f"{x.dtype} {x.device} {[shapes.text(n) for n in x.shape]}" for x in inputs_of(graph)]
+    hints = {name: symbol.node.hint for name, symbol in shapes.symbols.items()}
+    held = [hashlib.sha256(_bytes(x)).hexdigest() for x in constants_of(graph).values()]
+    parts = [
+        graph.code, *takes, repr(hints), *held, repr(SETTINGS),
+        Path(str(torch_facts.__file__)).read_text(),
+        torch.__version__, compiler.processor(), compiler.version(),
+    ]  # fmt: skip
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _bytes(value: Any) -> bytes:
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    return stream.getvalue()

@@ -1,0 +1,154 @@
+"""Joint -> folder -> Joint: what a process that never saw the source needs, checked at loading.
+
+A package is native code: load only packages you trust as you trust a program.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from ingot.errors import IngotError, Problem
+from ingot.execute.levels import supported
+from ingot.train.compile import Half, from_source, inductor
+from ingot.train.module import Joint
+from ingot.train.signature import FORMAT, SCHEMA, Saved, Signature
+
+__all__ = ["Described", "load", "save"]
+
+NAME = "joint.json"
+STATE = "state.pt"
+AGAIN = "trace and save the joint again"
+
+
+class Described(msgspec.Struct, frozen=True):
+    """The metadata of a package."""
+
+    format: str
+    schema_version: int
+    torch_version: str
+    level: str
+    partition: str
+    halves: dict[str, str]
+    signature: Signature
+    saved: Saved
+    digests: dict[str, str]
+
+
+def save(joint: Joint, folder: str | Path) -> Path:
+    """Write a package in one step: the old one, or the new one, is there at any moment."""
+    # the room of packages imports what reads input files, which loading does not need
+    from ingot.package.write import put, scratch
+
+    halves = {"forward": joint.forward_half, "backward": joint.backward_half}
+    present = {name: half for name, half in halves.items() if half is not None}
+    for name, half in present.items():
+        if half.kind == "callable":
+            told = f"the {name} graph was compiled by a callable, which a package cannot hold"
+            fix = f"compile_{name}='inductor' or 'eager' can be saved"
+            raise IngotError([Problem("unsaveable", told, None, fix)])
+    place = Path(folder)
+    with scratch(place) as made:
+        for name, half in present.items():
+            _write(half, made, name)
+        values = [t.detach().clone() for t in joint.held()]
+        torch.save(values, made / STATE)
+        digests = {f.name: _digest(f) for f in sorted(made.iterdir())}
+        described = Described(
+            FORMAT, SCHEMA, _torch(), supported()[0], joint.strategy,
+            {name: half.kind for name, half in present.items()},
+            joint.signature, joint.saved, digests,
+        )  # fmt: skip
+        text = msgspec.json.format(msgspec.json.encode(described), indent=1)
+        (made / NAME).write_bytes(text + b"\n")
+        put(made, place)
+    return place
+
+
+def _write(half: Half, folder: Path, name: str) -> None:
+    if half.kind == "inductor":
+        assert half.file is not None
+        (folder / f"{name}.pt2").write_bytes(half.file.read_bytes())
+    else:
+        (folder / f"{name}.py.txt").write_text(half.source)
+        torch.save(half.constants, folder / f"{name}_constants.pt")
+
+
+def load(folder: str | Path) -> Joint:
+    """The joint of a package, refused where anything does not fit."""
+    place = Path(folder)
+    described = _read(place / NAME)
+    _check(described, place)
+    halves = {name: _half(kind, place, name) for name, kind in described.halves.items()}
+    values: list[Tensor] = torch.load(place / STATE, weights_only=True)
+    signature = described.signature
+    tensors = [
+        nn.Parameter(v, requires_grad=h.tensor.requires_grad) if h.parameter else v
+        for h, v in zip(signature.held, values, strict=True)
+    ]
+    return Joint(
+        signature, described.saved, halves["forward"], halves.get("backward"), tensors,
+        strategy=described.partition,
+    )  # fmt: skip
+
+
+def _half(kind: str, folder: Path, name: str) -> Half:
+    if kind == "inductor":
+        file = folder / f"{name}.pt2"
+        return Half(kind, inductor(file), file)
+    source = (folder / f"{name}.py.txt").read_text()
+    constants = torch.load(folder / f"{name}_constants.pt", weights_only=True)
+    return Half(kind, from_source(source, constants), source=source, constants=constants)
+
+
+def _read(file: Path) -> Described:
+    if not file.is_file():
+        told = f"no joint package in '{file.parent}'"
+        raise _problem("file-not-found", told, "save one: ingot.train.joint(...).save(FOLDER)")
+    text = file.read_bytes()
+    try:
+        head: Any = json.loads(text)
+    except ValueError as error:
+        raise _problem("broken-package", f"{NAME} is no JSON: {error}", AGAIN) from None
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise _problem("broken-package", f"{NAME} describes no joint package", AGAIN)
+    version = head.get("schema_version")
+    if version != SCHEMA:
+        told = f"{NAME} has schema version {version}, this Ingot reads {SCHEMA}"
+        raise _problem("wrong-schema", told, AGAIN)
+    try:
+        return msgspec.json.decode(text, type=Described)
+    except msgspec.ValidationError as error:
+        raise _problem("broken-package", f"{NAME}: {error}", AGAIN) from None
+
+
+def _check(described: Described, folder: Path) -> None:
+    if described.torch_version != _torch():
+        told = f"the package was compiled by torch {described.torch_version}, this is {_torch()}"
+        raise _problem("wrong-torch", told, AGAIN)
+    native = "inductor" in described.halves.values()
+    if native and described.level not in supported():
+        told = f"the package was compiled for {described.level}, this machine runs {supported()[0]}"
+        raise _problem("wrong-level", told, "save it on a machine like this one")
+    for name, digest in described.digests.items():
+        file = folder / name
+        if not file.exists():
+            raise _problem("broken-package", f"'{name}' is missing from {folder}", AGAIN)
+        if _digest(file) != digest:
+            raise _problem("broken-package", f"'{name}' was changed after it was saved", AGAIN)
+
+
+def _torch() -> str:
+    return torch.__version__.split("+")[0]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _problem(code: str, message: str, fix: str) -> IngotError:
+    return IngotError([Problem(code, message, None, fix)])

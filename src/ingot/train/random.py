@@ -1,0 +1,99 @@
+"""Random numbers become inputs of a graph, drawn anew by torch before each call.
+
+So they are fresh, the same as eager's for the same seed, and the same in forward and backward.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from ingot.errors import IngotError, Problem
+from ingot.train.signature import Draw, Shaped
+from ingot.train.sizes import Open, evaluated
+from ingot.train.views import decoded, encoded, operation
+
+__all__ = ["DRAWS", "drawn", "lift"]
+
+# of the tensor they are given, these read the shape only
+LIKE = (
+    "bernoulli.p", "rand_like.default", "randn_like.default", "randint_like.default",
+    "randint_like.low_dtype", "uniform.default", "normal_functional.default",
+    "exponential.default", "geometric.default", "log_normal.default", "cauchy.default",
+)  # fmt: skip
+NEW = ("rand.default", "randn.default", "randint.default", "randint.low", "randperm.default")
+DRAWS = frozenset(f"aten.{name}" for name in (*LIKE, *NEW))
+
+
+def lift(graph: GraphModule, shapes: Open) -> tuple[Draw, ...]:
+    """Replace each random operation of a graph by a placeholder; what to draw for them."""
+    found = []
+    first = next(n for n in graph.graph.nodes if n.op != "placeholder" or "tangents" in n.name)
+    for node in list(graph.graph.nodes):
+        tags = getattr(node.target, "tags", ())
+        if node.op != "call_function" or torch.Tag.nondeterministic_seeded not in tags:
+            continue
+        if _sure(node):
+            continue
+        draw = _draw(node, shapes)
+        with graph.graph.inserting_before(first):
+            place = graph.graph.placeholder(f"primals_random_{len(found) + 1}")
+        place.meta["val"] = _contiguous(node.meta["val"], shapes)
+        node.replace_all_uses_with(place)
+        graph.graph.erase_node(node)
+        found.append(draw)
+    graph.recompile()
+    return tuple(found)
+
+
+def _sure(node: Node) -> bool:
+    """Whether an operation that may drop values drops none here."""
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    for place, argument in enumerate(target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = [*node.args[place : place + 1], node.kwargs.get("dropout_p", 0.0)][0]
+            return isinstance(given, float) and given == 0
+    return False
+
+
+def _contiguous(value: Tensor, shapes: Open) -> Tensor:
+    with shapes.mode:
+        return torch.empty(value.shape, dtype=value.dtype, device=value.device)
+
+
+def _draw(node: Node, shapes: Open) -> Draw:
+    name = str(node.target)
+    try:
+        if name not in DRAWS:
+            raise TypeError("the numbers depend on values")
+        takes_like = name.removeprefix("aten.") in LIKE
+        source = node.args[0] if takes_like else node
+        assert isinstance(source, Node)
+        value = source.meta["val"]
+        sizes = tuple(shapes.text(n) for n in value.shape)
+        dtype = str(value.dtype).removeprefix("torch.")
+        return Draw(
+            name, Shaped(name, sizes, dtype, value.device.type, False),
+            tuple(encoded(a, shapes) for a in node.args[int(takes_like) :]),
+            {key: encoded(a, shapes) for key, a in node.kwargs.items()},
+            takes_like,
+        )  # fmt: skip
+    except TypeError as error:
+        raise IngotError([Problem(
+            "random-operation", f"{name} cannot be drawn outside of a graph: {error}", None,
+            "draw it with torch.rand, randn or bernoulli of a fixed probability, and no generator",
+        )]) from None  # fmt: skip
+
+
+def drawn(draw: Draw, sizes: Mapping[str, int]) -> Tensor:
+    """Fresh numbers for a call."""
+    like = draw.like
+    arguments = [decoded(a, sizes) for a in draw.arguments]
+    if draw.takes_like:
+        shape = [evaluated(n, sizes) for n in like.sizes]
+        blank = torch.empty(shape, dtype=getattr(torch, like.dtype), device=like.device)
+        arguments.insert(0, blank)
+    keywords = {key: decoded(a, sizes) for key, a in draw.keywords.items()}
+    return operation(draw.operation)(*arguments, **keywords)

@@ -1,0 +1,141 @@
+"""All that is known of a joint besides its two graphs: what a call takes, gives, saves and changes.
+
+It is the metadata of a package and what the runtime wrapper follows.
+"""
+
+from typing import Any
+
+import msgspec
+
+__all__ = [
+    "FORMAT",
+    "SCHEMA",
+    "Argument",
+    "Draw",
+    "Held",
+    "Output",
+    "Saved",
+    "Shaped",
+    "Signature",
+    "Size",
+    "Step",
+]
+
+FORMAT = "ingot-joint"
+SCHEMA = 1
+"""The version of this layout; loaders refuse any other."""
+
+Size = int | str
+"""A fixed size, or an expression in the names of the open sizes."""
+
+
+class Shaped(msgspec.Struct, frozen=True):
+    """A tensor without its numbers."""
+
+    name: str
+    sizes: tuple[Size, ...]
+    dtype: str
+    device: str
+    requires_grad: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype}[{', '.join(map(str, self.sizes))}]"
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A parameter or buffer under all its names; tied ones have several."""
+
+    names: tuple[str, ...]
+    tensor: Shaped
+    parameter: bool
+    persistent: bool = True
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """A leaf of the arguments: a tensor, or a value that was fixed by tracing."""
+
+    name: str
+    tensor: Shaped | None
+    value: bool | int | float | str | None = None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One view: an operation on the tensor before it; `pick` chooses among several results."""
+
+    operation: str
+    arguments: tuple[Any, ...]
+    pick: int | None = None
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A leaf of the result: steps from a graph's result or from a primal, or a plain value.
+
+    `source` is "result", "primal", "value" or "size"; `steps` is empty where it is the tensor.
+    """
+
+    source: str
+    index: int = -1
+    steps: tuple[Step, ...] = ()
+    requires_grad: bool = False
+    value: bool | int | float | str | None = None
+
+
+class Draw(msgspec.Struct, frozen=True):
+    """Random numbers drawn anew before each call and passed to the graph as an input."""
+
+    operation: str
+    like: Shaped
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    takes_like: bool
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """What travels from forward to backward, in the order the backward takes it."""
+
+    sizes: tuple[str, ...]
+    primals: tuple[int, ...]
+    results: tuple[int, ...]
+    extra: tuple[Shaped, ...]
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """A call. Primals are the held tensors, then the tensors of the arguments, then the draws.
+
+    Where there are `indices`, the last result says of each whether it was in bounds.
+    """
+
+    name: str
+    training: bool | None
+    held: tuple[Held, ...]
+    arguments: tuple[Argument, ...]
+    names: tuple[str, ...]
+    tree_in: str
+    outputs: tuple[Output, ...]
+    tree_out: str
+    results: tuple[Shaped, ...]
+    mutated: tuple[tuple[int, int], ...]
+    draws: tuple[Draw, ...]
+    gradients: tuple[int, ...]
+    sizes: dict[str, tuple[int, int]]
+    constraints: tuple[str, ...]
+    autocast: dict[str, str]
+    indices: tuple[str, ...]
+
+    @property
+    def tensors(self) -> tuple[Shaped, ...]:
+        """The tensors of the arguments."""
+        return tuple(a.tensor for a in self.arguments if a.tensor is not None)
+
+    @property
+    def tangents(self) -> tuple[int, ...]:
+        """The results that pass gradients back."""
+        return tuple(i for i, r in enumerate(self.results) if r.requires_grad)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}({', '.join(str(t) for t in self.tensors)})"]
+        lines += [f"  {'param' if h.parameter else 'buffer'}  {h.tensor}" for h in self.held]
+        lines += [f"  draws  {d.operation} {d.like}" for d in self.draws]
+        lines += [f"  gives  {r}" for r in self.results]
+        lines += [f"  holds for  {c}" for c in self.constraints]
+        return "\n".join(lines)

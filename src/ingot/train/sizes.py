@@ -1,0 +1,133 @@
+"""Sizes that stay open: names become symbols for tracing, expressions become numbers at a call."""
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import CodeType
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ingot.errors import Problem, raise_if
+from ingot.train.signature import Size
+
+__all__ = ["Dynamic", "Open", "evaluated", "open_sizes"]
+
+Dynamic = Mapping[str, Mapping[int, str]] | Literal["batch"] | None
+"""Which sizes stay open: by the name of an argument, axis -> name; equal names are equal sizes."""
+
+
+class Open:
+    """A mode for tracing without numbers, and the symbols of its open sizes."""
+
+    def __init__(self, hints: Mapping[str, int]) -> None:
+        from torch._dynamo.source import ConstantSource
+        from torch._subclasses import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+
+        self.shapes = ShapeEnv()
+        self.mode = FakeTensorMode(shape_env=self.shapes, allow_non_fake_inputs=True)
+        self.symbols: dict[str, Any] = {}
+        self._names: dict[Any, Any] = {}
+        import sympy
+
+        for name, hint in hints.items():
+            source = ConstantSource(name)
+            symbol = self.shapes.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC)
+            self.symbols[name] = self.shapes.create_symintnode(symbol, hint=hint, source=source)
+            self._names[symbol] = sympy.Symbol(name, integer=True, positive=True)
+
+    def text(self, size: Any) -> Size:
+        """A size as a number, or as an expression in the names of the open sizes."""
+        if isinstance(size, int):
+            return size
+        return _printed(self._renamed(size.node.expr))
+
+    def _renamed(self, expression: Any) -> Any:
+        return self.shapes.simplify(expression).xreplace(self._names)
+
+    def known(self, size: Any) -> bool:
+        """Whether a size or number follows from the open sizes."""
+        if not isinstance(size, torch.SymInt | torch.SymFloat | torch.SymBool):
+            return True
+        return set(self.shapes.simplify(size.node.expr).free_symbols) <= set(self._names)
+
+    def tied(self) -> list[str]:
+        """What the trace has fixed: open sizes that are one number, or equal to one another."""
+        found = {s: e for s, e in self.shapes.replacements.items() if s in self._names}
+        return [f"{self._names[s]} = {_printed(e.xreplace(self._names))}" for s, e in found.items()]
+
+    def constraints(self) -> tuple[str, ...]:
+        """What the trace has assumed of the open sizes."""
+        found = (self._renamed(g.expr) for g in self.shapes.guards)
+        return tuple(dict.fromkeys(_printed(e) for e in found if e.free_symbols))
+
+
+def _printed(expression: Any) -> Any:
+    from torch.utils._sympy.printers import PythonPrinter
+
+    return int(expression) if expression.is_Integer else PythonPrinter().doprint(expression)
+
+
+@cache
+def _code(expression: str) -> CodeType:
+    tree = ast.parse(expression, mode="eval")
+    return compile(tree, "<size>", "eval")
+
+
+def evaluated(size: Size, sizes: Mapping[str, int]) -> Any:
+    """The number that an expression has for the sizes of a call."""
+    if isinstance(size, int):
+        return size
+    if size in sizes:
+        return sizes[size]
+    known = {"math": math, "min": min, "max": max, "abs": abs, "__builtins__": {}}
+    return eval(_code(size), known, dict(sizes))
+
+
+def open_sizes(
+    dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]]
+) -> tuple[list[dict[int, str]], dict[str, int]]:
+    """The open axes of each tensor, and an example of each open size."""
+    if dynamic == "batch":
+        axes = [{0: "batch"} if tensor.dim() else {} for _, tensor in tensors]
+    else:
+        wanted = dict(dynamic or {})
+        axes = [dict(wanted.pop(name, {})) for name, _ in tensors]
+        raise_if(_unknown(wanted, [name for name, _ in tensors]))
+    hints: dict[str, int] = {}
+    problems: list[Problem] = []
+    for (name, tensor), chosen in zip(tensors, axes, strict=True):
+        for axis, size in list(chosen.items()):
+            if not -tensor.dim() <= axis < tensor.dim() or not size.isidentifier():
+                told = f"'{name}' has {tensor.dim()} axes; 'dynamic' names its axis {axis} '{size}'"
+                problems.append(Problem("wrong-argument", told, None, "write {axis: 'name'}"))
+                continue
+            if axis < 0:
+                chosen[axis + tensor.dim()] = chosen.pop(axis)
+            found = tensor.shape[axis]
+            if hints.setdefault(size, found) != found:
+                told = f"'{size}' is {hints[size]} and, in axis {axis} of '{name}', {found}"
+                problems.append(Problem("wrong-argument", told, None, "give the sizes two names"))
+            if found < 2:
+                told = f"axis {axis} of '{name}' is to stay open, and its example has size {found}"
+                fix = "trace with an example of size 2 or more; the result also takes size 1"
+                problems.append(Problem("fixed-size", told, None, fix))
+    raise_if(problems)
+    return axes, hints
+
+
+def _unknown(wanted: Mapping[str, Any], names: list[str]) -> list[Problem]:
+    from ingot.errors import did_you_mean
+
+    return [
+        Problem(
+            "wrong-argument",
+            f"'dynamic' names '{name}', which is no tensor among the arguments",
+            None,
+            did_you_mean(name, names) or f"the tensors are {', '.join(names)}",
+        )
+        for name in wanted
+    ]

@@ -1,0 +1,348 @@
+"""Call -> Traced: one graph of what it gives, what it changes, and the gradients of both.
+
+The graph writes to nothing, holds no dead lines and draws no numbers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+from torch.utils import _pytree as pytree
+
+from ingot.errors import IngotError, Problem, raise_if
+from ingot.train import functional, random
+from ingot.train.bounds import guard
+from ingot.train.call import VALUES, Call, autocast_now
+from ingot.train.cut import constants_of
+from ingot.train.signature import Output, Shaped, Signature
+from ingot.train.views import root, steps
+
+__all__ = ["Traced", "trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The joint graph: primals and tangents in, `count` results and then gradients out."""
+
+    call: Call
+    signature: Signature
+    graph: GraphModule
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.signature}\n{self.graph.code.strip()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """What running forward shows: leaves of the result, which results to return, what changes."""
+
+    outputs: tuple[Output, ...]
+    tree: pytree.TreeSpec
+    taken: tuple[tuple[int, bool], ...]
+    results: tuple[Tensor, ...]
+    requires_grad: tuple[bool, ...]
+    mutated: tuple[int, ...]
+
+
+def trace(call: Call) -> Traced:
+    """Trace forward and backward into one graph and clean it."""
+    survey = _survey(call)
+    graph, wanted = _joint(call, survey)
+    draws = random.lift(graph, call.open)
+    _without_aliases(graph)
+    given = _flat_output(graph)
+    count = len(survey.results)
+    status, indices = guard(graph, call, given[:count])
+    told = [] if status is None else [status]
+    gradients = {i: g for i, g in zip(wanted, given[count:], strict=True) if g is not None}
+    _keep(graph, [*given[:count], *told, *gradients.values()])
+    _clean(graph)
+    raise_if([*_open_problems(call), *_constant_problems(graph)])
+    results = [*zip(survey.results, survey.requires_grad, strict=True)]
+    results += [(node.meta["val"], False) for node in told]
+    first = count - len(survey.mutated)
+    signature = Signature(
+        name=call.name, training=call.training, held=call.held, arguments=call.arguments,
+        names=call.names, tree_in=pytree.treespec_dumps(call.tree),
+        outputs=survey.outputs, tree_out=_dumped(survey.tree),
+        results=tuple(_shaped(f"result{i}", *one, call) for i, one in enumerate(results)),
+        mutated=tuple((primal, first + i) for i, primal in enumerate(survey.mutated)),
+        draws=draws, gradients=tuple(gradients), sizes=call.axes,
+        constraints=call.open.constraints(), autocast=autocast_now(), indices=tuple(indices),
+    )  # fmt: skip
+    return Traced(call, signature, graph, len(results))
+
+
+def _joint(call: Call, survey: _Survey) -> tuple[GraphModule, list[int]]:
+    """The graph of results and gradients, and the primals that the gradients are of."""
+    differ = survey.requires_grad
+    tangents = [_blank(x, call) for x, d in zip(survey.results, differ, strict=True) if d]
+    wanted = [i for i, p in enumerate(call.primals) if p.requires_grad and tangents]
+
+    def joint(primals: list[Tensor], tangents: list[Tensor]) -> Any:
+        noted = functional.wrapped(primals)
+        results = _results(call, survey, noted)
+        grads: Sequence[Tensor | None] = ()
+        if wanted:
+            ends = [r for r, d in zip(results, differ, strict=True) if d]
+            grads = _gradients(ends, [noted[i] for i in wanted], functional.wrapped(tangents))
+        return [*map(functional.plain, results)], [*map(functional.plain, grads)]
+
+    with _translated(call):
+        table = functional.decompositions()
+        graph = functional.graph_of(joint, call.open, call.primals, tangents, table=table)
+    return graph, wanted
+
+
+def _results(call: Call, survey: _Survey, noted: list[Tensor]) -> list[Tensor]:
+    leaves = pytree.tree_leaves(call.run(noted))
+    results = [_base(leaves[i]) if above else leaves[i] for i, above in survey.taken]
+    return [*results, *(noted[i] for i in survey.mutated)]
+
+
+def _base(leaf: Tensor) -> Tensor:
+    assert leaf._base is not None
+    return leaf._base
+
+
+def _gradients(
+    results: list[Tensor], primals: list[Tensor], tangents: list[Tensor]
+) -> Sequence[Tensor | None]:
+    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+        return torch.autograd.grad(results, primals, tangents, allow_unused=True)
+
+
+def _survey(call: Call) -> _Survey:
+    """Run forward once, to know what is a view of what and what is written to."""
+    leaves: list[Any] = []
+    trees: list[pytree.TreeSpec] = []
+    written: dict[int, bool] = {}
+
+    def forward(primals: list[Tensor]) -> Any:
+        noted = functional.wrapped(primals)
+        shapes = [tuple(n.shape) for n in noted]
+        before = [n.grad_fn for n in noted]
+        found, tree = pytree.tree_flatten(call.run(noted))
+        reshaped = [i for i, n in enumerate(noted) if tuple(n.shape) != shapes[i]]
+        raise_if(_reshaped(call, reshaped))
+        raise_if(_differentiated(call, [i for i, n in enumerate(noted) if n.grad_fn != before[i]]))
+        leaves.extend(found)
+        trees.append(tree)
+        written.update((i, n.requires_grad) for i, n in enumerate(noted) if functional.changed(n))
+        tensors = [x for x in found if isinstance(x, Tensor)]
+        return [functional.plain(x) for x in (*tensors, *(noted[i] for i in written))]
+
+    with _translated(call):
+        graph = functional.graph_of(forward, call.open, call.primals, table={})
+    nodes = _flat_output(graph)
+    raise_if(_value_problems(graph, call))
+    return _described(call, graph, nodes, leaves, trees[0], written)
+
+
+def _described(
+    call: Call, graph: GraphModule, nodes: list[Any], leaves: list[Any],
+    tree: pytree.TreeSpec, written: dict[int, bool],
+) -> _Survey:  # fmt: skip
+    places = {n: i for i, n in enumerate(graph.graph.find_nodes(op="placeholder"))}
+    count = len(nodes) - len(written)
+    last = {n: p for n, p in zip(nodes[count:], written, strict=True) if n not in places}
+    tops: dict[int, Node] = {}
+    at = iter(nodes[:count])
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor):
+            tops[i] = next(at)
+    roots = {i: root(node, stop=last.__contains__) for i, node in tops.items()}
+    primal = {**places, **last}
+    taken: dict[Node, tuple[int, bool]] = {}
+    outputs: list[Output] = []
+    for i, leaf in enumerate(leaves):
+        if i not in tops:
+            outputs.append(_plain_output(leaf, i, call))
+            continue
+        node, start = tops[i], roots[i]
+        path = steps(node, start, call.open)
+        if start in primal:
+            if path is None:
+                raise _aliased(f"output {i} is a view of an input that cannot be made again")
+            outputs.append(Output("primal", primal[start], path, leaf.requires_grad))
+            continue
+        group = [j for j in tops if roots[j] is start]
+        chosen = _representative(group, tops, start, leaves)
+        if chosen is None or path is None:
+            if len(group) > 1:
+                raise _aliased(f"outputs {group} share memory in a way that cannot be made again")
+            chosen, path = (i, False), ()
+        taken.setdefault(start, chosen)
+        index = list(taken).index(start)
+        outputs.append(Output("result", index, path, leaf.requires_grad))
+    results = [_base(leaves[i]) if above else leaves[i] for i, above in taken.values()]
+    values = [start.meta["val"] if above else tops[i].meta["val"]
+              for start, (i, above) in taken.items()]  # fmt: skip
+    values += [node.meta["val"] for node in nodes[count:]]
+    differ = [*(r.requires_grad for r in results), *written.values()]
+    return _Survey(
+        tuple(outputs), tree, tuple(taken.values()), tuple(values), tuple(differ), tuple(written)
+    )
+
+
+def _representative(
+    group: list[int], tops: dict[int, Node], start: Node, leaves: list[Any]
+) -> tuple[int, bool] | None:
+    """The output that is what all of a group are views of, or one whose origin that is."""
+    for i in group:
+        if tops[i] is start:
+            return i, False
+    for i in group:
+        origin = leaves[i]._base
+        if origin is not None and tuple(origin.shape) == tuple(start.meta["val"].shape):
+            return i, True
+    return None
+
+
+def _plain_output(leaf: Any, index: int, call: Call) -> Output:
+    if isinstance(leaf, torch.SymInt):
+        return Output("size", value=str(call.open.text(leaf)))
+    if isinstance(leaf, VALUES):
+        return Output("value", value=leaf)
+    raise IngotError([Problem(
+        "wrong-output", f"output {index} of '{call.name}' is a {type(leaf).__name__}", None,
+        "return tensors, numbers, strings and None, in tuples, lists and dicts",
+    )])  # fmt: skip
+
+
+class _translated:
+    """Torch's complaints about a function, as ours."""
+
+    def __init__(self, call: Call) -> None:
+        self._name = call.name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, trail: object) -> None:
+        if error is None or isinstance(error, IngotError) or not isinstance(error, Exception):
+            return
+        text = str(error).split("\n")[0]
+        raise IngotError([Problem(
+            "untraceable-function",
+            f"'{self._name}' cannot be traced: {type(error).__name__}: {text}",
+            None, "use tensor operations whose course does not depend on values",
+        )]) from error  # fmt: skip
+
+
+def _named(call: Call) -> list[str]:
+    return [*(h.names[0] for h in call.held), *(a.name for a in call.arguments if a.tensor)]
+
+
+def _differentiated(call: Call, which: list[int]) -> list[Problem]:
+    named = _named(call)
+    return [
+        Problem("mutated-gradient", f"'{named[i]}' asks for a gradient and is written to", None,
+                "write to a clone of it, or under torch.no_grad()")
+        for i in which
+        if call.primals[i].requires_grad
+    ]  # fmt: skip
+
+
+def _reshaped(call: Call, which: list[int]) -> list[Problem]:
+    named = _named(call)
+    return [
+        Problem("reshaped-input", f"'{named[i]}' changes its shape during the call", None,
+                "make a view of it, or write to a tensor of the function's own")
+        for i in which
+    ]  # fmt: skip
+
+
+def _aliased(told: str) -> IngotError:
+    return IngotError([Problem("aliased-outputs", told, None, "return clones")])
+
+
+def _blank(value: Tensor, call: Call) -> Tensor:
+    with call.open.mode:
+        return torch.empty(value.shape, dtype=value.dtype, device=value.device)
+
+
+def _shaped(name: str, value: Tensor, differ: bool, call: Call) -> Shaped:
+    sizes = tuple(call.open.text(n) for n in value.shape)
+    return Shaped(name, sizes, str(value.dtype).removeprefix("torch."), value.device.type, differ)
+
+
+def _dumped(tree: pytree.TreeSpec) -> str:
+    try:
+        return pytree.treespec_dumps(tree)
+    except (NotImplementedError, TypeError) as error:
+        raise IngotError([Problem(
+            "wrong-output", f"the result's structure cannot be kept: {error}", None,
+            "return tuples, lists and dicts of tensors",
+        )]) from None  # fmt: skip
+
+
+def _flat_output(graph: GraphModule) -> list[Any]:
+    return pytree.tree_leaves(graph.graph.output_node().args[0])
+
+
+def _keep(graph: GraphModule, outputs: list[Any]) -> None:
+    """Give exactly these; what is itself an input, or twice given, is copied."""
+    end = graph.graph.output_node()
+    seen: set[Node] = set()
+    kept = []
+    for node in outputs:
+        if node in seen or root(node).op in ("placeholder", "get_attr"):
+            with graph.graph.inserting_before(end):
+                copy = graph.graph.call_function(torch.ops.aten.clone.default, (node,))
+            copy.meta["val"] = node.meta["val"]
+            node = copy
+        seen.add(node)
+        kept.append(node)
+    end.args = (tuple(kept),)
+
+
+def _without_aliases(graph: GraphModule) -> None:
+    """Drop what only matters to autograd, which is done."""
+    for node in list(graph.graph.nodes):
+        if str(node.target) in ("aten.alias.default", "aten.detach.default"):
+            node.replace_all_uses_with(node.args[0])
+            graph.graph.erase_node(node)
+
+
+def _clean(graph: GraphModule) -> None:
+    from torch._functorch.compile_utils import fx_graph_cse
+
+    graph.graph.eliminate_dead_code()
+    graph.graph = fx_graph_cse(graph.graph)
+    graph.recompile()
+
+
+def _open_problems(call: Call) -> list[Problem]:
+    return [
+        Problem("fixed-size", f"'{call.name}' works for one size only: {tied}", None,
+                "leave the size out of 'dynamic', or give two equal sizes one name")
+        for tied in call.open.tied()
+    ]  # fmt: skip
+
+
+def _value_problems(graph: GraphModule, call: Call) -> list[Problem]:
+    """Sizes and numbers that are known only once a graph runs."""
+    for node in graph.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            parts = value.shape if isinstance(value, Tensor) else (value,)
+            if not all(call.open.known(part) for part in parts):
+                told = f"'{call.name}' computes {node.target}, whose result depends on values"
+                fix = "use torch.where and masks; sizes and Python numbers cannot come from tensors"
+                return [Problem("untraceable-function", told, None, fix)]
+    return []
+
+
+def _constant_problems(graph: GraphModule) -> list[Problem]:
+    found = []
+    values = {id(v): v for v in constants_of(graph).values()}
+    for value in values.values():
+        if isinstance(value, Tensor) and value.requires_grad:
+            told = f"a tensor of shape {tuple(value.shape)} that asks for a gradient is no argument"
+            fix = "pass it as an argument, or make it a parameter of a module"
+            found.append(Problem("hidden-parameter", told, None, fix))
+    return found

@@ -1,0 +1,140 @@
+"""A joint saved and loaded says the same; what was changed, or does not fit, is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import ingot.train as train
+from ingot.errors import IngotError
+from tests.train.models import MODELS, eager, mlp, said_elsewhere
+
+CHECK = """
+import sys, torch, ingot.train
+joint = ingot.train.load({place!r})
+assert not any(name.startswith("torch._inductor") for name in sys.modules)
+for batch in (1, 2, 5):
+    torch.manual_seed(batch)
+    x = torch.randn(batch, 3, dtype=torch.float64, requires_grad=True)
+    held = list(joint.parameters())
+    print(torch.autograd.gradcheck(lambda x, *held: joint(x), (x, *held)), end=" ")
+x = torch.ones(2, 3, dtype=torch.float64)
+print(joint(x).sum().item().hex(), list(joint.state_dict()))
+"""
+
+
+@pytest.mark.slow
+def test_gradients_are_right_in_a_process_without_the_source(mlp_package: Path) -> None:
+    said = said_elsewhere(CHECK.format(place=str(mlp_package)))
+    value = train.load(mlp_package)(torch.ones(2, 3, dtype=torch.float64)).sum().item().hex()
+    names = ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert said == f"True True True {value} {names}"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("joints") / "eager"
+    eager(mlp(), MODELS["mlp"][1], dynamic="batch").save(place)
+    return place
+
+
+def test_graphs_that_run_line_by_line_load_without_the_source(package: Path) -> None:
+    source = mlp()
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(train.load(package)(x), source(x), rtol=0, atol=1e-12)
+    assert said_elsewhere(CHECK.format(place=str(package))).startswith("True True True")
+
+
+def test_constants_of_a_function_are_saved(tmp_path: Path) -> None:
+    joint = eager(lambda x: x * torch.arange(3.0) + torch.inf, (torch.ones(2, 3),))
+    joint.save(tmp_path / "joint")
+    assert torch.equal(
+        train.load(tmp_path / "joint")(torch.ones(2, 3)), torch.full((2, 3), torch.inf)
+    )
+
+
+def test_a_loaded_joint_is_saved_again(package: Path, tmp_path: Path) -> None:
+    joint = train.load(package)
+    with torch.no_grad():
+        joint.get_parameter("2.bias").zero_()
+    joint.save(tmp_path / "again")
+    assert not train.load(tmp_path / "again").get_parameter("2.bias").any()
+
+
+def test_what_is_frozen_and_what_is_no_parameter_stay_so(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    model[0].bias.requires_grad_(False)
+    eager(model, torch.zeros(4, 3)).save(tmp_path / "joint")
+    loaded = train.load(tmp_path / "joint")
+    assert not loaded.get_parameter("0.bias").requires_grad
+    assert [n for n, _ in loaded.named_parameters()] == [n for n, _ in model.named_parameters()]
+    assert [n for n, _ in loaded.named_buffers()] == [n for n, _ in model.named_buffers()]
+    with pytest.raises(IngotError, match=r"no-gradient.*'0.bias'"):
+        loaded.requires_grad_(True)(torch.zeros(4, 3))
+
+
+def test_a_save_replaces_all_that_was_there(package: Path, tmp_path: Path) -> None:
+    place = tmp_path / "joint"
+    joint = train.load(package)
+    joint.save(place)
+    (place / "stray").touch()
+    joint.save(place)
+    names = {f.name for f in place.iterdir()}
+    assert "stray" not in names
+    assert json.loads((place / "joint.json").read_text())["digests"].keys() == names - {
+        "joint.json"
+    }
+    assert [f.name for f in tmp_path.iterdir()] == ["joint"]
+
+
+def test_a_half_compiled_by_a_callable_is_not_saved(tmp_path: Path) -> None:
+    joint = train.joint(
+        mlp(), MODELS["mlp"][1], compile_forward="eager", compile_backward=lambda graph, _: graph
+    )
+    joint(torch.zeros(6, 3, dtype=torch.float64)).sum().backward()
+    with pytest.raises(IngotError, match=r"unsaveable.*the backward graph was compiled by a call"):
+        joint.save(tmp_path / "joint")
+    assert not list(tmp_path.iterdir())
+
+
+def broken(package: Path, place: Path, **changes: object) -> Path:
+    shutil.copytree(package, place)
+    file = place / "joint.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"format": "ingot"}, "broken-package.*describes no joint package"),
+        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 1"),
+        ({"torch_version": "1.0.0"}, "wrong-torch.*compiled by torch 1.0.0"),
+        ({"saved": 3}, "broken-package.*Expected `object`"),
+        ({"level": "z9", "halves": {"forward": "inductor"}}, "wrong-level.*compiled for z9"),
+    ],
+)
+def test_metadata_that_does_not_fit_is_refused(
+    changes: dict[str, object], told: str, package: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(IngotError, match=told):
+        train.load(broken(package, tmp_path / "joint", **changes))
+
+
+def test_files_that_were_changed_or_lost_are_refused(package: Path, tmp_path: Path) -> None:
+    place = broken(package, tmp_path / "joint")
+    with (place / "state.pt").open("ab") as stream:
+        stream.write(b"x")
+    with pytest.raises(IngotError, match=r"broken-package.*'state.pt' was changed"):
+        train.load(place)
+    (place / "state.pt").unlink()
+    with pytest.raises(IngotError, match=r"broken-package.*'state.pt' is missing"):
+        train.load(place)
+    (place / "joint.json").write_text("{")
+    with pytest.raises(IngotError, match=r"broken-package.*is no JSON"):
+        train.load(place)
+    with pytest.raises(IngotError, match=r"file-not-found.*no joint package"):
+        train.load(tmp_path)
