@@ -1,0 +1,21 @@
+"""Repeated blocks of any nn.Module: each distinct block is compiled once, whatever their number.
+
+Here: marking and finding blocks, capturing what lies between, compiling, dispatch, packages of it.
+Not here: point programs (program has its own regions), joint graphs for training (train).
+"""
+
+from pathlib import Path
+
+from ingot.regions.build import compile
+from ingot.regions.mark import noinline
+from ingot.regions.report import Report
+from ingot.regions.run import Compiled
+
+__all__ = ["Compiled", "Report", "compile", "load", "noinline"]
+
+
+def load(folder: str | Path) -> Compiled:
+    """The module of a package that `compile(..., mode="aot", output=folder)` wrote."""
+    from ingot.regions.aot import load
+
+    return load(folder)

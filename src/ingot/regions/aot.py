@@ -1,0 +1,231 @@
+"""Pieces compiled ahead of time, a folder that holds them, and the module that loads from it.
+
+A package is native code: load only packages you trust as you trust a program.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from ingot.errors import IngotError, Problem
+from ingot.execute.levels import supported
+from ingot.package.write import put, scratch
+from ingot.regions.capture import LOCK, translated
+from ingot.regions.plan import Plan, StateInfo
+from ingot.regions.report import Report
+from ingot.regions.run import Compiled, Planned
+from ingot.regions.split import Piece
+from ingot.regions.unit import Unit
+from ingot.train import Half, Joint, Saved, Signature, joint
+from ingot.train.compile import inductor
+
+__all__ = ["Packaged", "aot", "load", "save"]
+
+FORMAT = "ingot-regions"
+SCHEMA = 1
+"""The version of this layout; loaders refuse any other."""
+
+NAME = "regions.json"
+STATE = "state.pt"
+AGAIN = 'compile it again: ingot.regions.compile(..., mode="aot", output=FOLDER)'
+
+
+class Packaged(msgspec.Struct, frozen=True):
+    """A unit of a package: its signature, and the stem of its files."""
+
+    signature: Signature
+    saved: Saved
+    files: dict[str, str]
+    seconds: float
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a loader needs to know."""
+
+    format: str = FORMAT
+    schema_version: int = SCHEMA
+    torch_version: str
+    level: str
+    plan: Plan
+    units: tuple[Packaged, ...]
+    report: Report
+    digests: dict[str, str]
+
+
+def aot(piece: Piece, *, grad: bool) -> tuple[Unit, Joint]:
+    """Compile a piece, and its gradient if wanted, ahead of time."""
+    begun = time.perf_counter()
+    inputs = []
+    for info in piece.info.inputs:
+        dtype: torch.dtype = getattr(torch, info.dtype)
+        sizes = [piece.hints[s] if isinstance(s, str) else s for s in info.shape]
+        empty = torch.empty(sizes, dtype=dtype, device=info.device)
+        inputs.append(empty.requires_grad_(grad and (dtype.is_floating_point or dtype.is_complex)))
+    state = [t.detach().requires_grad_(grad and t.requires_grad) for t in piece.state]
+    graph = piece.graph()
+
+    def run(*flat: Tensor) -> Any:
+        return graph(*flat)
+
+    dynamic = {
+        f"argument{len(state) + i}": {a: s for a, s in enumerate(x.shape) if isinstance(s, str)}
+        for i, x in enumerate(piece.info.inputs)
+    }
+    with LOCK, torch.set_grad_enabled(grad), translated(piece.info.name):
+        made = joint(run, (*state, *inputs), dynamic=dynamic)
+    guards = made.signature.constraints
+    info = msgspec.structs.replace(piece.info, guards=guards)
+    return Unit(info, _runs(made), time.perf_counter() - begun), made
+
+
+def _runs(made: Joint) -> Callable[..., Sequence[Tensor]]:
+    """A joint as a function of flat tensors; straight to the code where nothing stands between."""
+    signature = made.signature
+    straight = all(o.source == "result" and not o.steps for o in signature.outputs)
+    held = made.held()
+    if made.backward_half is None and straight and not (signature.mutated or signature.draws):
+        graph, order = made.forward_half.run, [o.index for o in signature.outputs]
+        if not held and order == list(range(len(signature.results))):
+            return lambda *flat: graph([x.contiguous() for x in flat])
+    return lambda *flat: made.call_with(held, *flat)
+
+
+def save(
+    plan: Plan, joints: Sequence[Joint], seconds: Sequence[float], state: Sequence[Tensor],
+    report: Report, folder: str | Path,
+) -> Path:  # fmt: skip
+    """Write a package in one step: the old one, or the new one, is there at any moment."""
+    place = Path(folder)
+    with scratch(place) as made:
+        units = tuple(
+            _written(j, f"unit{i}", took, made)
+            for i, (j, took) in enumerate(zip(joints, seconds, strict=True))
+        )
+        torch.save([t.detach().clone() for t in state], made / STATE)
+        description = Description(
+            torch_version=_torch(), level=supported()[0], plan=plan, units=units, report=report,
+            digests={f.name: _digest(f) for f in sorted(made.iterdir())},
+        )  # fmt: skip
+        text = msgspec.json.format(msgspec.json.encode(description), indent=1)
+        (made / NAME).write_bytes(text + b"\n")
+        put(made, place)
+    return place
+
+
+def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
+    files = {}
+    for name, half in (("forward", made.forward_half), ("backward", made.backward_half)):
+        if half is not None:
+            assert half.file is not None
+            files[name] = f"{stem}_{name}.pt2"
+            (folder / files[name]).write_bytes(half.file.read_bytes())
+    return Packaged(made.signature, made.saved, files, seconds)
+
+
+def load(folder: str | Path, *, tensors: Sequence[Tensor] | None = None) -> Compiled:
+    """The module of a package; `tensors` take the place of the parameters that are in it."""
+    place = Path(folder)
+    description = _read(place / NAME)
+    _check(description, place)
+    plan = description.plan
+    if tensors is None:
+        values = torch.load(place / STATE, weights_only=True)
+        tensors = [_held(i, v) for i, v in zip(plan.state, values, strict=True)]
+    units = []
+    for info, packaged in zip(plan.units, description.units, strict=True):
+        halves = {k: Half("inductor", inductor(place / f), place / f)
+                  for k, f in packaged.files.items()}  # fmt: skip
+        made = Joint(
+            packaged.signature, packaged.saved, halves["forward"], halves.get("backward"), ()
+        )
+        units.append(Unit(info, _runs(made), packaged.seconds))
+    module = _tree(plan, tensors)
+    result = Compiled(module, description.report, None)
+    result.prepare(Planned(plan, units))
+    result.train(plan.training)
+    result.look()
+    return result
+
+
+def _held(info: StateInfo, value: Tensor) -> Tensor:
+    if info.kind == "parameter":
+        return nn.Parameter(value, requires_grad=info.requires_grad)
+    return value.requires_grad_(info.requires_grad)
+
+
+def _tree(plan: Plan, tensors: Sequence[Tensor]) -> nn.Module:
+    """Modules that hold the tensors under the names that they had."""
+    root = nn.Module()
+    for info, tensor in zip(plan.state, tensors, strict=True):
+        for name in info.places:
+            *path, leaf = name.split(".")
+            owner = root
+            for word in path:
+                if word not in owner._modules:
+                    owner.add_module(word, nn.Module())
+                owner = owner.get_submodule(word)
+            if isinstance(tensor, nn.Parameter):
+                owner.register_parameter(leaf, tensor)
+            else:
+                owner.register_buffer(leaf, tensor, persistent=info.kind == "buffer")
+    return root
+
+
+def _read(file: Path) -> Description:
+    if not file.is_file():
+        raise _problem("file-not-found", f"no package of regions in '{file.parent}'", AGAIN)
+    text = file.read_bytes()
+    try:
+        head: Any = json.loads(text)
+    except ValueError as error:
+        raise _problem("broken-package", f"{NAME} is no JSON: {error}", AGAIN) from None
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise _problem("broken-package", f"{NAME} describes no package of regions", AGAIN)
+    if head.get("schema_version") != SCHEMA:
+        found = head.get("schema_version")
+        told = f"{NAME} has schema version {found}, this Ingot reads {SCHEMA}"
+        raise _problem("wrong-schema", told, AGAIN)
+    try:
+        return msgspec.json.decode(text, type=Description)
+    except msgspec.ValidationError as error:
+        raise _problem("broken-package", f"{NAME}: {error}", AGAIN) from None
+
+
+def _check(description: Description, folder: Path) -> None:
+    for problem in _misfits(description, folder):
+        raise IngotError([problem])
+
+
+def _misfits(description: Description, folder: Path) -> Iterator[Problem]:
+    if description.torch_version != _torch():
+        told = f"compiled by torch {description.torch_version}, this is {_torch()}"
+        yield Problem("wrong-torch", told, None, AGAIN)
+    if description.level not in supported():
+        told = f"compiled for {description.level}, this machine runs {supported()[0]}"
+        yield Problem("wrong-level", told, None, "compile it on a machine like this one")
+    for name, digest in description.digests.items():
+        file = folder / name
+        if not file.exists():
+            yield Problem("broken-package", f"'{name}' is missing from {folder}", None, AGAIN)
+        elif _digest(file) != digest:
+            told = f"'{name}' was changed after it was written"
+            yield Problem("broken-package", told, None, AGAIN)
+
+
+def _torch() -> str:
+    return torch.__version__.split("+")[0]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _problem(code: str, message: str, fix: str) -> IngotError:
+    return IngotError([Problem(code, message, None, fix)])

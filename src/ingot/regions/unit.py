@@ -1,0 +1,53 @@
+"""A piece -> a unit that runs, compiled in process, once for all pieces of its key."""
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import torch
+from torch import Tensor
+
+from ingot.regions import torch_facts
+from ingot.regions.capture import LOCK, translated
+from ingot.regions.plan import UnitInfo
+from ingot.regions.split import Piece
+from ingot.regions.torch_facts import Sizes
+
+__all__ = ["UNITS", "Unit", "fakes_of", "jit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Compiled code for one kind of block; `run` takes lifted tensors, then inputs, unchecked."""
+
+    info: UnitInfo
+    run: Callable[..., Sequence[Tensor]]
+    seconds: float
+
+
+UNITS: dict[Hashable, list[Unit]] = {}
+"""What this process has compiled: for each key one unit, and others for sizes it does not take."""
+
+
+def jit(piece: Piece, *, grad: bool) -> Unit:
+    """Compile a piece."""
+    begun = time.perf_counter()
+    sizes = Sizes(piece.hints)
+    graph = piece.graph()
+    with LOCK, translated(piece.info.name):
+        run = torch_facts.compiled(graph, sizes.mode, fakes_of(piece, sizes, grad), grad=grad)
+    torch_facts.forget(graph)
+    info = msgspec.structs.replace(piece.info, guards=sizes.guards())
+    return Unit(info, run, time.perf_counter() - begun)
+
+
+def fakes_of(piece: Piece, sizes: Sizes, grad: bool) -> list[Tensor]:
+    """Tensors without numbers for a piece: values between units may all need a gradient."""
+    state = [sizes.state(t, grad=grad and t.requires_grad) for t in piece.state]
+    inputs = []
+    for info in piece.info.inputs:
+        dtype: torch.dtype = getattr(torch, info.dtype)
+        needs = grad and (dtype.is_floating_point or dtype.is_complex)
+        inputs.append(sizes.tensor(info.shape, dtype, info.device, grad=needs))
+    return [*state, *inputs]

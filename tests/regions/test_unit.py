@@ -1,0 +1,74 @@
+"""Blocks that torch really compiles: values and gradients of eager at sizes not traced."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from ingot import regions
+from ingot.errors import IngotError
+from tests.regions.networks import Attention, Stack
+
+OPEN = {0: "batch", 1: "length"}
+
+
+@pytest.fixture(scope="module")
+def attention() -> tuple[nn.Module, regions.Compiled]:
+    torch.manual_seed(0)
+    model = Stack([Attention(8) for _ in range(3)]).double()
+    x = torch.randn(2, 5, 8).double()
+    return model, regions.compile(model, x, Attention, dynamic=OPEN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(2, 5), (1, 1), (7, 3), (1, 4), (3, 3)])
+def test_values_and_gradients_are_those_of_eager(
+    attention: tuple[nn.Module, regions.Compiled], size: tuple[int, int]
+) -> None:
+    model, compiled = attention
+    x = torch.randn(*size, 8, dtype=torch.float64, requires_grad=True)
+    wanted = [x, *model.parameters()]
+    found = [compiled(x), *torch.autograd.grad(compiled(x).square().sum(), wanted)]
+    right = [model(x), *torch.autograd.grad(model(x).square().sum(), wanted)]
+    for a, b in zip(found, right, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_fuzzed_calls_are_right_or_refused(
+    attention: tuple[nn.Module, regions.Compiled],
+) -> None:
+    model, compiled = attention
+    seed = torch.Generator().manual_seed(3)
+
+    def pick(*of: Any) -> Any:
+        return of[int(torch.randint(len(of), (), generator=seed))]
+
+    right = refused = 0
+    for _ in range(200):
+        rows, length, width = pick(1, 2, 3, 9), pick(1, 2, 5), pick(8, 8, 8, 8, 7, 16)
+        dtype = pick(torch.float64, torch.float64, torch.float64, torch.float32, torch.int64)
+        big = torch.randn(20, 20, 40, generator=seed).to(dtype)
+        x = pick(
+            big[:rows, :length, :width],
+            big[: 2 * rows : 2, : 2 * length : 2, : 2 * width : 2],
+            big.permute(1, 2, 0)[:rows, :length, :width],
+            big.transpose(0, 1)[:rows, :length, :width],
+            big[:1, :length, :width].expand(rows, length, width),
+            big[:rows, :length, 1 : width + 1],
+            big[:rows, :length, :1].expand(rows, length, width),
+            big[:rows, 0, :width],
+            big[:rows, :length, :width].unsqueeze(0),
+        )
+        fits = x.dtype == torch.float64 and x.ndim == 3 and x.shape[-1] == 8
+        try:
+            found = compiled(x)
+        except IngotError:
+            assert not fits
+            refused += 1
+            continue
+        assert fits
+        torch.testing.assert_close(found, model(x), rtol=1e-12, atol=1e-12)
+        right += 1
+    assert right > 40 and refused > 40
