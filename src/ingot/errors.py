@@ -302,8 +302,8 @@ EXPLAIN: dict[str, str] = {
         " Load the package's folder, or the stub that `ingot compile` wrote beside it."
     ),
     "no-transform": (
-        "A compute needs a Fourier transform, which parallel_mode = REAL_SPACE does not have. Choose"
-        " another mode, or computes that work on the grid, such as FiniteDifferenceLaplacian."
+        "A compute needs a Fourier transform, which parallel_mode = REAL_SPACE does not have."
+        " Choose another mode, or computes that work on the grid, such as FiniteDifferenceLaplacian."
     ),
     "not-converged": (
         "The solve of an implicit update did not reach its tolerance at some points, whose"
@@ -336,8 +336,8 @@ EXPLAIN: dict[str, str] = {
         " Use rand, randn, dropout and their kin."
     ),
     "region-argument": (
-        "What was given to compile a module by its blocks cannot be used: the example holds tensors,"
-        " numbers, words and None; dynamic= is a dictionary from axes to names, one for all tensors"
+        "What was given to compile a module by its blocks cannot be used: the example holds"
+        " tensors, numbers, words and None; dynamic= is a dictionary from axes to names, one for all tensors"
         " or one for each; a block reads sizes that vary from the shapes of its tensors."
     ),
     "region-block": (
@@ -345,8 +345,8 @@ EXPLAIN: dict[str, str] = {
         " class. Give a class, a list of modules, or the word auto."
     ),
     "region-gradient": (
-        "Between the blocks of a module that is compiled for training there is torch.no_grad() or an"
-        " autograd function. What lies between blocks is traced by its values, so that gradients"
+        "Between the blocks of a module that is compiled for training there is torch.no_grad() or"
+        " an autograd function. What lies between blocks is traced by its values, so that gradients"
         " would be those of ordinary operations. Inside of a block both are right."
     ),
     "region-hook": (

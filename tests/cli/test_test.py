@@ -83,6 +83,131 @@ def test_outcomes_may_be_json(file: Path, capsys: Captured) -> None:
     assert report["outcomes"][0]["driver"] == "verification"
 
 
+INPUT = """
+n = 4
+[Domain]
+  dim = 1
+  nx = ${n}
+  xmax = ${fparse 2*pi}
+[]
+[TensorComputes]
+  [Initialize]
+    [c]
+      type = ParsedCompute
+      buffer = c
+      extra_symbols = true
+      expression = '2 + 0*x'
+      expand = REAL
+    []
+  []
+[]
+[Postprocessors]
+  [mean]
+    type = TensorAveragePostprocessor
+    buffer = c
+    execute_on = 'INITIAL TIMESTEP_END'
+  []
+[]
+[Executioner]
+  type = Transient
+  num_steps = 1
+[]
+[Outputs]
+  csv = true
+[]
+"""
+SPECS = """
+[Tests]
+  [fits]
+    type = CSVDiff
+    input = field.i
+    csvdiff = field_out.csv
+  []
+  [more]
+    [named]
+      type = CSVDiff
+      input = field.i
+      cli_args = 'n=6 Outputs/file_base="other"'
+      csvdiff = other.csv
+    []
+    [stops]
+      type = RunException
+      input = field.i
+      cli_args = 'Domain/dim=7'
+      expect_err = 'dim'
+    []
+    [later]
+      type = RunApp
+      input = field.i
+      skip = 'not today'
+    []
+  []
+[]
+"""
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> Path:
+    """A folder with an input of a field problem, references, and a `tests` file."""
+    folder = tmp_path / "specs"
+    (folder / "gold").mkdir(parents=True)
+    (folder / "field.i").write_text(INPUT)
+    (folder / "tests").write_text(SPECS)
+    for name in ("field_out", "other"):
+        (folder / "gold" / f"{name}.csv").write_text("time,mean\n0,2\n1,2\n")
+    return folder
+
+
+def test_specs_are_run_away_from_their_folder(specs: Path, capsys: Captured) -> None:
+    before = sorted(specs.rglob("*"))
+    assert status(["test", str(specs)]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows == [
+        f"{specs / 'tests'} [more/later] skipped: not today",
+        "3 passed, 0 failed, 1 skipped",
+    ]
+    assert sorted(specs.rglob("*")) == before
+
+
+def test_a_tests_file_may_be_named(specs: Path, capsys: Captured) -> None:
+    assert status(["test", str(specs / "tests"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [report[key] for key in ("passed", "failed", "skipped")] == [3, 0, 1]
+    names = [outcome["driver"] for outcome in report["outcomes"]]
+    assert names == ["fits", "more/named", "more/stops", "more/later"]
+
+
+def test_a_spoiled_reference_fails_with_the_place(specs: Path, capsys: Captured) -> None:
+    (specs / "gold" / "other.csv").write_text("time,mean\n0,2\n1,2.1\n")
+    assert status(["test", str(specs)]) == 1
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == (
+        f"{specs / 'tests'} [more/named] failed: values-differ: other.csv differs from"
+        " gold/other.csv: column 'mean': in row 2 (time = 1) is 2 instead of 2.1, off by 0.1"
+        " (0.048 relative) (allowed: 5.5e-06 relative, 1e-10 counts as zero); 1 of 2 differ"
+    )
+    assert rows[-1] == "2 passed, 1 failed, 1 skipped"
+
+
+def test_a_wrong_spec_fails_alone(specs: Path, capsys: Captured) -> None:
+    (specs / "tests").write_text(SPECS.replace("csvdiff = other.csv", "csvdif = other.csv"))
+    assert status(["test", str(specs)]) == 1
+    rows = capsys.readouterr().out.splitlines()
+    assert "[more/named] failed: unknown-option: CSVDiff has no option 'csvdif'" in rows[0]
+    assert rows[-1] == "2 passed, 1 failed, 1 skipped"
+
+
+def test_a_tests_file_that_cannot_be_read_fails(specs: Path, capsys: Captured) -> None:
+    (specs / "tests").write_text("[Tests]\n")
+    assert status(["test", str(specs)]) == 1
+    assert "tests failed: parse-error: this block is not closed" in capsys.readouterr().out
+
+
+def test_an_input_of_a_field_problem_alone_checks_nothing(specs: Path, capsys: Captured) -> None:
+    assert status(["test", str(specs / "field.i")]) == 1
+    assert "error[nothing-checked]" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_several_run_at_a_time(file: Path, capsys: Captured) -> None:
     Path("other.i").write_text(file.read_text().replace("factor = 2", "factor = 3"))
@@ -100,3 +225,51 @@ def test_published_cases_pass_as_far_as_their_types_exist(
     wrong = [o for o in report["outcomes"] if not o["passed"] and not o["unsupported"]]
     assert not wrong
     assert report["passed"] > 0
+
+
+MARLIN = Path(__file__).parents[3] / "shared" / "cases" / "marlin"
+FIELDS = [
+    "cahnhilliard", "gradient", "histogram", "kks", "neml2", "postprocessors", "real_space",
+    "solvers", "tensor_compute",
+]  # fmt: skip
+
+
+def published(folder: str, where: Path) -> Path:
+    """The published specs of a folder as a `tests` file beside links to their inputs."""
+    if not MARLIN.is_dir():
+        pytest.skip("the published cases do not lie beside the checkout (../shared/cases)")
+    place = where / folder
+    place.mkdir()
+    (where / "data").symlink_to(MARLIN / "data")
+    for file in (MARLIN / folder).iterdir():
+        (place / file.name).symlink_to(file)
+    blocks: list[str] = []
+    for row in (MARLIN / "SPECS.md").read_text().splitlines():
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if not cells[0].startswith(f"{folder}/"):
+            continue
+        name, file, overrides, kind, gold, tolerance = cells
+        quote = '"' if "'" in overrides else "'"
+        lines = [f"type = {kind}", f"input = {Path(file).name}"]
+        lines += [f"cli_args = {quote}{overrides.strip('`')}{quote}"]
+        if kind == "RunException":
+            lines += [f"expect_err = '{gold.removeprefix('message: ')}'"]
+        else:
+            lines += [f"{kind.lower()} = {Path(gold).name}"]
+        if tolerance.startswith("abs "):
+            lines += [f"abs_tol = {tolerance.removeprefix('abs ')}"]
+        blocks.append("\n".join([f"[{name.replace('/', '_')}]", *lines, "[]"]))
+    (place / "tests").write_text("\n".join(["[Tests]", *blocks, "[]", ""]))
+    return place / "tests"
+
+
+def test_published_specs_pass(tmp_path: Path, capsys: Captured) -> None:
+    assert status(["test", str(published("postprocessors", tmp_path))]) == 0
+    assert capsys.readouterr().out == "4 passed, 0 failed\n"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("folder", FIELDS)
+def test_all_published_specs_pass(folder: str, tmp_path: Path, capsys: Captured) -> None:
+    assert status(["test", str(published(folder, tmp_path)), "-j", "2"]) == 0
+    assert capsys.readouterr().out.endswith(" passed, 0 failed\n")

@@ -104,9 +104,7 @@ def test_settings_stay_and_knobs_that_act_at_load_stay(tmp_path: Path) -> None:
         assert word not in found
 
 
-def test_keys_of_older_files_are_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_keys_of_older_files_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = "[Settings]\n  aoti_mode = 'on'\n  aoti_device = 'cpu'\n  dynamic_batch = true\n[]\n"
     found = text_of(written(settings + DECAY, tmp_path))
     assert "aoti_mode" not in found and "aoti_device" not in found

@@ -1,33 +1,49 @@
-"""`ingot test`: every self-checking driver of files and folders, through every backend."""
+"""`ingot test`: what checks itself in files and folders: drivers, and specs of `tests` files."""
 
 import json as jsonlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from ingot.cli.run import Backend
 from ingot.errors import IngotError, Problem, raise_if
 
+if TYPE_CHECKING:
+    from ingot.fields.compare import Spec
+
 __all__ = ["Outcome", "checked", "test"]
+
+SPECS = "tests"
+Work = tuple[Path, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one self-checking driver; `unsupported` names types that do not exist yet."""
+    """What became of one self-checking driver or spec, which `driver` names.
+
+    `unsupported` names types that do not exist yet; what was `skipped` did neither pass nor fail.
+    """
 
     file: str
     driver: str
     passed: bool
     reason: str = ""
     unsupported: tuple[str, ...] = ()
+    skipped: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was run and did not pass."""
+        return not self.passed and not self.skipped
 
     def __str__(self) -> str:
         block = f" [{self.driver}]" if self.driver else ""
-        return f"{self.file}{block} {'passed' if self.passed else f'failed: {self.reason}'}"
+        word = "skipped" if self.skipped else "failed"
+        return f"{self.file}{block} {'passed' if self.passed else f'{word}: {self.reason}'}"
 
 
 def test(
@@ -38,12 +54,14 @@ def test(
     json: bool = False,
     jobs: Annotated[int, Parameter(alias="-j")] = 1,
 ) -> int:
-    """Run every self-checking driver of files and folders.
+    """Run every self-checking driver of files and folders, and every spec of MOOSE `tests` files.
+
+    Example: ingot test cases --backend kernel -j 2
 
     Parameters
     ----------
     path
-        An input file, or a folder whose `.i` files are searched for.
+        An input file, a `tests` file, or a folder that is searched for both.
     paths
         More of them.
     backend
@@ -51,22 +69,20 @@ def test(
     json
         Print the outcome as JSON.
     jobs
-        How many drivers to run at a time.
+        How many drivers or specs to run at a time.
     """
     outcomes, work = found((path, *paths))
-    for outcome in progress(run_all(work, backend, jobs), len(work)):
+    total = sum(len(names) for _, names in work)
+    for outcome in progress(run_all(work, backend, jobs), total):
         outcomes.append(outcome)
     print(as_json(outcomes) if json else as_text(outcomes))
-    return int(any(not outcome.passed for outcome in outcomes))
+    return int(any(outcome.failed for outcome in outcomes))
 
 
-def found(paths: Sequence[Path]) -> tuple[list[Outcome], list[tuple[Path, str]]]:
-    """The files that cannot be read, and the self-checking drivers of the others."""
-    from ingot.drivers import self_checking
-    from ingot.hit import read
-
+def found(paths: Sequence[Path]) -> tuple[list[Outcome], list[Work]]:
+    """The files that cannot be read, and what checks itself in the others."""
     broken: list[Outcome] = []
-    work: list[tuple[Path, str]] = []
+    work: list[Work] = []
     problems: list[Problem] = []
     for path in paths:
         before = len(broken) + len(work)
@@ -74,25 +90,50 @@ def found(paths: Sequence[Path]) -> tuple[list[Outcome], list[tuple[Path, str]]]
             message = f"there is no file or folder '{path}'"
             problems.append(Problem("file-not-found", message))
             continue
-        for file in sorted(path.rglob("*.i")) if path.is_dir() else [path]:
+        for file in candidates(path):
             try:
-                work += [(file, name) for name in self_checking(read(file))]
+                work += [(file, names) for names in checks_of(file)]
             except IngotError as error:
                 broken.append(failed(file, "", "", error.problems))
         if len(broken) + len(work) == before:
-            fix = "name a file with a ModelUnitTest, TransientRegression or Verification"
+            fix = (
+                "name a file with a ModelUnitTest, TransientRegression or Verification, or [Tests]"
+            )
             message = f"'{path}' has no driver that checks itself"
             problems.append(Problem("nothing-checked", message, fix=fix))
     raise_if(problems)
     return broken, work
 
 
-def run_all(
-    work: Sequence[tuple[Path, str]], backends: tuple[Backend, ...], jobs: int
-) -> Iterator[Outcome]:
-    """The outcome of every driver, in order; several at a time where asked."""
+def candidates(path: Path) -> list[Path]:
+    """The files to look into: a file itself, or all inputs and `tests` files of a folder."""
+    if not path.is_dir():
+        return [path]
+    return sorted([*path.rglob("*.i"), *(file for file in path.rglob(SPECS) if file.is_file())])
+
+
+def checks_of(file: Path) -> list[tuple[str, ...]]:
+    """The names of what checks itself in a file; specs that wait for one another stay together."""
+    from ingot.hit import read, sections_of
+
+    sections = {name.split("/")[0] for name in sections_of(file)}
+    if "Tests" in sections or file.name == SPECS:
+        from ingot.fields.compare import chains, read_specs
+
+        return [tuple(spec.name for spec in chain) for chain in chains(read_specs(file))]
+    if "Domain" in sections:
+        # The input of a field problem is judged by the specs beside it.
+        return []
+    from ingot.drivers import self_checking
+
+    return [(name,) for name in self_checking(read(file))]
+
+
+def run_all(work: Sequence[Work], backends: tuple[Backend, ...], jobs: int) -> Iterator[Outcome]:
+    """The outcome of everything that checks itself, in order; several at a time where asked."""
     if jobs <= 1 or len(work) <= 1:
-        yield from (checked(file, name, backends) for file, name in work)
+        for file, names in work:
+            yield from outcomes_of(file, names, backends)
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -100,7 +141,8 @@ def run_all(
     # Workers are started afresh: torch does not survive a fork once its threads run.
     with ProcessPoolExecutor(jobs, get_context("spawn"), one_thread) as pool:
         files, names = zip(*work, strict=True)
-        yield from pool.map(checked, files, names, [backends] * len(work))
+        for outcomes in pool.map(outcomes_of, files, names, [backends] * len(work)):
+            yield from outcomes
 
 
 def one_thread() -> None:
@@ -108,6 +150,43 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+def outcomes_of(file: Path, names: tuple[str, ...], backends: tuple[Backend, ...]) -> list[Outcome]:
+    """The outcomes of one piece of work: drivers of an input, or specs of a `tests` file."""
+    from ingot.hit import sections_of
+
+    if "Tests" in {name.split("/")[0] for name in sections_of(file)}:
+        return specs_checked(file, names)
+    return [checked(file, name, backends) for name in names]
+
+
+def specs_checked(file: Path, names: tuple[str, ...]) -> list[Outcome]:
+    """Run specs of one file in their order, away from the file's folder."""
+    from tempfile import TemporaryDirectory
+
+    from ingot.fields.compare import Skipped, chains, check_all, read_specs
+
+    chain = next(c for c in chains(read_specs(file)) if tuple(s.name for s in c) == names)
+    outcomes: list[Outcome] = []
+    with TemporaryDirectory(prefix="ingot-test-") as folder:
+        for spec, result in check_all(chain, run_spec, Path(folder)):
+            if isinstance(result, Skipped):
+                outcomes.append(Outcome(str(file), spec.name, False, str(result), skipped=True))
+            elif result.passed:
+                outcomes.append(Outcome(str(file), spec.name, True))
+            else:
+                outcomes.append(failed(file, spec.name, "", result.problems))
+    return outcomes
+
+
+def run_spec(spec: "Spec", folder: Path) -> None:
+    """Run the input of a spec, which writes its files into the folder."""
+    from ingot.fields import build, run
+    from ingot.hit import read
+
+    assert spec.input is not None, "a spec that runs has an input"
+    run(build(read(spec.input, spec.overrides, moose=True)), folder, ranks=spec.ranks)
 
 
 def checked(file: Path, name: str, backends: Iterable[Backend]) -> Outcome:
@@ -151,11 +230,19 @@ def progress(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:
     )
 
 
+def counted(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
+    """How many passed, failed, and were skipped."""
+    passed = sum(outcome.passed for outcome in outcomes)
+    failures = sum(outcome.failed for outcome in outcomes)
+    return passed, failures, len(outcomes) - passed - failures
+
+
 def as_text(outcomes: Sequence[Outcome]) -> str:
-    """A line for each failure, then the counts."""
+    """A line for each failure and for what was skipped, then the counts."""
     rows = [str(outcome) for outcome in outcomes if not outcome.passed]
-    passed = len(outcomes) - len(rows)
-    rows.append(f"{passed} passed, {len(rows)} failed")
+    passed, failures, skipped = counted(outcomes)
+    more = f", {skipped} skipped" if skipped else ""
+    rows.append(f"{passed} passed, {failures} failed{more}")
     missing = [outcome for outcome in outcomes if outcome.unsupported]
     if missing:
         types = sorted({name for outcome in missing for name in outcome.unsupported})
@@ -165,11 +252,12 @@ def as_text(outcomes: Sequence[Outcome]) -> str:
 
 def as_json(outcomes: Sequence[Outcome]) -> str:
     """The counts and every outcome."""
-    passed = sum(outcome.passed for outcome in outcomes)
+    passed, failures, skipped = counted(outcomes)
     unsupported = sum(bool(outcome.unsupported) for outcome in outcomes)
     report = {
         "passed": passed,
-        "failed": len(outcomes) - passed,
+        "failed": failures,
+        "skipped": skipped,
         "unsupported": unsupported,
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }

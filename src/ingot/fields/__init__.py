@@ -1,0 +1,28 @@
+"""Regular grids: domains, buffers, computes, groups, transforms, solvers, output.
+
+Here: fields over a whole grid and what moves them. Not here: physics of one point (catalog/).
+"""
+
+from ingot.fields.declare import COMPUTES, POSTPROCESSORS, compute, postprocessor
+from ingot.fields.run import Result, Run, prepared, run, run_file
+from ingot.fields.simulation import Simulation, build, is_simulation
+from ingot.fields.space import Grid, Space, Spectrum, space
+
+__all__ = [
+    "COMPUTES",
+    "POSTPROCESSORS",
+    "Grid",
+    "Result",
+    "Run",
+    "Simulation",
+    "Space",
+    "Spectrum",
+    "build",
+    "compute",
+    "is_simulation",
+    "postprocessor",
+    "prepared",
+    "run",
+    "run_file",
+    "space",
+]

@@ -1,0 +1,1 @@
+"""What the blocks of an input file say: a block -> a frozen dataclass of options, or steps."""

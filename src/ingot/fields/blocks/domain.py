@@ -1,0 +1,126 @@
+"""[Domain] -> Domain: the box, how it is shared, and the numbers it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from ingot.errors import Problem
+from ingot.fields.space import Mode, Space, space
+from ingot.hit import Block
+
+__all__ = ["Domain", "check_domain", "ranks_of", "space_of", "split"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """The grid, its box, and where it lives.
+
+    dim: the number of axes
+    nx: cells along x
+    ny: cells along y
+    nz: cells along z
+    xmin: where the box begins along x
+    ymin: where the box begins along y
+    zmin: where the box begins along z
+    xmax: where the box ends along x
+    ymax: where the box ends along y
+    zmax: where the box ends along z
+    parallel_mode: how the box is shared among ranks, and with it the layout of spectra
+    periodic_directions: the axes that wrap around where there are no transforms
+    mesh_mode: the mesh for Exodus output: one element, one for each cell, or a [Mesh] block
+    device_names: the devices of the ranks
+    device_weights: the relative widths of their parts
+    floating_precision: the type of real numbers
+    debug: whether to print what is compiled
+    gpu_aware_mpi: accepted, without effect in one process
+    """
+
+    dim: Literal["1", "2", "3"]
+    nx: int = 1
+    ny: int = 1
+    nz: int = 1
+    xmin: float = 0.0
+    ymin: float = 0.0
+    zmin: float = 0.0
+    xmax: float = 1.0
+    ymax: float = 1.0
+    zmax: float = 1.0
+    parallel_mode: Literal["NONE", "REAL_SPACE", "FFT_SLAB", "FFT_PENCIL"] = "NONE"
+    periodic_directions: tuple[Literal["X", "Y", "Z"], ...] = ()
+    mesh_mode: Literal["DUMMY", "DOMAIN", "MANUAL"] = "DUMMY"
+    device_names: tuple[str, ...] = ()
+    device_weights: tuple[int, ...] = ()
+    floating_precision: Literal["DEVICE_DEFAULT", "SINGLE", "DOUBLE"] = "DEVICE_DEFAULT"
+    debug: bool = False
+    gpu_aware_mpi: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The cells along each axis in use."""
+        return (self.nx, self.ny, self.nz)[: int(self.dim)]
+
+    @property
+    def lower(self) -> tuple[float, float, float]:
+        """The corner where the box begins."""
+        return self.xmin, self.ymin, self.zmin
+
+    @property
+    def upper(self) -> tuple[float, float, float]:
+        """The corner where the box ends."""
+        return self.xmax, self.ymax, self.zmax
+
+
+def check_domain(domain: Domain, block: Block) -> Iterator[Problem]:
+    """What is wrong with a domain."""
+    for axis, low, high in zip("xyz", domain.lower, domain.upper, strict=True):
+        if high <= low:
+            message = f"{axis}max = {high:g} does not lie above {axis}min = {low:g}"
+            yield Problem("wrong-value", message, block.span, f"give a larger {axis}max")
+    for axis, count in zip("xyz", domain.sizes, strict=False):
+        if count < 1:
+            message = f"n{axis} = {count} is no number of cells"
+            yield Problem("wrong-value", message, block.span, "give 1 or more")
+    wrapped = set("XYZ"[: int(domain.dim)]) - set(domain.periodic_directions)
+    if domain.parallel_mode == "REAL_SPACE" and wrapped:
+        message = f"parallel_mode = REAL_SPACE needs periodic_directions to hold {min(wrapped)}"
+        yield Problem("wrong-value", message, block.span, "list all axes: 'X Y Z'")
+    if domain.device_weights and len(domain.device_weights) != len(domain.device_names):
+        message = "device_weights and device_names are not of one length"
+        yield Problem("wrong-value", message, block.span, "give a weight for each device")
+
+
+def ranks_of(domain: Domain) -> int:
+    """Among how many ranks the box is shared: one for each device, two at least for a slab."""
+    shared = domain.parallel_mode in ("FFT_SLAB", "FFT_PENCIL")
+    return max(len(domain.device_names), 2 if shared else 1) if shared else 1
+
+
+def split(count: int, weights: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows dealt out by weight; each part gets one at least, the last takes the rest."""
+    parts: list[int] = []
+    for at, weight in enumerate(weights):
+        left = count - sum(parts)
+        whole = max(1, left * weight // sum(weights[at:]))
+        parts.append(whole if at < len(weights) - 1 else left)
+    return tuple(parts)
+
+
+def space_of(domain: Domain, device: str, ranks: int) -> Space:
+    """The space of a domain."""
+    single = domain.floating_precision == "SINGLE" or device.startswith("mps")
+    weights = domain.device_weights if len(domain.device_weights) == ranks else (1,) * ranks
+    slabs = split(domain.ny, weights) if ranks > 1 and domain.parallel_mode == "FFT_SLAB" else ()
+    mode: Mode = domain.parallel_mode
+    return space(
+        domain.sizes,
+        domain.lower,
+        domain.upper,
+        mode=mode,
+        slabs=slabs,
+        dtype=torch.float32 if single else torch.float64,
+        device=device,
+    )

@@ -1,0 +1,199 @@
+"""[Executioner] -> how time goes on: the bounds of a run, and the size of each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ingot.fields.blocks.functions import Function, at_origin
+from ingot.fields.declare import FunctionName
+
+__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the size of the next step may depend on."""
+
+    step: int
+    time: float
+    dt: float
+    iterations: int | None = None
+    failed: bool = False
+    values: Mapping[str, float] | None = None
+
+
+class Stepper(Protocol):
+    """Chooses the size of each step."""
+
+    def first(self, default: float) -> float:
+        """The size of the first step; `default` is the executioner's."""
+        ...
+
+    def next(self, progress: Progress) -> float:
+        """The size of the step after the one that just ended."""
+        ...
+
+    def retry(self, progress: Progress) -> float:
+        """The size to try a failed step again with."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executioner:
+    """A run through time.
+
+    num_steps: the most steps to take; as many as the time allows unless given
+    dt: the size of a step
+    start_time: the time at the start
+    end_time: the time to stop at; the last step is shortened to hit it
+    dtmin: the smallest step
+    dtmax: the largest step
+    """
+
+    num_steps: int | None = None
+    dt: float = 1.0
+    start_time: float = 0.0
+    end_time: float = 1e30
+    dtmin: float = 1e-12
+    dtmax: float = 1e30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantDT:
+    """Steps of one size.
+
+    dt: the size, the executioner's unless given
+    """
+
+    dt: float | None = None
+
+    def first(self, default: float) -> float:
+        """The size."""
+        return default if self.dt is None else self.dt
+
+    def next(self, progress: Progress) -> float:
+        """The same again."""
+        return progress.dt
+
+    def retry(self, progress: Progress) -> float:
+        """Half of it."""
+        return progress.dt / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationAdaptiveDT:
+    """Steps that grow by a factor; there are no nonlinear iterations to shrink them.
+
+    dt: the size of the first step
+    growth_factor: how much longer each step is than the last
+    cutback_factor: how much shorter a step is after too many iterations
+    cutback_factor_at_failure: how much shorter a failed step is tried again
+    optimal_iterations: accepted, without effect: there are no nonlinear iterations
+    iteration_window: accepted, without effect
+    """
+
+    dt: float
+    growth_factor: float = 2.0
+    cutback_factor: float = 0.5
+    cutback_factor_at_failure: float = 0.5
+    optimal_iterations: int | None = None
+    iteration_window: int | None = None
+
+    def first(self, default: float) -> float:
+        """The size of the first step."""
+        return self.dt
+
+    def next(self, progress: Progress) -> float:
+        """The last size, grown."""
+        return progress.dt * self.growth_factor
+
+    def retry(self, progress: Progress) -> float:
+        """The failed size, cut."""
+        return progress.dt * self.cutback_factor_at_failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSolveIterationAdaptiveDT:
+    """Steps that grow and shrink with the iterations of an implicit solver.
+
+    dt: the size of the first step
+    min_iterations: below this many iterations steps grow
+    max_iterations: above this many iterations steps shrink
+    growth_factor: how much longer a step becomes
+    cutback_factor: how much shorter a step becomes
+    cutback_factor_at_failure: how much shorter a failed step is tried again
+    timestep_limiting_postprocessor: postprocessors that no step may exceed
+    """
+
+    dt: float
+    min_iterations: int
+    max_iterations: int
+    growth_factor: float = 2.0
+    cutback_factor: float = 0.5
+    cutback_factor_at_failure: float = 0.5
+    timestep_limiting_postprocessor: tuple[str, ...] = ()
+
+    def first(self, default: float) -> float:
+        """The size of the first step."""
+        return self.dt
+
+    def next(self, progress: Progress) -> float:
+        """The last size, grown or cut by the iterations it took."""
+        size, iterations = progress.dt, progress.iterations or 0
+        if iterations < self.min_iterations and not progress.failed:
+            size *= self.growth_factor
+        elif iterations > self.max_iterations:
+            size *= self.cutback_factor
+        values = progress.values or {}
+        return min([size, *(values[name] for name in self.timestep_limiting_postprocessor)])
+
+    def retry(self, progress: Progress) -> float:
+        """The failed size, cut."""
+        return progress.dt * self.cutback_factor_at_failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionDT:
+    """Steps whose size is a function of time.
+
+    function: its name in [Functions]
+    min_dt: the smallest step
+    """
+
+    function: FunctionName
+    min_dt: float = 0.0
+
+    def first(self, default: float) -> float:
+        """The size at time zero."""
+        return self.at(0.0)
+
+    def next(self, progress: Progress) -> float:
+        """The size at the time reached."""
+        return self.at(progress.time)
+
+    def retry(self, progress: Progress) -> float:
+        """Half of it."""
+        return progress.dt / 2
+
+    def at(self, time: float) -> float:
+        """The size at a time."""
+        function: Function = self.function
+        return max(at_origin(function, time), self.min_dt)
+
+
+STEPPERS = {
+    "ConstantDT": ConstantDT,
+    "IterationAdaptiveDT": IterationAdaptiveDT,
+    "TensorSolveIterationAdaptiveDT": TensorSolveIterationAdaptiveDT,
+    "FunctionDT": FunctionDT,
+}
+
+
+def shortened(executioner: Executioner, time: float, size: float) -> float:
+    """A step within the executioner's bounds, which does not pass the end."""
+    size = min(max(size, executioner.dtmin), executioner.dtmax)
+    left = executioner.end_time - time
+    return left if size > left or math.isclose(size, left, rel_tol=1e-12) else size

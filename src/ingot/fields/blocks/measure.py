@@ -1,0 +1,292 @@
+"""[Postprocessors], [VectorPostprocessors], [UserObjects] -> measures taken after steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.fields.blocks.bind import Binder, Bound
+from ingot.fields.blocks.variables import Sectioned
+from ingot.fields.declare import POSTPROCESSORS, Declared
+from ingot.fields.expressions.formula import Formula, formula
+from ingot.fields.expressions.parse import ExpressionError
+from ingot.fields.outputs.table import Event
+from ingot.fields.postprocessors import histogram
+from ingot.fields.step import Buffer, State
+from ingot.hit import Block
+
+__all__ = ["Measure", "measured", "read_measures", "stops", "vectors"]
+
+ALSO = ("type", "execute_on", "outputs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedPostprocessor:
+    """A number computed from other postprocessors.
+
+    expression: what to compute
+    pp_names: the postprocessors that it uses
+    pp_symbols: what the expression calls them, their names unless given
+    constant_names: names for numbers
+    constant_expressions: those numbers
+    """
+
+    expression: str
+    pp_names: tuple[str, ...] = ()
+    pp_symbols: tuple[str, ...] = ()
+    constant_names: tuple[str, ...] = ()
+    constant_expressions: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeGroupExecutionCount:
+    """How often a group of computes has been evaluated.
+
+    compute_group: the group
+    """
+
+    compute_group: str = "root"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimestepSize:
+    """The size of the last step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorHistogram:
+    """How many entries of a buffer lie in each of equal bins.
+
+    buffer: the buffer
+    min: where the first bin begins
+    max: where the last bin ends
+    bins: how many bins there are
+    """
+
+    buffer: str
+    min: float
+    max: float
+    bins: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminator:
+    """Ends the run when an expression of postprocessors is true.
+
+    expression: the expression
+    message: accepted, without effect
+    fail_mode: accepted: the run always ends
+    """
+
+    expression: str
+    message: str = ""
+    fail_mode: str = "HARD"
+
+
+HOST = {"ParsedPostprocessor": ParsedPostprocessor, "TimestepSize": TimestepSize,
+        "ComputeGroupExecutionCount": ComputeGroupExecutionCount}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number or a table to take at some events: a bound function, or options of the engine."""
+
+    name: str
+    rule: Any
+    events: tuple[Event, ...]
+    formula: Formula | None = None
+
+    def histories(self) -> Iterator[tuple[str, int]]:
+        """Which buffers need how many old states."""
+        if isinstance(self.rule, Bound):
+            for name in self.rule.past.values():
+                yield name, self.rule.declared.history
+
+    def reads(self) -> Iterator[str]:
+        """The buffers that are looked at."""
+        if isinstance(self.rule, TensorHistogram):
+            yield self.rule.buffer
+        if isinstance(self.rule, Bound):
+            yield from (s.name for s in self.rule.arguments.values() if isinstance(s, Buffer))
+
+
+def read_measures(whole: Sectioned, binder: Binder, groups: list[str]) -> tuple[Measure, ...]:
+    """All measures of a file; those made of others come after them."""
+    reader = binder.reader
+    found: list[Measure] = []
+    sections = (
+        ("Postprocessors", {**POSTPROCESSORS, **HOST}),
+        ("VectorPostprocessors", {"TensorHistogram": TensorHistogram}),
+        ("UserObjects", {"Terminator": Terminator}),
+    )
+    for section, known in sections:
+        for block in whole.blocks(section):
+            kind: Any = reader.type_of(block, known)
+            if kind is None:
+                continue
+            events = reader.either(block, "execute_on", tuple[Event, ...], ("TIMESTEP_END",))
+            if isinstance(kind, Declared):
+                rule = binder.bound(block, kind, ALSO)
+            else:
+                rule = reader.made(block, kind, ALSO)
+            if isinstance(rule, TensorHistogram) and (rule.min > rule.max or rule.bins < 1):
+                message = f"there are no bins between min = {rule.min:g} and max = {rule.max:g}"
+                fix = "give min below max, and bins above 0"
+                reader.problems.append(Problem("wrong-value", message, block.span, fix))
+            if rule is not None:
+                made = Measure(block.name, rule, events)
+                found.append(bound_formula(made, block, binder) or made)
+    names = [measure.name for measure in found]
+    for measure in found:
+        binder.reader.problems += wrong_names(measure, names, groups, whole)
+    try:
+        return in_turn(found)
+    except IngotError as error:
+        reader.problems += error.problems
+        return tuple(found)
+
+
+def in_turn(measures: list[Measure]) -> tuple[Measure, ...]:
+    """The measures in an order in which each comes after those it is made of."""
+    by_name = {measure.name: measure for measure in measures}
+    order: dict[str, Measure] = {}
+
+    def place(name: str, inside: tuple[str, ...]) -> None:
+        if name in inside:
+            message = f"postprocessors are made of each other: {' <- '.join((*inside, name))}"
+            raise IngotError([Problem("circular-computes", message)])
+        if name in by_name and name not in order:
+            rule = by_name[name].rule
+            for used in rule.pp_names if isinstance(rule, ParsedPostprocessor) else ():
+                place(used, (*inside, name))
+            order[name] = by_name[name]
+
+    for name in by_name:
+        place(name, ())
+    return tuple(order.values())
+
+
+def bound_formula(measure: Measure, block: Block, binder: Binder) -> Measure | None:
+    """A measure whose expression is understood."""
+    match measure.rule:
+        case ParsedPostprocessor() as rule:
+            symbols = rule.pp_symbols or rule.pp_names
+            names, numbers = rule.constant_names, rule.constant_expressions
+            if len(symbols) != len(rule.pp_names) or len(names) != len(numbers):
+                message = "pp_symbols and pp_names, or constants and their values, do not pair up"
+                fix = "give as many of the one as of the other"
+                binder.reader.problems.append(Problem("wrong-value", message, block.span, fix))
+                return None
+            constants = tuple(zip(names, numbers, strict=True))
+        case Terminator() as rule:
+            symbols, constants = tuple(names_of(rule.expression)), ()
+        case _:
+            return None
+    try:
+        found = formula(rule.expression, symbols, (), constants)
+    except ExpressionError as error:
+        message = f"'expression' is not understood: {error}"
+        span = block.require("expression").value_span
+        binder.reader.problems.append(Problem("bad-expression", message, span))
+        return None
+    return Measure(measure.name, measure.rule, measure.events, found)
+
+
+def names_of(expression: str) -> list[str]:
+    """The words of an expression that may be names of postprocessors."""
+    return list(dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*(?!\w*\s*\()", expression)))
+
+
+def wrong_names(
+    measure: Measure, names: list[str], groups: list[str], whole: Sectioned
+) -> Iterator[Problem]:
+    """A problem for each measure or group that is not there."""
+    places = ("Postprocessors", "UserObjects")
+    spans = {block.name: block.span for place in places for block in whole.blocks(place)}
+    span = spans.get(measure.name)
+    match measure.rule:
+        case ParsedPostprocessor() | Terminator() as rule:
+            used = measure.formula.names if measure.formula is not None else ()
+            for name in rule.pp_names if isinstance(rule, ParsedPostprocessor) else used:
+                if name not in names:
+                    fix = did_you_mean(name, names)
+                    message = (
+                        f"'{measure.name}' uses the postprocessor '{name}', which is not there"
+                    )
+                    yield Problem("missing-block", message, span, fix)
+        case ComputeGroupExecutionCount(compute_group=name) if name not in groups:
+            message = f"'{measure.name}' counts the group '{name}', which is not there"
+            yield Problem("missing-block", message, span, did_you_mean(name, groups))
+
+
+def measured(
+    measures: tuple[Measure, ...], state: State, values: dict[str, float], event: Event,
+    previous: Mapping[str, Tensor] | None = None,
+) -> None:  # fmt: skip
+    """Take all numbers that are due at an event; the others keep their last value.
+
+    `previous` are the fields at the start of the step, where they are to stand for old states.
+    """
+    for measure in measures:
+        match measure.rule:
+            case TensorHistogram() | Terminator():
+                continue
+            case _ if event not in measure.events:
+                values.setdefault(measure.name, 0.0)
+            case Bound() as bound:
+                values[measure.name] = taken(bound, state, previous)
+            case ComputeGroupExecutionCount(compute_group=name):
+                values[measure.name] = float(state.counts.get(name, 0))
+            case TimestepSize():
+                values[measure.name] = state.dt
+            case ParsedPostprocessor() as rule:
+                symbols = zip(rule.pp_symbols or rule.pp_names, rule.pp_names, strict=True)
+                values[measure.name] = computed(
+                    measure, {s: values.get(n, 0.0) for s, n in symbols}
+                )
+
+
+def taken(bound: Bound, state: State, previous: Mapping[str, Tensor] | None) -> float:
+    """The number that a declared postprocessor gives."""
+    arguments: dict[str, Any] = {
+        name: tuple(map(state.look_up, s)) if isinstance(s, tuple) else state.look_up(s)
+        for name, s in bound.arguments.items()
+    }
+    for name, buffer in bound.past.items():
+        if previous is None:
+            arguments[name] = state.old.get(buffer, ())
+        else:
+            arguments[name] = (previous[buffer],) if buffer in previous else ()
+    with torch.no_grad():
+        return float(bound.declared.function(**arguments, **bound.options))
+
+
+def computed(measure: Measure, values: Mapping[str, float]) -> float:
+    """The value of an expression of numbers."""
+    assert measure.formula is not None
+    like = torch.zeros((), dtype=torch.float64)
+    return float(measure.formula({n: like + v for n, v in values.items()}, like))
+
+
+def stops(measures: tuple[Measure, ...], values: Mapping[str, float]) -> bool:
+    """Whether a terminator ends the run."""
+    asked = (measure for measure in measures if isinstance(measure.rule, Terminator))
+    return any(computed(measure, values) != 0 for measure in asked)
+
+
+def vectors(
+    measures: tuple[Measure, ...], state: State
+) -> Iterator[tuple[Measure, dict[str, list[float]]]]:
+    """The tables of all vector postprocessors: their columns."""
+    for measure in measures:
+        if isinstance(measure.rule, TensorHistogram):
+            rule = measure.rule
+            field = state.look_up(Buffer(rule.buffer))
+            middles, counts = histogram(field, rule.min, rule.max, rule.bins)
+            yield measure, {"bin": middles, "count": counts}

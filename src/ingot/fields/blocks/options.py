@@ -1,0 +1,147 @@
+"""A block and the options of its type -> values; all that is wrong with it is told at once."""
+
+from __future__ import annotations
+
+import math
+import re
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.fields.declare import REQUIRED, Option, options_of
+from ingot.fields.step import Constant
+from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields, with_globals
+
+__all__ = ["Reader"]
+
+Made = TypeVar("Made")
+FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False,
+         "on": True, "off": False}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the blocks of one file; problems are gathered, and raised once at the end."""
+
+    tree: Tree
+    problems: list[Problem] = field(default_factory=list)
+    constants: dict[str, Field] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+
+    def values(
+        self, block: Block, options: Iterable[Option], also: Iterable[str] = ("type",),
+        blocks: Iterable[str] | None = (),
+    ) -> dict[str, Any] | None:  # fmt: skip
+        """The values of a block's options, by name; None where one of them is wrong.
+
+        `also` are keys read elsewhere; `blocks` are the sub-blocks it may have, None being any.
+        """
+        options = tuple(options)
+        before = len(self.problems)
+        self.asked |= {option.name for option in options}
+        known = [*(option.name for option in options), *also]
+        block = with_globals(block, self.tree, [option.name for option in options])
+        self.problems += unknown_fields(block, known)
+        if blocks is not None:
+            self.problems += unknown_blocks(block, tuple(blocks))
+        values: dict[str, Any] = {}
+        for option in options:
+            try:
+                values[option.name] = self.value(block, option)
+            except IngotError as error:
+                self.problems += error.problems
+        return values if len(self.problems) == before else None
+
+    def value(self, block: Block, option: Option) -> Any:
+        """The value of one option, or its default."""
+        found = block.field(option.name)
+        if found is None:
+            return option.default if option.default is not REQUIRED else block.require(option.name)
+        return self.read(found, option.type)
+
+    def either(self, block: Block, name: str, kind: Any, default: Any) -> Any:
+        """One option by itself, or its default, also where it is wrong."""
+        try:
+            return self.value(block, Option(name, kind, default))
+        except IngotError as error:
+            self.problems += error.problems
+            return default
+
+    def read(self, found: Field, kind: Any) -> Any:
+        """A field as a value of an annotated type."""
+        if get_origin(kind) is Annotated:
+            return self.constant(found) if "constant" in kind.__metadata__ else found.string()
+        if get_origin(kind) in (Union, types.UnionType):
+            return self.read(found, get_args(kind)[0])
+        if get_origin(kind) is Literal:
+            return choice(found, found.string().strip(), get_args(kind))
+        if get_origin(kind) is tuple:
+            inner = get_args(kind)[0]
+            return tuple(word_as(found, word, inner) for word in found.words())
+        return word_as(found, found.string().strip(), kind)
+
+    def constant(self, found: Field) -> float | Constant:
+        """A number, or a constant that the problem names."""
+        try:
+            return found.number()
+        except IngotError:
+            name = found.string().strip()
+            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+                raise
+            self.constants.setdefault(name, found)
+            return Constant(name)
+
+    def made(
+        self, block: Block, cls: type[Made], also: Iterable[str] = ("type",),
+        blocks: Iterable[str] | None = (),
+    ) -> Made | None:  # fmt: skip
+        """A frozen dataclass of options, read from a block."""
+        values = self.values(block, options_of(cls), also, blocks)
+        if values is None:
+            return None
+        slots = getattr(cls, "__dataclass_fields__", {})
+        return cls(**{n if n in slots else f"{n}_": value for n, value in values.items()})
+
+    def type_of(self, block: Block, known: Mapping[str, Made], default: str = "") -> Made | None:
+        """The entry of a registry that a block's `type` names."""
+        found = block.field("type")
+        kind = default if found is None else found.string()
+        if not kind:
+            message = f"{block.title} needs the option 'type'"
+            fix = f"add 'type = ...', one of: {', '.join(sorted(known)[:12])}"
+            self.problems.append(Problem("missing-option", message, block.span, fix))
+            return None
+        if kind not in known:
+            span = block.span if found is None else found.value_span
+            message = f"no type '{kind}' in [{block.path.rpartition('/')[0] or block.path}]"
+            fix = did_you_mean(kind, known) or f"choose one of: {', '.join(sorted(known)[:12])}"
+            self.problems.append(Problem("unknown-type", message, span, fix))
+            return None
+        return known[kind]
+
+
+def word_as(found: Field, word: str, kind: Any) -> Any:
+    """One word of a field as a value of a plain type."""
+    if get_origin(kind) is Literal:
+        return choice(found, word, get_args(kind))
+    if kind is bool:
+        if word.lower() not in FLAGS:
+            raise found.wrong("true or false", word, "write true or false")
+        return FLAGS[word.lower()]
+    if kind is int:
+        value = found.float_of(word)
+        if not math.isfinite(value) or not value.is_integer():
+            raise found.wrong("a whole number", word, "write a whole number such as 10 or 1e3")
+        return int(value)
+    return found.float_of(word) if kind is float else word
+
+
+def choice(found: Field, word: str, choices: tuple[str, ...]) -> str:
+    """One of the choices, whatever its capitals."""
+    by_lower = {each.lower(): each for each in choices}
+    if word.lower() not in by_lower:
+        fix = did_you_mean(word, choices) or f"choose one of: {', '.join(choices)}"
+        raise found.wrong(f"one of {', '.join(choices)}", word, fix)
+    return by_lower[word.lower()]

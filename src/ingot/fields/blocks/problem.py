@@ -1,0 +1,54 @@
+"""[Problem] -> the constants of a run, and whether it behaves as the reference does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ingot.errors import Problem
+from ingot.fields.blocks.options import Reader
+from ingot.hit import Block
+
+__all__ = ["MOOSE_ONLY", "ProblemOptions", "read_problem"]
+
+MOOSE_ONLY = (
+    "solve_type", "scheme", "petsc_options", "petsc_options_iname", "petsc_options_value",
+    "nl_rel_tol", "nl_abs_tol", "nl_max_its", "l_tol", "l_abs_tol", "l_max_its", "line_search",
+    "automatic_scaling", "abort_on_solve_fail", "steady_state_detection", "verbose",
+)  # fmt: skip
+"""Options of a finite-element solve, which does not take place here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemOptions:
+    """What holds for the whole run.
+
+    scalar_constant_names: names for numbers, which options may use
+    scalar_constant_values: those numbers
+    print_debug_output: whether to print the order of the computes
+    spectral_solve_substeps: accepted, without effect
+    marlin_compatible: whether to do as Marlin does where it is not what the mathematics says
+    """
+
+    scalar_constant_names: tuple[str, ...] = ()
+    scalar_constant_values: tuple[float, ...] = ()
+    print_debug_output: bool = False
+    spectral_solve_substeps: int = 1
+    marlin_compatible: bool = True
+
+
+def read_problem(block: Block | None, reader: Reader) -> tuple[ProblemOptions, dict[str, float]]:
+    """The options of a [Problem] block, and the constants it declares."""
+    if block is None:
+        return ProblemOptions(), {}
+    reader.type_of(block, {"TensorProblem": ProblemOptions}, "TensorProblem")
+    options = reader.made(block, ProblemOptions, ("type", "solve", "kernel_coverage_check"))
+    if options is None:
+        return ProblemOptions(), {}
+    names, values = options.scalar_constant_names, options.scalar_constant_values
+    if len(names) != len(values):
+        message = f"there are {len(names)} scalar_constant_names and {len(values)} values for them"
+        reader.problems.append(
+            Problem("wrong-value", message, block.span, "give one value for each name")
+        )
+        return options, {}
+    return options, dict(zip(names, values, strict=True))

@@ -1,0 +1,113 @@
+"""ParsedCompute: an expression of the input file, over buffers, the grid and time."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+
+from ingot.errors import IngotError, Problem
+from ingot.fields.declare import Names, Time, compute
+from ingot.fields.expressions.formula import Formula, constants_of, formula
+from ingot.fields.expressions.parse import ExpressionError
+from ingot.fields.space import Grid, Space
+from ingot.hit import Block
+
+__all__ = ["ParsedCompute"]
+
+TENSORS = ("x", "y", "z", "kx", "ky", "kz", "k2", "t")
+SYMBOLS = {"i": 1j, "pi": math.pi, "e": math.e}
+
+
+def check(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
+    """What is wrong with the names and the expression."""
+    inputs, names = options["inputs"], options["constant_names"]
+    for name, count in (Counter(inputs) | Counter(names)).items():
+        if count > 1:
+            message = f"'{name}' is given {count} times"
+            yield Problem("wrong-value", message, block.span, "keep one of them")
+        if options["extra_symbols"] and name in (*TENSORS, *SYMBOLS):
+            message = f"'{name}' has a meaning of its own where extra_symbols = true"
+            yield Problem("wrong-value", message, block.span, "give it another name")
+    if len(names) != len(options["constant_expressions"]):
+        message = (
+            f"constant_names has {len(names)} entries,"
+            f" constant_expressions {len(options['constant_expressions'])}"
+        )
+        yield Problem("wrong-value", message, block.span, "give as many of the one as of the other")
+        return
+    field = block.require("expression")
+    try:
+        formula_from(options)
+    except ExpressionError as error:
+        yield Problem(
+            "bad-expression", f"'expression' is not understood: {error}", field.value_span
+        )
+    except IngotError as error:
+        yield from error.problems
+
+
+def formula_from(options: dict[str, Any]) -> Formula:
+    """The formula of a block's options."""
+    constants = numbers_of(options["constant_names"], options["constant_expressions"])
+    extra = options["extra_symbols"]
+    symbols = (*constants, *(SYMBOLS.items() if extra else ()))
+    variables = (*options["inputs"], *(TENSORS if extra else ()))
+    return formula(options["expression"], variables, options["derivatives"], symbols)
+
+
+@compute(check=check)
+def ParsedCompute(
+    space: Space,
+    time: Time,
+    inputs: tuple[Grid, ...] = (),
+    *,
+    names: Names,
+    expression: str,
+    derivatives: tuple[str, ...] = (),
+    constant_names: tuple[str, ...] = (),
+    constant_expressions: tuple[str, ...] = (),
+    extra_symbols: bool = False,
+    expand: Literal["NONE", "REAL", "RECIPROCAL"] = "NONE",
+    is_integer: bool = False,
+    enable_fpoptimizer: bool = True,
+) -> Grid:
+    """An expression of buffers, point by point, or a derivative of it.
+
+    inputs: buffers that the expression uses as variables
+    expression: what to compute, such as 0.1*c^2*(c-1)^2
+    derivatives: variables to differentiate by, one after the other
+    constant_names: names for numbers
+    constant_expressions: those numbers; each may use the ones before it
+    extra_symbols: whether x y z kx ky kz k2 t i pi e have a meaning
+    expand: whether the result is spread over the whole grid or spectrum
+    is_integer: whether the result is cast to whole numbers
+    enable_fpoptimizer: accepted, without effect: expressions are always simplified
+    """
+    found = formula_from({
+        "inputs": names, "expression": expression, "derivatives": derivatives,
+        "constant_names": constant_names, "constant_expressions": constant_expressions,
+        "extra_symbols": extra_symbols,
+    })  # fmt: skip
+    values = dict(zip(names, inputs, strict=True))
+    if extra_symbols:
+        given = (*space.axes, *space.waves, space.k2, time)
+        values |= dict(zip(TENSORS, given, strict=True))
+    result = found(values, space.k2)
+    if expand == "REAL":
+        result = result.expand(space.shape).contiguous()
+    if expand == "RECIPROCAL":
+        result = result.expand(space.spectrum_shape).contiguous()
+    return result.to(torch.int64) if is_integer else result
+
+
+@functools.lru_cache(maxsize=1024)
+def numbers_of(
+    names: tuple[str, ...], expressions: tuple[str, ...]
+) -> tuple[tuple[str, complex], ...]:
+    """The constants of a block."""
+    return tuple(constants_of(names, expressions).items())

@@ -1,0 +1,253 @@
+"""`@compute`: a typed function of whole grids becomes a type that an input file may name.
+
+In: a function. Out: a `Declared` in the registry, from which options, steps and pages follow.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from torch import Tensor
+
+from ingot.errors import Problem
+from ingot.fields.space import Space
+from ingot.fields.step import Ambient
+from ingot.hit import Block
+
+__all__ = [
+    "COMPUTES",
+    "POSTPROCESSORS",
+    "REQUIRED",
+    "Argument",
+    "Compatible",
+    "Declared",
+    "Dt",
+    "FunctionName",
+    "Loaded",
+    "Names",
+    "Number",
+    "Option",
+    "Past",
+    "Prepared",
+    "Time",
+    "compute",
+    "named",
+    "options_of",
+    "postprocessor",
+]
+
+Number = Annotated[float, "constant"]
+"""An option that is a number or the name of a constant; a named one arrives as a tensor."""
+
+Time = Annotated[Tensor, "time"]
+"""The time that a compute sees."""
+
+Dt = Annotated[Tensor, "dt"]
+"""The step that time takes: the solver's substep inside a solve, the whole step elsewhere."""
+
+Names = Annotated[tuple[str, ...], "names"]
+"""The names of the buffers that a list of grids was read from."""
+
+Compatible = Annotated[bool, "compatible"]
+"""Whether to behave as the reference does where it is not what the mathematics says."""
+
+FunctionName = Annotated[Any, "function"]
+"""The name of a block of [Functions]; the function itself arrives."""
+
+Loaded = Annotated[Any, "loaded"]
+"""What the function named by `load` made of the options, once, before the run."""
+
+Prepared = Annotated[tuple[Tensor, ...], "prepared"]
+"""What the function named by `prepare` gave, once."""
+
+Past = Annotated[tuple[Tensor, ...], "past"]
+"""The old states, newest first, of the buffer that the argument before names; may be none."""
+
+REQUIRED: Any = inspect.Parameter.empty
+
+Role = Literal[
+    "grid",
+    "grids",
+    "constant",
+    "ambient",
+    "prepared",
+    "past",
+    "names",
+    "compatible",
+    "loaded",
+    "option",
+]
+Check = Callable[[Block, dict[str, Any]], Iterator[Problem]]
+Load = Callable[[Block, dict[str, Any], Path], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A key of a block: its type, its default (or REQUIRED) and what it means."""
+
+    name: str
+    type: Any
+    default: Any = REQUIRED
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a compute and the part it plays."""
+
+    name: str
+    role: Role
+    option: Option
+    ambient: Ambient | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A type of compute or postprocessor: its function, what it reads, its options."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Argument, ...]
+    gives: tuple[str, ...]
+    many: tuple[str, ...] = ()
+    reason: str = ""
+    prepare: tuple[Callable[..., Any], int] | None = None
+    always: str = ""
+    history: int = 0
+    check: Check | None = None
+    doc: str = ""
+    load: Load | None = None
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The keys a block of this type may hold, those it gives first."""
+        gives = (
+            Option(name, tuple[str, ...] if name in self.many else str, doc="what it is written to")
+            for name in self.gives
+        )
+        return (*gives, *(a.option for a in self.arguments if a.role not in NOT_KEYS))
+
+
+NOT_KEYS = ("ambient", "prepared", "past", "names", "compatible", "loaded")
+COMPUTES: dict[str, Declared] = {}
+POSTPROCESSORS: dict[str, Declared] = {}
+
+
+def compute(
+    function: Callable[..., Any] | None = None,
+    *,
+    gives: Sequence[str] = ("buffer",),
+    many: Sequence[str] = (),
+    jit: bool = True,
+    reason: str = "",
+    prepare: tuple[Callable[..., Any], int] | None = None,
+    always: str = "",
+    check: Check | None = None,
+    load: Load | None = None,
+) -> Any:
+    """Declare a function of whole grids as a type of [TensorComputes].
+
+    Positional arguments are buffers (`Grid`, `Spectrum`, a tuple of them) or given by the engine
+    (`Space`, `Time`, `Dt`); keyword arguments are options. `gives` are the options that name what
+    is written, those in `many` being lists. `prepare` is a function and the number of its results,
+    computed once (or at every turn, where the option `always` is set) and passed as `Prepared`.
+    `load` makes something of the options and of files in the input's folder, passed as `Loaded`.
+    """
+    if not jit and not reason:
+        raise TypeError("@compute(jit=False) needs a reason")
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        COMPUTES[function.__name__] = Declared(
+            function.__name__, function, tuple(arguments_of(function)), tuple(gives), tuple(many),
+            reason, prepare, always, 0, check, summary(function), load,
+        )  # fmt: skip
+        return function
+
+    return declare if function is None else declare(function)
+
+
+def postprocessor(
+    function: Callable[..., Any] | None = None, *, history: int = 0, check: Check | None = None
+) -> Any:
+    """Declare a function of whole grids that gives one number as a type of [Postprocessors]."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        POSTPROCESSORS[function.__name__] = Declared(
+            function.__name__, function, tuple(arguments_of(function)), (),
+            history=history, check=check, doc=summary(function),
+        )  # fmt: skip
+        return function
+
+    return declare if function is None else declare(function)
+
+
+def named(default: str) -> Any:
+    """The buffer that is read unless the file names another."""
+    return default
+
+
+def arguments_of(function: Callable[..., Any]) -> Iterator[Argument]:
+    """The arguments of a function, read off its annotations."""
+    hints = get_type_hints(function, include_extras=True)
+    docs = sentences(function)
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        role, ambient = role_of(hint)
+        kind = {"grid": str, "grids": tuple[str, ...]}.get(role, hint)
+        key = parameter.name.removesuffix("_")
+        option = Option(key, kind, parameter.default, docs.get(key, ""))
+        yield Argument(parameter.name, role, option, ambient)
+
+
+def role_of(hint: Any) -> tuple[Role, Ambient | None]:
+    """The part that an argument with this annotation plays."""
+    if hint is Space:
+        return "ambient", Ambient("space")
+    if get_origin(hint) is Annotated:
+        match get_args(hint)[1]:
+            case "grid" | "spectrum":
+                return "grid", None
+            case "time":
+                return "ambient", Ambient("time")
+            case "dt":
+                return "ambient", Ambient("dt")
+            case "constant" | "prepared" | "past" | "names" | "compatible" | "loaded" as role:
+                return role, None
+    if get_origin(hint) is tuple and role_of(get_args(hint)[0])[0] == "grid":
+        return "grids", None
+    if get_origin(hint) in (Union, types.UnionType) and role_of(get_args(hint)[0])[0] == "grid":
+        return "grid", None
+    return "option", None
+
+
+def options_of(cls: Any) -> tuple[Option, ...]:
+    """The options that a frozen dataclass stands for: its fields, told by its docstring."""
+    hints = get_type_hints(cls, include_extras=True)
+    docs = {name: text for each in cls.__mro__[::-1] for name, text in sentences(each).items()}
+    return tuple(
+        Option(
+            each.name.removesuffix("_"),
+            hints[each.name],
+            REQUIRED if each.default is MISSING else each.default,
+            docs.get(each.name.removesuffix("_"), ""),
+        )
+        for each in fields(cls)
+        if each.init
+    )
+
+
+def sentences(owner: Any) -> dict[str, str]:
+    """The `name: sentence` lines of a docstring."""
+    lines = (inspect.getdoc(owner) or "").splitlines()
+    pairs = (line.partition(": ") for line in lines)
+    return {name: text for name, mark, text in pairs if mark and name.isidentifier()}
+
+
+def summary(owner: Any) -> str:
+    """The first paragraph of a docstring."""
+    return " ".join((inspect.getdoc(owner) or "").split("\n\n")[0].split())

@@ -1,0 +1,118 @@
+"""The derivative of an expression by a variable: Node -> Node, simplified, equal parts shared."""
+
+from __future__ import annotations
+
+import math
+
+from ingot.fields.expressions.parse import Node, make, number, variable
+
+__all__ = ["derivative"]
+
+FLAT = ("<", ">", "<=", ">=", "==", "!=", "&", "|", "!", "round", "ceil", "floor", "trunc")
+"""Operations whose slope is 0 wherever they have one."""
+
+
+def derivative(expression: Node, name: str) -> Node:
+    """The slope of an expression by the variable called `name`."""
+    known: dict[Node, Node] = {}
+    return slope(expression, variable(name), known)
+
+
+def slope(f: Node, by: Node, known: dict[Node, Node]) -> Node:
+    """The slope of a node; `known` holds those already taken."""
+    if f not in known:
+        inner = tuple(slope(each, by, known) for each in f.arguments)
+        known[f] = number(1.0) if f is by else chain(f, inner)
+    return known[f]
+
+
+def chain(f: Node, inner: tuple[Node, ...]) -> Node:
+    """The slope of an operation from those of its arguments."""
+    if not inner or f.operation in FLAT or all(d is number(0.0) for d in inner):
+        return number(0.0)
+    a, b = f.arguments[0], f.arguments[-1]
+    da, db = inner[0], inner[-1]
+    match f.operation:
+        case "+" | "-":
+            return make(f.operation, da, db)
+        case "neg":
+            return make("neg", da)
+        case "*":
+            return make("+", make("*", da, b), make("*", a, db))
+        case "/":
+            above = make("-", make("*", da, b), make("*", a, db))
+            return make("/", da, b) if db is number(0.0) else make("/", above, make("*", b, b))
+        case "%":
+            return da
+        case "^":
+            return power(f, a, b, da, db)
+        case "if":
+            return make("if", a, inner[1], inner[2])
+        case "min":
+            return make("if", make("<", a, b), da, db)
+        case "max":
+            return make("if", make(">", a, b), da, db)
+        case "atan2":
+            above = make("-", make("*", b, da), make("*", a, db))
+            return make("/", above, make("+", make("*", a, a), make("*", b, b)))
+        case "hypot":
+            return make("/", make("+", make("*", a, da), make("*", b, db)), f)
+        case _:
+            return make("*", outer(f, a), da)
+
+
+def power(f: Node, a: Node, b: Node, da: Node, db: Node) -> Node:
+    """The slope of `a^b`; an exponent that does not depend on the variable needs no logarithm."""
+    if db is number(0.0):
+        return make("*", make("*", b, make("^", a, make("-", b, number(1.0)))), da)
+    by_base = make("/", make("*", b, da), a)
+    return make("*", f, make("+", make("*", db, make("log", a)), by_base))
+
+
+def outer(f: Node, a: Node) -> Node:
+    """The slope of a function of one argument at that argument."""
+    one = number(1.0)
+    square = make("*", a, a)
+    match f.operation:
+        case "sin":
+            return make("cos", a)
+        case "cos":
+            return make("neg", make("sin", a))
+        case "tan":
+            return make("+", one, make("*", f, f))
+        case "sinh":
+            return make("cosh", a)
+        case "cosh":
+            return make("sinh", a)
+        case "tanh":
+            return make("-", one, make("*", f, f))
+        case "asin":
+            return make("rsqrt", make("-", one, square))
+        case "acos":
+            return make("neg", make("rsqrt", make("-", one, square)))
+        case "atan":
+            return make("/", one, make("+", one, square))
+        case "asinh":
+            return make("rsqrt", make("+", square, one))
+        case "acosh":
+            return make("rsqrt", make("-", square, one))
+        case "atanh":
+            return make("/", one, make("-", one, square))
+        case "exp":
+            return f
+        case "exp2":
+            return make("*", f, number(math.log(2.0)))
+        case "log":
+            return make("/", one, a)
+        case "log10":
+            return make("/", number(1 / math.log(10.0)), a)
+        case "log2":
+            return make("/", number(1 / math.log(2.0)), a)
+        case "sqrt":
+            return make("/", number(0.5), f)
+        case "rsqrt":
+            return make("/", make("*", number(-0.5), f), a)
+        case "abs":
+            return make("/", a, f)
+        case _:
+            raise AssertionError(f"no slope of {f.operation} is known")

@@ -1,0 +1,10 @@
+"""Compiled sequences of steps: plan, capture, fuse, write, run.
+
+In: steps of a simulation. Out: an executor, `jit(simulation)`, to pass to `ingot.fields.run`.
+"""
+
+from ingot.fields.jit.executor import Jit, drop, jit
+from ingot.fields.jit.plan import Part, Plan, plan
+from ingot.fields.jit.statistics import Statistics
+
+__all__ = ["Jit", "Part", "Plan", "Statistics", "drop", "jit", "plan"]

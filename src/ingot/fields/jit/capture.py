@@ -1,0 +1,155 @@
+"""capture: steps -> one graph of torch operations whose sizes are open.
+
+In: steps, what they read, a schema. Out: a Captured. Runs under one lock for the whole process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ingot.fields.jit.schema import TRACED, Schema
+from ingot.fields.space import Space
+from ingot.fields.step import Ambient, Buffer, Source, Step, perform
+
+__all__ = ["LOCK", "Captured", "Untraceable", "capture"]
+
+LOCK = threading.RLock()
+"""Held while a graph is captured: torch's tracing is one for the whole process."""
+
+
+class Untraceable(Exception):
+    """Why steps cannot be one graph; `step` is the one at fault, if it is known."""
+
+    def __init__(self, why: str, step: Step | None = None) -> None:
+        super().__init__(why)
+        self.step = step
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A graph of torch operations, its inputs the tensors of the space and then the sources."""
+
+    module: Any
+    sources: tuple[Source, ...]
+    gives: tuple[str, ...]
+    schema: Schema
+    space_inputs: int
+
+    def __str__(self) -> str:
+        return self.module.code.strip()
+
+
+def capture(
+    steps: Sequence[Step],
+    sources: Sequence[Source],
+    wanted: Sequence[str],
+    schema: Schema,
+    space: Space,
+) -> Captured:
+    """The graph that gives the wanted buffers."""
+    with LOCK, ExitStack() as stack:
+        from torch._dispatch.python import enable_python_dispatcher
+        from torch._subclasses import FakeTensorMode
+        from torch.fx.experimental.proxy_tensor import make_fx
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+        inputs = [
+            open_input(mode, shape, dtype, schema.device)
+            for shape, dtype in zip(schema.shapes, schema.dtypes, strict=True)
+        ]
+        held = len(space.tensors())
+
+        def whole(*given: Tensor) -> tuple[Tensor, ...]:
+            box = space.rebuilt(given[:held])
+            values: dict[Source, Any] = dict(zip(sources, given[held:], strict=True))
+            values[Ambient("space")] = box
+            for step in steps:
+                found = performed(step, lambda source: values[source])
+                values.update((Buffer(name), value) for name, value in found.items())
+            return tuple(values[Buffer(name)] for name in wanted)
+
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(mode)
+        stack.enter_context(enable_python_dispatcher())
+        module = make_fx(whole)(*inputs)
+        if any(writes(node.target) for node in module.graph.nodes):
+            module = make_fx(torch.func.functionalize(whole))(*inputs)
+    bound = fixed(mode.shape_env)
+    if bound:
+        raise Untraceable(f"it holds for some sizes of the grid only: {', '.join(bound)}")
+    return Captured(module, tuple(sources), tuple(wanted), schema, held)
+
+
+def performed(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
+    """What a step gives while it is captured; an error names the step."""
+    try:
+        found = perform(step, look_up)
+    except Exception as error:
+        raise Untraceable(reason_of(error), step) from error
+    if not all(isinstance(value, Tensor) for value in found.values()):
+        raise Untraceable("it gives something that is not a tensor", step)
+    return found
+
+
+def reason_of(error: Exception) -> str:
+    """An error of torch in a few words."""
+    name = type(error).__name__
+    if "DataDependent" in name or "GuardOn" in name:
+        return "it reads the value of a tensor"
+    first = str(error).strip().splitlines()
+    return f"{name}: {first[0]}" if first else name
+
+
+def open_input(mode: Any, shape: Sequence[str | int], dtype: torch.dtype, device: str) -> Tensor:
+    """A tensor without numbers whose named sizes are open."""
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+    sizes = [TRACED[size] if isinstance(size, str) else size for size in shape]
+    kinds = [DimDynamic.DUCK if isinstance(s, str) else DimDynamic.STATIC for s in shape]
+    context: Any = StatelessSymbolicContext(
+        dynamic_sizes=kinds, constraint_sizes=[None] * len(sizes)
+    )
+    example = torch.empty(sizes, dtype=dtype, device=device)
+    return mode.from_tensor(example, symbolic_context=context)
+
+
+def writes(target: Any) -> bool:
+    """Whether an operation changes one of its arguments."""
+    schema = getattr(target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def fixed(shapes: Any) -> list[str]:
+    """What the captured code has decided by the sizes it saw.
+
+    Torch itself also compares sizes, to choose strides that nothing here depends on.
+    """
+    found = [f"{name} = {size}" for name, size in shapes.replacements.items() if size.is_number]
+    for guard in shapes.guards:
+        number = any(side.is_number for side in getattr(guard.expr, "args", ()))
+        equal = type(guard.expr).__name__ in ("Equality", "Eq")
+        if (equal and number) or not from_torch(guard.sloc):
+            found.append(f"{guard.expr}{place(guard.sloc)}")
+    return found
+
+
+def from_torch(location: Any) -> bool:
+    """Whether a comparison was made by torch's own code."""
+    frame = location.framework_loc
+    return frame is None or str(Path(torch.__file__).parent) in str(getattr(frame, "filename", ""))
+
+
+def place(location: Any) -> str:
+    """Where a comparison was made, in words."""
+    frame = location.maybe_user_loc or location.framework_loc
+    name = getattr(frame, "filename", None)
+    return "" if name is None else f" ({Path(name).name}:{frame.lineno})"

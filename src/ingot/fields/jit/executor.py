@@ -1,0 +1,296 @@
+"""Jit: an executor that runs compiled sequences where it can, and steps directly elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ingot.fields.jit import store
+from ingot.fields.jit.agree import differences
+from ingot.fields.jit.capture import LOCK, Untraceable, capture
+from ingot.fields.jit.fuse import fuse
+from ingot.fields.jit.native import FLAGS, ready
+from ingot.fields.jit.plan import Part, Plan, plan
+from ingot.fields.jit.private import private_of
+from ingot.fields.jit.program import Program, write
+from ingot.fields.jit.schema import Schema, Unstable, digest, schema_of, sources_of
+from ingot.fields.jit.statistics import Statistics
+from ingot.fields.space import Space
+from ingot.fields.step import Source, State, Step, due, evaluate, perform
+
+if TYPE_CHECKING:
+    from ingot.fields.simulation import Simulation
+
+__all__ = ["Jit", "drop", "jit"]
+
+LOG = logging.getLogger("ingot")
+CHECKS = 2
+"""How many calls are compared: a value frozen at the first passes the first."""
+
+KEPT = 256
+"""How many graphs a process keeps."""
+
+GRAPHS: OrderedDict[object, Graph] = OrderedDict()
+EXECUTORS: weakref.WeakSet[Jit] = weakref.WeakSet()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """A compiled sequence: what runs it, what it was made of, and where it is kept."""
+
+    run: Callable[[Sequence[Tensor]], tuple[Tensor, ...]]
+    program: Program
+    digest: str | None
+    from_disk: bool = False
+
+
+@dataclass(slots=True)
+class Bound:
+    """A graph at the sizes of one box; `checks` calls are still to be compared."""
+
+    graph: Graph
+    checks: int = CHECKS
+
+
+@dataclass(slots=True, eq=False)
+class Compiled:
+    """A part of a plan: what it reads, what must leave it, and its graphs by sizes."""
+
+    part: Part
+    sources: tuple[Source, ...]
+    wanted: tuple[str, ...]
+    hidden: tuple[str, ...]
+    bound: dict[Any, Bound | None] = field(default_factory=dict)
+
+
+class Jit:
+    """Compiles the longest runs of steps that can be; what cannot runs directly.
+
+    private: buffers that nothing outside a run of steps reads, so that they need not be stored
+    direct: runs of steps that are not worth compiling, such as those that run once
+    debug: whether to tell the plan of each run of steps
+    """
+
+    def __init__(
+        self,
+        *,
+        private: Iterable[str] = (),
+        direct: Iterable[tuple[Step, ...]] = (),
+        debug: bool = False,
+        tell: Callable[[str], object] = print,
+        folder: Path | None = None,
+    ) -> None:
+        self.private, self.direct = frozenset(private), frozenset(direct)
+        self.debug, self.tell, self.folder = debug, tell, folder
+        self.apart: dict[Step, str] = {}
+        self.plans: dict[tuple[Step, ...], tuple[tuple[Part, Compiled | None], ...]] = {}
+        self.space: Space | None = None
+        self.counts: dict[str, int] = {}
+        EXECUTORS.add(self)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts so far."""
+        graphs = {
+            id(bound.graph): bound.graph
+            for parts in self.plans.values() for _, sequence in parts if sequence is not None
+            for bound in sequence.bound.values() if bound is not None
+        }.values()  # fmt: skip
+        programs = [graph.program for graph in graphs]
+        return Statistics(
+            sequences=len(programs),
+            operations=sum(each.before for each in programs),
+            passes=sum(each.after for each in programs),
+            **self.counts,
+        )
+
+    def run(self, steps: tuple[Step, ...], state: State) -> None:
+        """Run the steps in order and store what they give."""
+        if state.space is not self.space:
+            self.invalidate()
+            self.space = state.space
+        whole = steps in self.direct
+        steps = due(steps, state)
+        with torch.no_grad():
+            for part, sequence in self.planned(steps, whole=whole):
+                if sequence is None or not self.compiled(sequence, state):
+                    for step in part.steps:
+                        state.buffers |= perform(step, state.look_up)
+
+    def invalidate(self, steps: Iterable[Step] | None = None) -> None:
+        """Forget the sequences that hold any of some steps, or all."""
+        some = None if steps is None else set(steps)
+        for key in list(self.plans):
+            if some is None or not some.isdisjoint(key):
+                del self.plans[key]
+
+    def planned(
+        self, steps: tuple[Step, ...], *, whole: bool
+    ) -> tuple[tuple[Part, Compiled | None], ...]:
+        """The parts of a run of steps, and the sequences among them."""
+        if steps in self.plans:
+            return self.plans[steps]
+        once = dict.fromkeys(steps, "it runs once") if whole else {}
+        made = plan(steps, once | self.apart)
+        if self.debug and steps and not whole:
+            self.tell(told(made))
+        later: list[set[str]] = [set()]
+        for part in reversed(made.parts):
+            later.append(later[-1] | {name for step in part.steps for name in step.reads})
+        reads = list(reversed(later))[1:]
+        found = tuple(
+            (part, self.sequence(part, after) if part.compiled else None)
+            for part, after in zip(made.parts, reads, strict=True)
+        )
+        self.plans[steps] = found
+        return found
+
+    def sequence(self, part: Part, later: set[str]) -> Compiled:
+        """A part made ready to be compiled; `later` is read after it."""
+        given = tuple(dict.fromkeys(name for step in part.steps for name in step.gives))
+        hidden = tuple(name for name in given if name in self.private and name not in later)
+        wanted = tuple(name for name in given if name not in hidden)
+        return Compiled(part, sources_of(part.steps), wanted, hidden)
+
+    def compiled(self, sequence: Compiled, state: State) -> bool:
+        """Run a sequence as a graph; false where it has none and its steps are still to be run."""
+        inputs = [state.look_up(source) for source in sequence.sources]
+        key = tuple([(x.shape, x.dtype) for x in inputs])
+        inputs = [*state.space.tensors(), *inputs]
+        try:
+            bound = sequence.bound[key] if key in sequence.bound else self.bind(sequence, key, inputs)
+            if bound is None:
+                return False
+            results = dict(zip(sequence.wanted, bound.graph.run(inputs), strict=True))
+            if bound.checks and not self.agrees(sequence, key, bound, results, state):
+                return False
+        except Exception as error:
+            self.give_up(sequence, error)
+            return False
+        state.buffers |= results
+        for name in sequence.hidden:
+            state.buffers.pop(name, None)
+        self.count("calls")
+        return True
+
+    def bind(self, sequence: Compiled, key: Any, inputs: list[Tensor]) -> Bound | None:
+        """The graph of a sequence at some sizes."""
+        assert self.space is not None
+        schema = schema_of(inputs, self.space)
+        if schema is None or schema.device != "cpu":
+            # a box this small is not worth a graph, and kernels are written for CPUs
+            sequence.bound[key] = None
+            return None
+        bound = Bound(self.graph(sequence, schema))
+        sequence.bound[key] = bound
+        return bound
+
+    def graph(self, sequence: Compiled, schema: Schema) -> Graph:
+        """The graph of a sequence: known in this process, kept on disk, or captured now."""
+        steps = sequence.part.steps
+        try:
+            name = digest(steps, sequence.wanted, schema, " ".join(FLAGS))
+        except Unstable:
+            name = None
+        key: object = name or (steps, sequence.wanted, schema)
+        with LOCK:
+            if key in GRAPHS:
+                self.count("hits")
+                GRAPHS.move_to_end(key)
+                return GRAPHS[key]
+            program = store.kept(name, self.folder) if name else None
+            if program is not None:
+                self.count("hits")
+                return remembered(key, Graph(ready(program), program, name, from_disk=True))
+            return self.captured(sequence, schema, key, name)
+
+    def captured(self, sequence: Compiled, schema: Schema, key: object, name: str | None) -> Graph:
+        """The graph of a sequence, captured and compiled."""
+        assert self.space is not None
+        made = capture(sequence.part.steps, sequence.sources, sequence.wanted, schema, self.space)
+        program = write(fuse(made))
+        graph = Graph(ready(program), program, name)
+        self.count("captured")
+        if name:
+            store.keep(name, program, self.folder)
+        return remembered(key, graph)
+
+    def agrees(
+        self, sequence: Compiled, key: Any, bound: Bound, results: dict[str, Tensor], state: State
+    ) -> bool:
+        """Whether a graph gives what its steps give; one kept by another process may be outdated."""
+        steps = sequence.part.steps
+        expected = evaluate(steps, state.look_up)
+        found = differences(results, steps, expected, state.look_up)
+        if not found:
+            bound.checks -= 1
+            return True
+        graph = bound.graph
+        with LOCK:
+            for other, each in list(GRAPHS.items()):
+                if each is graph:
+                    del GRAPHS[other]
+            if graph.digest:
+                store.forget(graph.digest, self.folder)
+        if not graph.from_disk:
+            raise Untraceable(f"compiled, {', '.join(found)}")
+        del sequence.bound[key]
+        return self.compiled(sequence, state)
+
+    def give_up(self, sequence: Compiled, error: Exception) -> None:
+        """Let the step at fault, or else all steps, run directly from now on, and say so once."""
+        culprit = getattr(error, "step", None)
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        steps = sequence.part.steps if culprit is None else (culprit,)
+        names = " ".join(step.name for step in sequence.part.steps)
+        told_of = f"{culprit.name}: {why}" if culprit is not None else why
+        if any(step not in self.apart for step in steps):
+            LOG.warning(
+                "Failed to trace compute sequence '%s': %s; %s runs directly",
+                names, told_of, "it" if culprit is None else f"'{culprit.name}'",
+            )  # fmt: skip
+            LOG.debug("the failure was", exc_info=error)
+            self.count("fallbacks")
+        self.apart |= dict.fromkeys(steps, why)
+        self.invalidate(steps)
+
+    def count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+
+def told(made: Plan) -> str:
+    """What debugging shows of a plan."""
+    head = f"JIT executor built: {made.sequences} traced sequences, {made.direct} non-JITable computes"
+    return f"{head}\n{made}"
+
+
+def remembered(key: object, graph: Graph) -> Graph:
+    """Keep a graph in this process, and let the one go that was used longest ago."""
+    GRAPHS[key] = graph
+    if len(GRAPHS) > KEPT:
+        GRAPHS.popitem(last=False)
+    return graph
+
+
+def drop(steps: Iterable[Step]) -> None:
+    """Let every executor forget the sequences that hold any of some steps."""
+    some = tuple(steps)
+    for executor in list(EXECUTORS):
+        executor.invalidate(some)
+
+
+def jit(simulation: Simulation, *, debug: bool | None = None) -> Jit:
+    """The executor of a simulation: what nothing outside the solve reads stays inside."""
+    return Jit(
+        private=private_of(simulation),
+        direct=(simulation.initialize,),
+        debug=simulation.domain.debug if debug is None else debug,
+    )

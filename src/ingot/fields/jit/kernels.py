@@ -1,0 +1,188 @@
+"""Loops over points -> C++: values that a row shares are computed once a row, the rest in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from ingot.fields.jit.fuse import Fused, Loop, name_of, sizes_of
+from ingot.fields.jit.operations import OPERATIONS, Kind, Term, literal
+
+__all__ = ["Printed", "applied", "kind_of", "kernel", "unit"]
+
+HEADER = Path(__file__).parent / "grid.h"
+RAW = ("pow.Tensor_Scalar",)
+"""Operations whose plain numbers are part of the code."""
+
+Level = int
+"""Where a value changes: 0 nowhere, 1 from row to row, 2 from point to point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A loop as C++, the tensors and numbers that it reads, and those that it gives."""
+
+    text: str
+    tensors: tuple[Node, ...]
+    numbers: tuple[Node, ...]
+    gives: tuple[Node, ...]
+    varying: tuple[int, ...]
+    operations: int
+
+
+def unit(kernels: list[str], real: torch.dtype) -> str:
+    """The source of a library of kernels."""
+    name = "double" if real == torch.float64 else "float"
+    head = [f"#define INGOT_REAL {name}", '#include "lanes.h"', HEADER.read_text()]
+    return "\n".join([*head, *kernels]) if kernels else ""
+
+
+def kind_of(node: Node, real: torch.dtype) -> Kind:
+    """What a block of a node's values is; a size is a number."""
+    value = node.meta["val"]
+    if not isinstance(value, Tensor):
+        return "V"
+    if value.dtype == torch.bool:
+        return "M"
+    if value.dtype not in (real, real.to_complex()):
+        raise KeyError(str(value.dtype))
+    return "C" if value.dtype.is_complex else "V"
+
+
+def applied(node: Node, term: Callable[[Node], Term], real: torch.dtype) -> Term:
+    """The term of a node from those of its arguments; KeyError where there is none."""
+    name = name_of(node)
+    raw = name in RAW
+
+    def argument(value: Any) -> Any:
+        if isinstance(value, Node):
+            return term(value)
+        plain = value is None or raw or not isinstance(value, bool | int | float | complex)
+        return value if plain else literal(value)
+
+    found = OPERATIONS[name](*map(argument, node.args), **node.kwargs)
+    return cast(found, kind_of(node, real))
+
+
+def cast(term: Term, kind: Kind) -> Term:
+    """A term as another kind; KeyError where that would lose a part of it."""
+    if term.kind == kind:
+        return term
+    if term.kind == "C":
+        raise KeyError("real part")
+    if kind == "M":
+        return Term(f"as_truth({term.text})", "M")
+    real = Term(f"as_real({term.text})", "V")
+    return real if kind == "V" else Term(f"complex({real.text})", "C")
+
+
+def level_of(node: Node) -> Level:
+    """Where a value from memory changes."""
+    sizes = sizes_of(node)
+    if sizes and sizes[-1] != 1:
+        return 2
+    return 1 if any(size != 1 for size in sizes) else 0
+
+
+def kernel(fused: Fused, loop: Loop, name: str) -> Printed:
+    """The C++ of one loop."""
+    return Writer(fused, loop).printed(name)
+
+
+class Writer:
+    """Writes one loop, its lines by level."""
+
+    def __init__(self, fused: Fused, loop: Loop) -> None:
+        self.fused, self.loop, self.view = fused, loop, fused.view
+        self.own = set(loop.nodes)
+        self.tensors: dict[Node, int] = {}
+        self.numbers: dict[Node, int] = {}
+        self.terms: dict[Node, tuple[Term, Level]] = {}
+        self.lines: tuple[list[str], list[str], list[str]] = ([], [], [])
+        self.operations = 0
+
+    def printed(self, name: str) -> Printed:
+        """All of it."""
+        terms = {node: self.term(node) for node in self.loop.nodes}
+        gives = tuple(node for node in self.loop.nodes if node in self.fused.stored)
+        inputs = tuple(self.tensors)
+        kinds = [kind_of(node, self.view.real) for node in (*inputs, *gives)]
+        stores = [
+            f"put<unit, full>(at[{len(inputs) + k}], j, n, {terms[node][0].text});"
+            for k, node in enumerate(gives)
+        ]
+        bytes_ = ", ".join(f"Kind<{kind}>::bytes" for kind in kinds)
+        rows = [
+            "namespace ingot {", "namespace {",
+            f"struct {name}_loop {{",
+            f"  static constexpr int operands = {len(kinds)};",
+            f"  static constexpr int bytes[] = {{{bytes_}}};",
+            "  template <bool unit> static void row(const Place* at, const double* number,",
+            "                                       int64_t begin, int64_t end) {",
+            *(f"    {line}" for level in self.lines[:2] for line in level),
+            "    const auto block = [&](int64_t j, int n, auto whole)"
+            " __attribute__((always_inline)) {",
+            "      constexpr bool full = decltype(whole)::value;",
+            *(f"      {line}" for line in (*self.lines[2], *stores)),
+            "    };",
+            "    int64_t j = begin;",
+            "    for (; j + W <= end; j += W) block(j, W, std::true_type{});",
+            "    if (j < end) block(j, int(end - j), std::false_type{});",
+            "  }", "};", "}  // namespace", "}  // namespace ingot",
+            f'extern "C" void {name}(char* const* operands, const double* numbers,',
+            "    const int64_t* layout) {",
+            f"  ingot::run_all<ingot::{name}_loop>(operands, numbers, layout);", "}", "",
+        ]  # fmt: skip
+        varying = [k for k, node in enumerate(inputs) if level_of(node) == 2]
+        varying += range(len(inputs), len(kinds))
+        return Printed(
+            "\n".join(rows), inputs, tuple(self.numbers), gives, tuple(varying), self.operations
+        )
+
+    def term(self, node: Node) -> tuple[Term, Level]:
+        """The term of a node and its level; what it needs is written first."""
+        node = self.view.seen(node)
+        if node in self.terms:
+            return self.terms[node]
+        if node in self.view.constants:
+            found: tuple[Term, Level] = (self.constant(node), 0)
+        elif node in self.own or node in self.fused.floating:
+            found = self.computed(node)
+        elif isinstance(node.meta["val"], Tensor):
+            found = self.loaded(node)
+        else:
+            at = self.numbers.setdefault(node, len(self.numbers))
+            found = (Term(f"splat(number[{at}])", "V"), 0)
+        self.terms[node] = found
+        return found
+
+    def constant(self, node: Node) -> Term:
+        value, kind = self.view.constants[node], kind_of(node, self.view.real)
+        if kind == "M":
+            return literal(bool(value))
+        return cast(literal(value if isinstance(value, complex) else float(value)), kind)
+
+    def loaded(self, node: Node) -> tuple[Term, Level]:
+        """A value from memory."""
+        at = self.tensors.setdefault(node, len(self.tensors))
+        kind, level = kind_of(node, self.view.real), level_of(node)
+        inner = f"get<{kind}, unit, full>(at[{at}], j, n)"
+        get = inner if level == 2 else f"get_one<{kind}>(at[{at}])"
+        self.lines[level].append(f"const {kind} x{at} = {get};")
+        return Term(f"x{at}", kind), level
+
+    def computed(self, node: Node) -> tuple[Term, Level]:
+        """A value that an operation gives."""
+        levels = [self.term(each)[1] for each in node.all_input_nodes]
+        level = max(levels, default=0)
+        found = applied(node, lambda each: self.term(each)[0], self.view.real)
+        text = f"v{self.operations}"
+        self.operations += 1
+        self.lines[level].append(f"const {found.kind} {text} = {found.text};  // {node.name}")
+        return Term(text, found.kind), level

@@ -1,0 +1,184 @@
+"""write: fused units -> a Program: a Python text that calls torch and kernels, and their C++.
+
+Nothing in it refers to torch's graphs, so that another process can run it as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from ingot.fields.jit.fuse import Call, Fused, Loop, Unit, loads, name_of, sizes_of
+from ingot.fields.jit.kernels import Printed, kernel, unit
+from ingot.fields.jit.schema import TRACED
+
+__all__ = ["Program", "Slot", "write"]
+
+FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
+"""Calls whose result shares no memory with their arguments, and which keep none of them."""
+
+RENAMED = {"view.default": "reshape.default", "_unsafe_view.default": "reshape.default"}
+"""Calls that ask for strides which a tensor from outside may not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A kernel: its name, the types of what it gives, the operands that change within a row."""
+
+    name: str
+    gives: tuple[str, ...]
+    varying: tuple[int, ...]
+    operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A sequence ready to be stored: `run` of the text takes the inputs, gives the outputs."""
+
+    text: str
+    source: str
+    kernels: tuple[Slot, ...]
+    before: int
+    after: int
+    constants: dict[str, Tensor] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def write(fused: Fused) -> Program:
+    """The program of fused units."""
+    printed = {
+        unit: kernel(fused, unit, f"kernel_{at}")
+        for at, unit in enumerate(u for u in fused.units if isinstance(u, Loop))
+    }
+    nodes = list(fused.captured.module.graph.nodes)
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    lines = [*heads(fused, inputs), *bodies(fused, printed)]
+    gives = "".join(f"{text(node)}, " for node in fused.outputs)
+    body = "".join(f"    {line}\n" for line in [*lines, f"return ({gives})"])
+    constants = {
+        str(node.target): getattr(fused.captured.module, str(node.target))
+        for node in nodes if node.op == "get_attr"
+        and any(isinstance(u, Call) and u.node is node for u in fused.units)
+    }  # fmt: skip
+    slots = tuple(
+        Slot(
+            f"kernel_{at}",
+            tuple(str(node.meta["val"].dtype).removeprefix("torch.") for node in each.gives),
+            each.varying, each.operations,
+        )
+        for at, each in enumerate(printed.values())
+    )  # fmt: skip
+    source = unit([each.text for each in printed.values()], fused.view.real)
+    return Program(f"def run(inputs):\n{body}", source, slots, fused.before, fused.after, constants)
+
+
+def heads(fused: Fused, inputs: list[Node]) -> Iterator[str]:
+    """The lines that name inputs and sizes."""
+    read = {a for u in fused.units for a in needs(u, fused)} | set(fused.outputs)
+    for at, node in enumerate(inputs):
+        if node in read:
+            yield f"{node.name} = inputs[{at}]"
+    schema = fused.captured.schema
+    for at, name in ((at, name) for at in range(6) for name in schema.shapes[at]):
+        if isinstance(name, str):
+            yield f"{name} = inputs[{at}].shape[{name[1:]}]"
+
+
+def needs(unit: Unit, fused: Fused) -> Iterable[Node]:
+    """The values that a unit reads."""
+    if isinstance(unit, Call):
+        return unit.node.all_input_nodes
+    return loads(unit, fused.view, fused.floating)
+
+
+def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
+    """One line for each unit, and what nothing needs after it."""
+    last = {node: at for at, u in enumerate(fused.units) for node in needs(u, fused)}
+    last |= dict.fromkeys((n for n in fused.outputs if isinstance(n, Node)), len(fused.units))
+    for at, each in enumerate(fused.units):
+        if isinstance(each, Call):
+            yield f"{each.node.name} = {called(each.node)}"
+            made: tuple[Node, ...] = (each.node,)
+        else:
+            made = printed[each].gives
+            yield loop_line(each, printed, fused, last, at)
+        ends = [n.name for n, end in last.items() if end == at and n.op != "placeholder"]
+        ends += [n.name for n in made if n not in last]
+        if ends:
+            yield f"del {', '.join(ends)}"
+
+
+def loop_line(
+    loop: Loop, printed: dict[Loop, Printed], fused: Fused, last: dict[Node, int], at: int
+) -> str:
+    """The call of a kernel; its results take the place of operands that nothing else needs."""
+    each = printed[loop]
+    makers = {n for one in printed.values() for n in one.gives}
+    spare = [
+        x for x in each.tensors
+        if last.get(x) == at and (x in makers or name_of(x) in FRESH) and sizes_of(x) == loop.shape
+        and all(u in loop.nodes or u in fused.view.points or name_of(u) in FRESH for u in x.users)
+    ]  # fmt: skip
+    into = []
+    for node in each.gives:
+        fit = (x for x in spare if x.meta["val"].dtype == node.meta["val"].dtype)
+        found = next(fit, None)
+        if found is not None:
+            spare.remove(found)
+        into.append("None" if found is None else found.name)
+    number = list(printed).index(loop)
+    shape = loop.nodes[0].meta["val"].shape
+    parts = [listed(map(size, shape)), listed(into), listed(map(text, each.numbers)),
+             listed(node.name for node in each.tensors)]  # fmt: skip
+    return f"{listed(node.name for node in each.gives)} = kernel_{number}({', '.join(parts)})"
+
+
+def listed(words: Iterable[str]) -> str:
+    return f"({''.join(f'{word}, ' for word in words)})"
+
+
+def size(value: Any) -> str:
+    """A size: a number, or the name of the axis that it is that of."""
+    if isinstance(value, int):
+        return str(value)
+    return next(name for name, traced in TRACED.items() if traced == value.node.hint)
+
+
+def called(node: Node) -> str:
+    """A call of torch as text."""
+    if node.op == "get_attr":
+        return f"constants[{str(node.target)!r}]"
+    arguments = [text(each) for each in node.args]
+    arguments += [f"{name}={text(each)}" for name, each in node.kwargs.items()]
+    name = name_of(node)
+    target = str(node.target)
+    if target.startswith("aten."):
+        target = f"torch.ops.aten.{RENAMED.get(name, name)}"
+    elif node.target in (torch.real, torch.imag):
+        target = f"torch.{name}"
+    elif isinstance(node.target, torch._ops.OpOverload):
+        target = f"torch.ops.{target}"
+    else:
+        target = f"{getattr(node.target, '__module__', '').lstrip('_')}.{name}"
+    return f"{target}({', '.join(arguments)})"
+
+
+def text(value: Any) -> str:
+    """An argument as text."""
+    match value:
+        case Node():
+            return value.name
+        case tuple() | list():
+            inner = "".join(f"{text(each)}, " for each in value)
+            return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+        case torch.device():
+            return f"torch.device({str(value)!r})"
+        case _:
+            return repr(value)

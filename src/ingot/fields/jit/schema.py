@@ -1,0 +1,149 @@
+"""Schema: what a compiled sequence depends on, sizes left out, and a name for it on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ingot.fields.space import Space
+from ingot.fields.step import Ambient, Buffer, Source, Step
+
+__all__ = ["TRACED", "Schema", "Unstable", "digest", "named_sizes", "schema_of", "sources_of"]
+
+TRACED = {"n0": 101, "n1": 89, "n2": 73, "k0": 51, "k1": 45, "k2": 37}
+"""The sizes that stand for the box (n) and its spectrum (k) while a graph is captured.
+
+All differ, so that a size of the graph tells which axis it is that of.
+"""
+
+SMALLEST = 3
+"""A grid with fewer cells along an axis is not told from its spectrum by its sizes."""
+
+
+class Unstable(Exception):
+    """Something that has no name which lasts longer than the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tensors that a sequence takes: sizes by name, precision, device; and the kind of box."""
+
+    shapes: tuple[tuple[str | int, ...], ...]
+    dtypes: tuple[torch.dtype, ...]
+    device: str
+    dim: int
+    mode: str
+    slabs: tuple[int, ...]
+
+    def __str__(self) -> str:
+        pairs = zip(self.shapes, self.dtypes, strict=True)
+        told = (f"{str(kind).removeprefix('torch.')}{list(shape)}" for shape, kind in pairs)
+        return f"{self.dim}D {self.mode} on {self.device}: {' '.join(told)}".replace("'", "")
+
+
+def sources_of(steps: Sequence[Step]) -> tuple[Source, ...]:
+    """What the steps read from outside, the space left out, each once."""
+    given: set[str] = set()
+    found: dict[Source, None] = {}
+    for step in steps:
+        for source in step.sources:
+            inside = isinstance(source, Buffer) and source.name in given
+            if not inside and source != Ambient("space"):
+                found[source] = None
+        given |= set(step.gives)
+    return tuple(found)
+
+
+def named_sizes(space: Space) -> tuple[dict[str, int], dict[str, int]] | None:
+    """The sizes of a box and of its spectrum by name; none where they cannot be told apart."""
+    if min(space.shape) < SMALLEST:
+        return None
+    grid = {f"n{axis}": size for axis, size in enumerate(space.shape)}
+    pairs = zip(space.shape, space.spectrum_shape, strict=True)
+    spectrum = {f"k{axis}": k for axis, (n, k) in enumerate(pairs) if k != n}
+    return grid, spectrum
+
+
+def schema_of(tensors: Sequence[Tensor], space: Space) -> Schema | None:
+    """The schema of tensors on a box; none where its sizes do not tell its axes."""
+    sizes = named_sizes(space)
+    if sizes is None:
+        return None
+    grid, spectrum = sizes
+
+    def named(axis: int, size: int) -> str | int:
+        if axis < space.dim and size == grid[f"n{axis}"]:
+            return f"n{axis}"
+        return f"k{axis}" if spectrum.get(f"k{axis}") == size else size
+
+    return Schema(
+        tuple(tuple(named(*pair) for pair in enumerate(each.shape)) for each in tensors),
+        tuple(each.dtype for each in tensors),
+        str(space.k2.device),
+        space.dim,
+        space.mode,
+        space.slabs,
+    )
+
+
+def digest(steps: Sequence[Step], wanted: Sequence[str], schema: Schema, more: str) -> str:
+    """A name for the graph of steps that lasts; Unstable where an option of one has none."""
+    parts = [stable(step) for step in steps]
+    text = "\0".join([*parts, repr(tuple(wanted)), str(schema), str(schema.slabs), more])
+    return hashlib.sha256(f"{text}\0{own_sources()}\0{torch.__version__}".encode()).hexdigest()[:32]
+
+
+def stable(value: Any) -> str:
+    """A text that is equal in every process exactly if the value is."""
+    match value:
+        case None | bool() | int() | float() | complex() | str() | Path() | torch.dtype():
+            return repr(value)
+        case tuple() | list():
+            return f"({','.join(map(stable, value))})"
+        case Mapping():
+            return f"{{{','.join(f'{stable(k)}:{stable(v)}' for k, v in value.items())}}}"
+        case Step():
+            parts = (value.name, value.arguments, value.gives, value.options)
+            return "\n".join(map(stable, (*parts, value.function)))
+        case Tensor() if value.numel() <= 1024:
+            return f"{value.dtype}{value.shape}{value.tolist()}"
+    if inspect.isfunction(value):
+        return function_text(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        held = (getattr(value, each.name) for each in dataclasses.fields(value))
+        return f"{kind}{stable(tuple(held))}"
+    raise Unstable(f"{type(value).__name__} has no lasting name")
+
+
+def function_text(function: Callable[..., Any]) -> str:
+    """A function by its place, the text of its file, and what it encloses."""
+    code = function.__code__
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    defaults = (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items()))
+    text = file_text(code.co_filename) or (code.co_code.hex() + repr(code.co_consts))
+    names = f"{function.__module__}.{function.__qualname__}:{code.co_firstlineno}"
+    return f"{names} {stable(held)} {stable(defaults)} {text}"
+
+
+@functools.cache
+def file_text(name: str) -> str:
+    """What tells one text of a file from another."""
+    path = Path(name)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+@functools.cache
+def own_sources() -> str:
+    """What tells one version of this room from another."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py")) + sorted(Path(__file__).parent.glob("*.h"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,0 +1,1 @@
+"""What a run writes: tables, fields for viewers, Exodus files."""

@@ -1,0 +1,265 @@
+"""[TensorOutputs]: fields as HDF5 (or raw) files, with an XDMF file that viewers open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError, Problem
+from ingot.fields.blocks.domain import Domain
+from ingot.fields.blocks.options import Reader
+from ingot.fields.outputs.table import Event, Outputs
+from ingot.fields.step import Buffer, State
+from ingot.hit import Block
+
+__all__ = ["XDMF", "XDMFWriter", "read_tensor_outputs"]
+
+Place = Literal["CELL", "NODE", "OVERSIZED_NODAL"]
+TAIL = "\t\t</Grid>\n\t</Domain>\n</Xdmf>\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XDMFTensorOutput:
+    """Fields as files.
+
+    buffer: the buffers to write
+    file_base: the name of the files without their endings
+    execute_on: when to write
+    time_step_interval: of how many steps one is written
+    enable_hdf5: whether to write one HDF5 file instead of a raw file for each field and frame
+    output_mode: for each buffer, whether its values belong to cells or to nodes
+    transpose: whether the first and the last axis are swapped, as viewers expect
+    """
+
+    buffer: tuple[str, ...]
+    file_base: str = ""
+    execute_on: tuple[Event, ...] = ("INITIAL", "TIMESTEP_END")
+    time_step_interval: int = 1
+    enable_hdf5: bool = False
+    output_mode: tuple[Place, ...] = ()
+    transpose: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class XDMF:
+    """An output of fields: its options, and the name of its files without their endings."""
+
+    options: XDMFTensorOutput
+    base: str
+
+
+def read_tensor_outputs(
+    blocks: Iterable[Block], outputs: Outputs, stem: str, reader: Reader
+) -> tuple[XDMF, ...]:
+    """The outputs of a [TensorOutputs] block."""
+    found: dict[str, XDMF] = {}
+    for each in blocks:
+        kind = reader.type_of(each, {"XDMFTensorOutput": XDMFTensorOutput})
+        options = None if kind is None else reader.made(each, kind)
+        if options is None:
+            continue
+        if options.output_mode and len(options.output_mode) != len(options.buffer):
+            message = (
+                f"output_mode has {len(options.output_mode)} entries, buffer {len(options.buffer)}"
+            )
+            reader.problems.append(
+                Problem("wrong-value", message, each.span, "give a mode for each buffer")
+            )
+        if options.time_step_interval < 1:
+            message = f"time_step_interval = {options.time_step_interval} is no number of steps"
+            reader.problems.append(Problem("wrong-value", message, each.span, "give 1 or more"))
+        base = options.file_base or outputs.file_base or stem
+        if base in found:
+            message = f"two outputs write to the files '{base}'"
+            fix = "give one of them a file_base"
+            reader.problems.append(Problem("duplicate-block", message, each.span, fix))
+        found[base] = XDMF(options, base)
+    return tuple(found.values())
+
+
+def library() -> Any:
+    """The library that writes HDF5 files."""
+    try:
+        import h5py
+    except ImportError:
+        message = "writing HDF5 files needs h5py, which is not installed"
+        fix = "pip install 'ingot[fields]', or set enable_hdf5 = false"
+        raise IngotError([Problem("not-installed", message, fix=fix)]) from None
+    return h5py
+
+
+@dataclass(slots=True)
+class XDMFWriter:
+    """Writes frame after frame of one output; `ranks` cut the box along y, a file for each."""
+
+    output: XDMF
+    domain: Domain
+    folder: Path
+    slabs: tuple[int, ...] = ()
+    frame: int = 0
+    started: set[Path] = field(default_factory=set)
+
+    def write(self, state: State, time: float) -> None:
+        """Add a frame."""
+        options = self.output.options
+        modes = options.output_mode or ("CELL",) * len(options.buffer)
+        places = dict(zip(options.buffer, modes, strict=True))
+        parts = list(self.parts())
+        grids: list[list[str]] = []
+        for suffix, cut in parts:
+            lines: list[str] = []
+            for name in sorted(places):
+                value = full(state.look_up(Buffer(name)), state.space.shape, name)
+                for label, array in components(name, value[cut], self.dim):
+                    array = written(array, places[name], options.transpose)
+                    lines += self.attribute(label, array, places[name], suffix)
+            grids.append(lines)
+        self.describe(grids, time)
+        self.frame += 1
+
+    @property
+    def dim(self) -> int:
+        """The number of axes."""
+        return len(self.domain.sizes)
+
+    def parts(self) -> Iterator[tuple[str, tuple[slice, ...]]]:
+        """The ending of each rank's file, and its part of the box."""
+        if not self.slabs:
+            yield "", (slice(None),)
+        begin = 0
+        for rank, width in enumerate(self.slabs):
+            yield f".rank{rank:04d}", (slice(None), slice(begin, begin + width))
+            begin += width
+
+    def attribute(self, label: str, array: Any, place: Place, suffix: str) -> list[str]:
+        """Store one array, and tell the lines that describe it."""
+        dataset, base = f"{label}.{self.frame}", f"{self.output.base}{suffix}"
+        kind = "Int" if array.dtype.kind == "i" else "Float"
+        sizes = " ".join(map(str, array.shape))
+        if self.output.options.enable_hdf5:
+            self.store(self.folder / f"{base}.h5", dataset, array)
+            item = f'Format="HDF">{escape(Path(base).name)}.h5:/{dataset}'
+        else:
+            path = self.folder / f"{base}.{dataset}.bin"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(array.astype(array.dtype.newbyteorder("<")).tobytes())
+            item = f'Format="Binary" Endian="Little" Precision="{array.dtype.itemsize}">{path.name}'
+        center = "Cell" if place == "CELL" else "Node"
+        return [
+            f'\t\t\t\t<Attribute Name="{escape(label)}" Center="{center}">',
+            f'\t\t\t\t\t<DataItem DataType="{kind}" Dimensions="{sizes}" {item}</DataItem>',
+            "\t\t\t\t</Attribute>",
+        ]
+
+    def store(self, path: Path, dataset: str, array: Any) -> None:
+        """Put one array into an HDF5 file; the first of a run replaces an older file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with library().File(path, "a" if path in self.started else "w") as file:
+            file.create_dataset(
+                dataset, data=array, chunks=array.shape, compression="gzip", compression_opts=9
+            )
+        self.started.add(path)
+
+    def describe(self, grids: list[list[str]], time: float) -> None:
+        """Add a frame to the XDMF file, in front of its last lines."""
+        path = self.folder / f"{self.output.base}.xmf"
+        if path not in self.started:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.head() + TAIL)
+            self.started.add(path)
+        if self.slabs:
+            lines = self.spatial(grids, time)
+        else:
+            lines = [
+                f'\t\t\t<Grid Name="T{self.frame}" GridType="Uniform">',
+                f'\t\t\t\t<Time Value="{time:.17g}" />',
+                '\t\t\t\t<xi:include xpointer="xpointer(//Xdmf/Domain/Topology)" />',
+                '\t\t\t\t<xi:include xpointer="xpointer(//Xdmf/Domain/Geometry)" />',
+                *grids[0],
+                "\t\t\t</Grid>",
+            ]
+        with path.open("r+b") as file:
+            file.seek(-len(TAIL.encode()), 2)
+            file.write(("\n".join(lines) + "\n" + TAIL).encode())
+
+    def head(self) -> str:
+        """The lines that come before the frames."""
+        mesh = "" if self.slabs else "".join(f"\t\t{line}\n" for line in self.mesh(self.box()))
+        return (
+            '<?xml version="1.0"?>\n'
+            '<Xdmf xmlns:xi="http://www.w3.org/2003/XInclude" Version="2.2">\n\t<Domain>\n'
+            f"{mesh}"
+            '\t\t<Grid Name="TimeSeries" GridType="Collection" CollectionType="Temporal">\n'
+        )
+
+    def box(self, begin: int = 0, width: int | None = None) -> list[tuple[int, float, float]]:
+        """Cells, origin and spacing along each axis of a part of the box, as they are written."""
+        rows = zip(self.domain.sizes, self.domain.lower, self.domain.upper, strict=False)
+        axes = [(n, low, (high - low) / n) for n, low, high in rows]
+        if width is not None:
+            _, low, step = axes[1]
+            axes[1] = (width, low + begin * step, step)
+        return axes[::-1] if self.output.options.transpose else axes
+
+    def mesh(self, axes: list[tuple[int, float, float]]) -> list[str]:
+        """The lines that describe points: their counts, the first, the distances."""
+        counts = " ".join(str(n + 1) for n, _, _ in axes)
+        kind = {1: "ORIGIN_DX", 2: "ORIGIN_DXDY", 3: "ORIGIN_DXDYDZ"}[self.dim]
+        item = f'<DataItem Format="XML" Dimensions="{self.dim}">'
+        return [
+            f'<Topology TopologyType="{self.dim}DCoRectMesh" Dimensions="{counts}" />',
+            f'<Geometry Type="{kind}">',
+            f"\t{item}{' '.join(f'{low:.15g}' for _, low, _ in axes)}</DataItem>",
+            f"\t{item}{' '.join(f'{step:.15g}' for _, _, step in axes)}</DataItem>",
+            "</Geometry>",
+        ]
+
+    def spatial(self, grids: list[list[str]], time: float) -> Iterator[str]:
+        """The lines of a frame that is shared among ranks."""
+        yield f'\t\t\t<Grid Name="T{self.frame}" GridType="Collection" CollectionType="Spatial">'
+        yield f'\t\t\t\t<Time Value="{time:.17g}" />'
+        begin = 0
+        for rank, (width, lines) in enumerate(zip(self.slabs, grids, strict=True)):
+            yield f'\t\t\t\t<Grid Name="Rank{rank}" GridType="Uniform">'
+            yield from (f"\t\t\t\t\t{line}" for line in self.mesh(self.box(begin, width)))
+            yield from (f"\t{line}" for line in lines)
+            yield "\t\t\t\t</Grid>"
+            begin += width
+        yield "\t\t\t</Grid>"
+
+
+def full(value: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
+    """A buffer over the whole grid, on the CPU."""
+    if value.is_complex():
+        message = f"'{name}' is a spectrum, which cannot be written as a field"
+        raise IngotError([Problem("wrong-value", message, fix="write its InverseFFT instead")])
+    if value.dim() <= len(shape) and value.shape != torch.Size(shape):
+        fits = all(n in (1, m) for n, m in zip(value.shape[::-1], shape[::-1], strict=False))
+        value = value.expand(shape) if fits else value
+    return value.detach().cpu()
+
+
+def components(name: str, value: Tensor, dim: int) -> Iterator[tuple[str, Tensor]]:
+    """The scalar fields of a buffer, and what each is called."""
+    parts = value.reshape(*value.shape[:dim], -1)
+    count = parts.shape[-1]
+    labels = {1: [""], 2: ["_x", "_y"], 3: ["_x", "_y", "_z"]}
+    for number, label in enumerate(labels.get(count) or [f"_{k}" for k in range(count)]):
+        yield f"{name}{label}", parts[..., number]
+
+
+def written(value: Tensor, place: Place, transpose: bool) -> Any:
+    """An array as it is stored: nodes repeat the first layer, axes are swapped."""
+    if place == "NODE":
+        for axis in range(value.dim()):
+            value = torch.cat([value, value.narrow(axis, 0, 1)], axis)
+    if transpose and value.dim() > 1:
+        value = value.transpose(0, value.dim() - 1)
+    return np.ascontiguousarray(value.numpy())

@@ -1,0 +1,113 @@
+"""[Postprocessors] and [VectorPostprocessors]: numbers taken off fields after a step."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ingot.fields.declare import Dt, Number, Past, postprocessor
+from ingot.fields.space import Grid, Space, Spectrum
+
+__all__ = ["histogram"]
+
+
+@postprocessor
+def TensorAveragePostprocessor(buffer: Grid) -> Tensor:
+    """The mean of all entries of a buffer.
+
+    buffer: the buffer
+    """
+    return buffer.mean()
+
+
+@postprocessor
+def TensorIntegralPostprocessor(buffer: Grid, space: Space) -> Tensor:
+    """The integral of a field over the box.
+
+    buffer: the field
+    """
+    return buffer.mean() * space.volume
+
+
+@postprocessor
+def TensorExtremeValuePostprocessor(buffer: Grid, *, value_type: Literal["MIN", "MAX"]) -> Tensor:
+    """The smallest or the largest entry of a buffer.
+
+    buffer: the buffer
+    value_type: which of the two
+    """
+    return buffer.min() if value_type == "MIN" else buffer.max()
+
+
+@postprocessor(history=1)
+def TensorIntegralChangePostprocessor(buffer: Grid, past: Past, space: Space) -> Tensor:
+    """The integral of how much a field has changed.
+
+    buffer: the field
+    """
+    change = buffer - past[0] if past else buffer
+    return change.abs().sum() * space.cell_volume
+
+
+@postprocessor(history=1)
+def TensorInterfaceVelocityPostprocessor(
+    buffer: Grid, past: Past, space: Space, dt: Dt, *, gradient_threshold: float = 1e-3
+) -> Tensor:
+    """The largest speed at which a field's level lines move.
+
+    buffer: the field
+    gradient_threshold: slopes below this are not divided by
+    """
+    if not past:
+        return buffer.new_zeros(())
+    rate, spectrum = (buffer - past[0]) / dt, space.forward(buffer)
+    squares = torch.zeros_like(buffer)
+    for axis in range(space.dim):
+        slope = space.derivative(spectrum, axis)
+        steep = slope.abs() > gradient_threshold
+        safe = torch.where(steep, slope, torch.ones_like(slope))
+        squares = squares + torch.where(steep, rate / safe, torch.zeros_like(rate)) ** 2
+    return squares.max().sqrt()
+
+
+@postprocessor
+def ReciprocalIntegral(buffer: Spectrum, space: Space) -> Tensor:
+    """The integral of a field, from its spectrum.
+
+    buffer: the spectrum
+    """
+    first = buffer[(0,) * space.dim]
+    return first.real / math.prod(space.shape) * space.volume
+
+
+@postprocessor
+def SemiImplicitCriticalTimeStep(buffer: Spectrum, *, c: float = 1.0) -> Tensor:
+    """The step size that the fastest mode of a linear operator sets.
+
+    buffer: the operator
+    c: accepted, without effect
+    """
+    largest = buffer.abs().max()
+    return torch.where(largest > 0, 1 / largest, torch.full_like(largest, 1e30))
+
+
+@postprocessor
+def ComputeReynoldsNumber(buffer: Grid, *, tau: Number, diameter: Number) -> Tensor:
+    r"""The Reynolds number of a lattice flow, $\bar u D / \nu$ with $\nu = (\tau - 1/2) / 3$.
+
+    buffer: the speed
+    tau: the relaxation time
+    diameter: the length that the flow is measured by
+    """
+    return buffer.mean() * diameter / ((tau - 0.5) / 3)
+
+
+def histogram(field: Tensor, low: float, high: float, bins: int) -> tuple[list[float], list[float]]:
+    """The middles of equal bins, and how many entries lie in each; the last bin is closed."""
+    edges = torch.linspace(low, high, bins + 1, dtype=field.dtype)
+    counts, _ = torch.histogram(field.reshape(-1).cpu(), edges)
+    width = (high - low) / bins
+    return [low + width / 2 + k * width for k in range(bins)], counts.tolist()

@@ -1,0 +1,275 @@
+"""run: a Simulation -> its results: the loop over steps, and the files it writes on the way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from ingot.errors import IngotError, Problem
+from ingot.fields.blocks.domain import ranks_of, space_of
+from ingot.fields.blocks.executioner import Progress, shortened
+from ingot.fields.blocks.measure import measured, stops, vectors
+from ingot.fields.jit import jit as jit_executor
+from ingot.fields.outputs.exodus import ExodusWriter
+from ingot.fields.outputs.table import Event, write_table
+from ingot.fields.outputs.xdmf import XDMFWriter
+from ingot.fields.simulation import Simulation, build
+from ingot.fields.solvers.solve import Solve
+from ingot.fields.step import Buffer, Eager, Executor, State
+from ingot.hit import read
+
+__all__ = ["Result", "Run", "prepared", "run", "run_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run leaves: the last state, the numbers of every event, the files written."""
+
+    state: State
+    times: tuple[float, ...]
+    values: tuple[dict[str, float], ...]
+    steps: int
+    files: tuple[Path, ...]
+
+
+@dataclass(slots=True)
+class Run:
+    """A run under way; `step` takes it one step further, so that it can be watched or stored."""
+
+    simulation: Simulation
+    folder: Path
+    executor: Executor
+    state: State
+    writers: tuple[XDMFWriter, ...]
+    exodus: tuple[tuple[tuple[Event, ...], ExodusWriter], ...]
+    number: int = 0
+    time: float = 0.0
+    dt: float = 0.0
+    failed: bool = False
+    iterations: int | None = None
+    values: dict[str, float] = field(default_factory=dict)
+    times: list[float] = field(default_factory=list)
+    rows: list[dict[str, float]] = field(default_factory=list)
+    files: dict[Path, None] = field(default_factory=dict)
+    begun: bool = False
+
+    def start(self) -> None:
+        """Fill the buffers and write what is due before the first step."""
+        made = self.simulation
+        self.time = self.state.time = made.executioner.start_time
+        shape = self.state.space.shape
+        for name, sizes in made.buffers.items():
+            zero = self.state.space.full(0.0)
+            grid = zero.reshape(*shape, *([1] * len(sizes))).expand(*shape, *sizes)
+            self.state.buffers[name] = grid.contiguous()
+        Eager().run(made.initialize, self.state)  # once: compiling it would not pay
+        self.executor.run(made.postprocess, self.state)
+        self.tell("INITIAL")
+        self.begun = True
+
+    def over(self) -> bool:
+        """Whether there is nothing left to do."""
+        bounds = self.simulation.executioner
+        enough = bounds.num_steps is not None and self.number >= bounds.num_steps
+        return enough or self.time >= bounds.end_time - 1e-12 * abs(bounds.end_time)
+
+    def step(self) -> None:
+        """Take one step, in smaller ones where the solver fails."""
+        made, state = self.simulation, self.state
+        size = self.next_size()
+        previous = self.previous()
+        while True:
+            # Handles to all old fields would keep their memory, so they are taken where needed.
+            risky = made.solver is not None and made.solver.can_fail
+            before = (dict(state.buffers), dict(state.old)) if risky else None
+            if self.number > 0:
+                state.advance()
+            if self.solved(size):
+                break
+            assert before is not None
+            state.buffers, state.old = before
+            self.failed = True
+            size = self.smaller(size)
+        state.dt = self.dt = size
+        self.time += size
+        self.number += 1
+        self.executor.run(made.postprocess, state)
+        self.tell("TIMESTEP_END", previous)
+
+    def previous(self) -> dict[str, torch.Tensor] | None:
+        """The fields that changes over the coming step are measured from, unless by substeps."""
+        made = self.simulation
+        if made.problem.marlin_compatible:
+            return None
+        names = {name for measure in made.measures for name, _ in measure.histories()}
+        return {name: self.state.look_up(Buffer(name)) for name in names}
+
+    def next_size(self) -> float:
+        """The size of the step to take now."""
+        made = self.simulation
+        if self.number == 0:
+            size = made.stepper.first(made.executioner.dt)
+        else:
+            progress = Progress(
+                self.number, self.time, self.dt, self.iterations, self.failed, self.values
+            )
+            size = made.stepper.next(progress)
+        self.failed = False
+        return shortened(made.executioner, self.time, size)
+
+    def smaller(self, size: float) -> float:
+        """The size to try again with."""
+        made = self.simulation
+        retried = made.stepper.retry(Progress(self.number, self.time, size))
+        if size <= made.executioner.dtmin:
+            message = f"the solver fails at time {self.time:g} even with dt = {size:g}"
+            fix = "raise max_iterations, or lower dtmin"
+            raise IngotError([Problem("not-converged", message, fix=fix)])
+        logging.getLogger("ingot").info("step %d fails, dt = %g", self.number + 1, retried)
+        return max(retried, made.executioner.dtmin)
+
+    def solved(self, size: float) -> bool:
+        """Take all substeps; whether the solver converged in each."""
+        made, state = self.simulation, self.state
+        state.time, solver = self.time, made.solver
+        compatible = made.problem.marlin_compatible
+        if solver is None:
+            state.dt = size
+            # The reference evaluates at the time where the step begins.
+            state.time += 0.0 if compatible else size
+            solve = Solve(made.root, state, self.executor)
+            solve.evaluate()
+            return True
+        state.dt = size / solver.substeps
+        for index in range(solver.substeps):
+            changed = size != self.dt and self.number > 0
+            solve = Solve(made.root, state, self.executor, index, changed, compatible)
+            solver.substep(solve)
+            self.iterations = solve.iterations
+            if not solve.converged:
+                return False
+            last = index == solver.substeps - 1
+            # The reference keeps no history in its first step.
+            if not last and (self.number > 0 or not compatible):
+                state.advance()
+            state.time += state.dt
+        return True
+
+    def tell(self, event: Event, previous: dict[str, torch.Tensor] | None = None) -> None:
+        """Take all numbers and write all files that are due at an event."""
+        made, state = self.simulation, self.state
+        state.dt = self.dt
+        measured(made.measures, state, self.values, event, previous)
+        if event != "FINAL":
+            self.times.append(self.time)
+            self.rows.append(dict(self.values))
+        for target in made.outputs.targets:
+            if target.kind == "CSV" and self.due(event, target.events):
+                self.write_csv(target.base)
+        for measure, columns in vectors(made.measures, state):
+            for target in made.outputs.targets:
+                if target.kind == "CSV" and self.due(event, target.events, measure.events):
+                    path = self.folder / f"{target.base}_{measure.name}_{self.number:04d}.csv"
+                    write_table(path, list(columns), list(zip(*columns.values(), strict=True)))
+                    self.files[path] = None
+        for writer in self.writers:
+            asked = writer.output.options.execute_on
+            between = self.number % writer.output.options.time_step_interval > 0
+            if event == "FINAL" and event in asked if between else self.due(event, asked):
+                writer.write(state, self.time)
+                self.files |= dict.fromkeys(writer.started)
+        for events, writer in self.exodus:
+            if self.due(event, events):
+                writer.write(state, self.time, self.values, event)
+                self.files[writer.path] = None
+
+    def due(self, event: Event, *lists: tuple[Event, ...]) -> bool:
+        """Whether an event is in all lists; the end is not told again after a step that was."""
+        told = event == "FINAL" and all("TIMESTEP_END" in each for each in lists) and self.number
+        return all(event in each for each in lists) and not told
+
+    def write_csv(self, base: str) -> None:
+        """Add the present row to a table, sorted by name; nothing where there are no numbers."""
+        if self.values:
+            path, names = self.folder / f"{base}.csv", sorted(self.values)
+            row = [self.time, *(self.values[name] for name in names)]
+            write_table(path, ["time", *names], [row], append=path in self.files)
+            self.files[path] = None
+
+    def steps(self) -> Iterator[Run]:
+        """Start, unless restored, and take step after step to the end; itself after each."""
+        try:
+            if not self.begun:
+                self.start()
+            while not self.over() and not stops(self.simulation.measures, self.values):
+                self.step()
+                yield self
+            self.tell("FINAL")
+        finally:
+            for _, writer in self.exodus:
+                writer.flush()
+
+    def result(self) -> Result:
+        """What the run leaves."""
+        return Result(
+            self.state, tuple(self.times), tuple(self.rows), self.number, tuple(self.files)
+        )
+
+
+def prepared(
+    simulation: Simulation,
+    folder: Path | str = ".",
+    *,
+    executor: Executor | None = None,
+    jit: bool = True,
+    device: str = "",
+    ranks: int | None = None,
+) -> Run:
+    """A run that has not started; `ranks` is among how many a shared box would be cut.
+
+    Without an executor, `jit` says whether sequences of computes are compiled.
+    """
+    domain = simulation.domain
+    names = domain.device_names
+    device = device or (names[0] if names else "cpu")
+    count = ranks_of(domain) if ranks is None else ranks
+    space = space_of(domain, device, count)
+    state = State(space, simulation.constants, simulation.histories)
+    folder = Path(folder)
+    writers = tuple(XDMFWriter(each, domain, folder, space.slabs) for each in simulation.fields_out)
+    exodus = tuple(
+        (target.events, ExodusWriter(folder / f"{target.base}.e", domain, simulation.mapped))
+        for target in simulation.outputs.targets
+        if target.kind == "Exodus"
+    )
+    executor = executor or (jit_executor(simulation) if jit else Eager())
+    return Run(simulation, folder, executor, state, writers, exodus)
+
+
+def run_file(
+    file: Path, overrides: Sequence[str] = (), folder: Path | str = ".", *, jit: bool = True
+) -> Result:
+    """Read, build and run an input file."""
+    return run(build(read(file, overrides, moose=True)), folder, jit=jit)
+
+
+def run(
+    simulation: Simulation,
+    folder: Path | str = ".",
+    *,
+    executor: Executor | None = None,
+    jit: bool = True,
+    device: str = "",
+    ranks: int | None = None,
+    watch: Callable[[Run], None] | None = None,
+) -> Result:
+    """Run a simulation to its end, writing its files into a folder."""
+    ready = prepared(simulation, folder, executor=executor, jit=jit, device=device, ranks=ranks)
+    for now in ready.steps():
+        if watch is not None:
+            watch(now)
+    return ready.result()

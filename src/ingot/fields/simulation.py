@@ -1,0 +1,379 @@
+"""build: a Tree with a [Domain] -> Simulation, all that a run needs, checked.
+
+Everything wrong with the file is told at once, at its line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ingot.fields.computes
+import ingot.fields.postprocessors  # noqa: F401  declares the postprocessors
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.fields.blocks.bind import Binder
+from ingot.fields.blocks.domain import Domain, check_domain
+from ingot.fields.blocks.executioner import STEPPERS, ConstantDT, Executioner, Stepper
+from ingot.fields.blocks.functions import read_functions
+from ingot.fields.blocks.measure import Measure, read_measures
+from ingot.fields.blocks.options import Reader
+from ingot.fields.blocks.problem import MOOSE_ONLY, ProblemOptions, read_problem
+from ingot.fields.blocks.variables import Mapped, declared_buffers, read_mapped
+from ingot.fields.declare import FunctionName
+from ingot.fields.group import Group, steps_of
+from ingot.fields.outputs.table import Outputs, read_outputs
+from ingot.fields.outputs.xdmf import XDMF, read_tensor_outputs
+from ingot.fields.solvers import SOLVERS
+from ingot.fields.solvers.solve import Root, Solver, SolverOptions, forwards
+from ingot.fields.step import Step
+from ingot.hit import Block, Tree, activated, unknown_sections, unused_globals
+
+__all__ = ["SECTIONS", "Simulation", "build", "is_simulation"]
+
+SECTIONS = (
+    "Domain", "Problem", "TensorBuffers", "TensorComputes", "TensorSolver", "TensorOutputs",
+    "Functions", "Postprocessors", "VectorPostprocessors", "UserObjects", "AuxVariables",
+    "AuxKernels", "Mesh", "Executioner", "Outputs", "GlobalParams",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulation:
+    """A run as a file describes it."""
+
+    tree: Tree
+    stem: str
+    domain: Domain
+    problem: ProblemOptions
+    constants: Mapping[str, float]
+    buffers: Mapping[str, tuple[int, ...]]
+    initialize: tuple[Step, ...]
+    root: Root
+    postprocess: tuple[Step, ...]
+    solver: Any
+    executioner: Executioner
+    stepper: Stepper
+    measures: tuple[Measure, ...]
+    outputs: Outputs
+    fields_out: tuple[XDMF, ...]
+    mapped: tuple[Mapped, ...]
+
+    @property
+    def histories(self) -> dict[str, int]:
+        """How many old states each buffer needs."""
+        depths: dict[str, int] = dict(self.solver.histories()) if self.solver is not None else {}
+        for name, depth in (pair for measure in self.measures for pair in measure.histories()):
+            depths[name] = max(depths.get(name, 0), depth)
+        return depths
+
+    @property
+    def observed(self) -> frozenset[str]:
+        """The buffers that something outside the solve reads: outputs, measures, histories."""
+        names = {name for step in self.postprocess for name in step.reads}
+        names |= {name for measure in self.measures for name in measure.reads()}
+        names |= {name for output in self.fields_out for name in output.options.buffer}
+        names |= {each.buffer for each in self.mapped}
+        return frozenset(names | set(self.histories))
+
+    def __str__(self) -> str:
+        parts = (("initialize", self.initialize), ("solve", self.root.steps),
+                 ("postprocess", self.postprocess))  # fmt: skip
+        lines = (f"{title}\n" + "\n".join(f"  {step}" for step in steps) for title, steps in parts)
+        return "\n".join(lines)
+
+
+def is_simulation(tree: Tree) -> bool:
+    """Whether a file describes a run on a grid."""
+    return bool(tree.section("Domain"))
+
+
+def build(tree: Tree) -> Simulation:
+    """The simulation that a file describes."""
+    raise_if(unknown_sections(tree, SECTIONS))
+    tree = activated(tree)
+    whole = Sections(tree)
+    reader = Reader(tree)
+    stem = tree.file.stem if tree.file is not None else "out"
+    domain = read_domain(whole, reader)
+    options, constants = read_problem(whole.one("Problem"), reader)
+    functions = read_functions(whole.blocks("Functions"), reader)
+    binder = Binder(tree, reader, functions, options.marlin_compatible)
+    lists = {each.name: each for each in whole.blocks("TensorComputes")}
+    for block in lists.values():
+        if block.name not in ("Initialize", "Solve", "Postprocess"):
+            fix = did_you_mean(block.name, ("Initialize", "Solve", "Postprocess"))
+            message = f"[TensorComputes] has no sub-block '{block.name}'"
+            reader.problems.append(Problem("unknown-block", message, block.span, fix))
+    initialize = flat_steps(lists.get("Initialize"), binder)
+    postprocess = flat_steps(lists.get("Postprocess"), binder)
+    solve = Solving(binder, {}, {})
+    groups = solve.parts(lists.get("Solve"))
+    solver = read_solver(whole.one("TensorSolver"), reader)
+    root = solve.root(groups, solver, whole.one("TensorSolver"))
+    outputs = read_outputs(whole.one("Outputs"), stem, reader)
+    made = Simulation(
+        tree=tree, stem=stem, domain=domain or Domain(dim="1"), problem=options,
+        constants=constants, buffers=declared_buffers(whole.blocks("TensorBuffers"), reader),
+        initialize=initialize, root=root, postprocess=postprocess, solver=solver,
+        executioner=read_executioner(whole.one("Executioner"), reader),
+        stepper=read_stepper(whole.one("Executioner"), binder),
+        measures=read_measures(whole, binder, [*solve.groups]),
+        outputs=outputs,
+        fields_out=read_tensor_outputs(whole.blocks("TensorOutputs"), outputs, stem, reader),
+        mapped=read_mapped(whole, reader),
+    )  # fmt: skip
+    reader.problems += unused_globals(tree, reader.asked)
+    reader.problems += undeclared_constants(reader, constants)
+    raise_if(reader.problems)
+    warn_of_unwritten(made)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The sections of a file; a section written twice is read as one."""
+
+    tree: Tree
+
+    def one(self, name: str) -> Block | None:
+        """A section, its parts joined."""
+        parts = self.tree.section(name)
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        fields = tuple(field for part in parts for field in part.fields)
+        blocks = tuple(block for part in parts for block in part.blocks)
+        return Block(name, name, fields, blocks, parts[0].span)
+
+    def blocks(self, name: str) -> tuple[Block, ...]:
+        """The blocks of a section, none where there is no section."""
+        found = self.one(name)
+        return () if found is None else found.blocks
+
+
+def read_domain(whole: Sections, reader: Reader) -> Domain | None:
+    block = whole.one("Domain")
+    if block is None:
+        message = "a simulation needs a [Domain]"
+        raise IngotError([Problem("missing-block", message, fix="add a [Domain] block")])
+    domain = reader.made(block, Domain, ())
+    if domain is not None:
+        reader.problems += check_domain(domain, block)
+        mesh = whole.one("Mesh")
+        if mesh is not None and domain.mesh_mode != "MANUAL":
+            message = f"a [Mesh] block needs mesh_mode = MANUAL, not {domain.mesh_mode}"
+            reader.problems.append(Problem("wrong-value", message, mesh.span, "remove [Mesh]"))
+    return domain
+
+
+def flat_steps(block: Block | None, binder: Binder) -> tuple[Step, ...]:
+    """The steps of [Initialize] or [Postprocess] in order; groups in them mean nothing."""
+    if block is None:
+        return ()
+    binder.reader.problems += repeated_names(leaves(block))
+    steps = [s for leaf in leaves(block) for s in binder.steps(leaf)]
+    try:
+        return steps_of(steps)
+    except IngotError as error:
+        binder.reader.problems += error.problems
+        return ()
+
+
+def leaves(block: Block) -> Iterator[Block]:
+    """All computes in a block that are not groups."""
+    for each in block.blocks:
+        if each.type in (None, "ComputeGroup"):
+            yield from leaves(each)
+        else:
+            yield each
+
+
+def repeated_names(blocks: Iterator[Block]) -> Iterator[Problem]:
+    seen: dict[str, Block] = {}
+    for block in blocks:
+        if seen.setdefault(block.name, block) is not block:
+            message = (
+                f"there is already a compute '{block.name}', on line {seen[block.name].span.line}"
+            )
+            yield Problem("duplicate-block", message, block.span, "rename one of the two")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOptions:
+    """Computes that run together.
+
+    computes: names of further computes of [Solve] that belong to the group
+    enable_jit: whether runs of its computes are compiled
+    """
+
+    computes: tuple[str, ...] = ()
+    enable_jit: bool = True
+
+
+@dataclass(slots=True)
+class Solving:
+    """Reads [Solve] into groups of steps; `steps` and `groups` are found by name."""
+
+    binder: Binder
+    steps: dict[str, tuple[Step, ...]]
+    groups: dict[str, tuple[Block, GroupOptions]]
+
+    def parts(self, block: Block | None) -> tuple[Step | Group, ...]:
+        """The steps and groups that stand directly in [Solve]."""
+        if block is None:
+            return ()
+        self.binder.reader.problems += repeated_names(every(block))
+        self.gather(block)
+        return tuple(p for each in block.blocks for p in self.named(each.name, each))
+
+    def gather(self, block: Block) -> None:
+        """Read every compute and the options of every group."""
+        reader = self.binder.reader
+        for each in block.blocks:
+            if each.type in (None, "ComputeGroup"):
+                options = reader.made(each, GroupOptions, ("type",), None)
+                self.groups[each.name] = (each, options or GroupOptions())
+                self.gather(each)
+            else:
+                self.steps[each.name] = self.binder.steps(each)
+
+    def named(self, name: str, asked: Block, inside: tuple[str, ...] = ()) -> list[Step | Group]:
+        """The parts that a name stands for."""
+        if name in self.steps:
+            return list(self.steps[name])
+        if name in inside:
+            message = f"the group '{name}' contains itself"
+            raise IngotError([Problem("circular-computes", message, asked.span)])
+        if name not in self.groups:
+            fix = did_you_mean(name, [*self.steps, *self.groups])
+            message = f"[Solve] has no compute '{name}'"
+            raise IngotError([Problem("missing-block", message, asked.span, fix)])
+        block, options = self.groups[name]
+        names = [*(each.name for each in block.blocks), *options.computes]
+        parts = [p for each in names for p in self.named(each, block, (*inside, name))]
+        if not options.enable_jit:
+            parts = [left_out(part, f"[{name}] has enable_jit = false") for part in parts]
+        return [Group(name, tuple(parts), options.enable_jit, block.span)]
+
+    def root(self, parts: Sequence[Step | Group], solver: Any, block: Block | None) -> Root:
+        """What the solver evaluates: the group it names, or all of [Solve]."""
+        reader = self.binder.reader
+        try:
+            more: tuple[Step, ...] = ()
+            if solver is not None and block is not None:
+                if solver.root_compute:
+                    parts = self.named(solver.root_compute, block)
+                more = forwards(solver.forward_buffer, solver.forward_buffer_new)
+            names = [name for part in parts if isinstance(part, Group) for name in part.groups]
+            return Root((*steps_of(parts), *more), tuple(dict.fromkeys(names)))
+        except IngotError as error:
+            reader.problems += error.problems
+            return Root(())
+
+
+def every(block: Block) -> Iterator[Block]:
+    """All computes and groups in a block."""
+    for each in block.blocks:
+        yield each
+        if each.type in (None, "ComputeGroup"):
+            yield from every(each)
+
+
+def left_out(part: Step | Group, reason: str) -> Step | Group:
+    """A part that stays out of compiled sequences."""
+    if isinstance(part, Step):
+        return dataclasses.replace(part, reason=part.reason or reason)
+    return dataclasses.replace(part, parts=tuple(left_out(each, reason) for each in part.parts))
+
+
+def read_solver(block: Block | None, reader: Reader) -> Any:
+    """The solver of a [TensorSolver] block, its lists of one length."""
+    if block is None:
+        return None
+    kind = reader.type_of(block, SOLVERS)
+    solver: Solver | None = (
+        None if kind is None else reader.made(block, kind, blocks=("Predictors",))
+    )
+    if solver is None:
+        return None
+    assert isinstance(solver, SolverOptions)
+    if block.block("Predictors") is not None:
+        logging.getLogger("ingot").warning("[TensorSolver/Predictors] has no effect")
+    lists = solver.lists()
+    pairs = {
+        "forward_buffer": solver.forward_buffer,
+        "forward_buffer_new": solver.forward_buffer_new,
+    }
+    for each in (lists, pairs):
+        if len({len(names) for names in each.values()}) > 1:
+            told = ", ".join(f"{name} has {len(names)}" for name, names in each.items())
+            message = f"these lists of {block.title} are not of one length: {told}"
+            reader.problems.append(
+                Problem("wrong-value", message, block.span, "give as many of each")
+            )
+            return None
+    if solver.substeps < 1:
+        message = f"substeps = {solver.substeps} leaves nothing to do"
+        reader.problems.append(Problem("wrong-value", message, block.span, "give 1 or more"))
+    reader.problems += getattr(solver, "problems", lambda _: ())(block)
+    return solver
+
+
+def read_executioner(block: Block | None, reader: Reader) -> Executioner:
+    if block is None:
+        return Executioner(num_steps=0)
+    for field in block.fields:
+        if field.name in MOOSE_ONLY:
+            message = "'%s' of [Executioner] has no effect: there is no finite-element solve"
+            logging.getLogger("ingot").warning(message, field.name)
+    reader.type_of(block, {"Transient": Executioner}, "Transient")
+    made = reader.made(block, Executioner, ("type", *MOOSE_ONLY), ("TimeStepper",))
+    return made or Executioner()
+
+
+def read_stepper(block: Block | None, binder: Binder) -> Stepper:
+    inner = None if block is None else block.block("TimeStepper")
+    if inner is None:
+        return ConstantDT()
+    kind = binder.reader.type_of(inner, STEPPERS)
+    made = None if kind is None else binder.reader.made(inner, kind)
+    name = getattr(made, "function", None)
+    if made is not None and name is not None:
+        function = binder.resolved(inner, FunctionName, name)
+        made = dataclasses.replace(made, function=function)
+    return made or ConstantDT()
+
+
+def undeclared_constants(reader: Reader, constants: Mapping[str, float]) -> Iterator[Problem]:
+    missing = sorted(name for name in reader.constants if name not in constants)
+    if missing:
+        verb = "were" if len(missing) > 1 else "was"
+        noun = "Constants" if len(missing) > 1 else "Constant"
+        message = f"{noun} {', '.join(missing)} {verb} requested but never declared"
+        fix = "write a number, or declare it: scalar_constant_names in [Problem]"
+        yield Problem("unknown-constant", message, reader.constants[missing[0]].value_span, fix)
+
+
+def warn_of_unwritten(made: Simulation) -> None:
+    """Say which buffers are read though nothing writes or declares them: they hold zeros."""
+    steps = (*made.initialize, *made.root.steps, *made.postprocess)
+    written = {name for step in steps for name in step.gives} | set(made.buffers)
+    written |= set(getattr(made.solver, "buffer", ()))
+    readers = [(f"'{step.name}'", name) for step in steps for name in step.reads]
+    readers += [("[TensorSolver]", name) for name in solver_reads(made.solver)]
+    readers += [(f"'{each.name}'", name) for each in made.measures for name in each.reads()]
+    readers += [("[TensorOutputs]", n) for each in made.fields_out for n in each.options.buffer]
+    for reader, name in dict.fromkeys(readers):
+        if name not in written:
+            fix = did_you_mean(name, written) or "declare it in [TensorBuffers] if so meant"
+            message = "%s reads '%s', which nothing writes: it holds zeros; %s"
+            logging.getLogger("ingot").warning(message, reader, name, fix)
+
+
+def solver_reads(solver: Any) -> Iterator[str]:
+    """The buffers that a solver reads."""
+    for option in ("reciprocal_buffer", "linear_reciprocal", "nonlinear_reciprocal",
+                   "time_derivative", "time_derivative_reciprocal", "linear_offdiag"):  # fmt: skip
+        yield from (name for name in getattr(solver, option, ()) if name != "0")

@@ -1,0 +1,131 @@
+"""Numbers taken after steps."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ingot.errors import IngotError
+from ingot.fields import Result
+
+Simulate = Callable[..., Result]
+
+INPUT = """
+[Domain]
+  dim = 1
+  nx = 4
+  xmax = 8
+[]
+[TensorComputes]
+  [Initialize]
+    [c]
+      type = ParsedCompute
+      buffer = c
+      extra_symbols = true
+      expression = 'x - 4'
+    []
+    [L]
+      type = ReciprocalLaplacianFactor
+      buffer = L
+    []
+    [cbar]
+      type = ForwardFFT
+      buffer = cbar
+      input = c
+    []
+  []
+[]
+[Postprocessors]
+  [ratio]
+    type = ParsedPostprocessor
+    expression = '2*a/high'
+    pp_names = 'twice high'
+    pp_symbols = 'a high'
+  []
+  [twice]
+    type = ParsedPostprocessor
+    expression = 'high*2 + one'
+    pp_names = high
+    constant_names = one
+    constant_expressions = 1
+  []
+  [high]
+    type = TensorExtremeValuePostprocessor
+    buffer = c
+    value_type = MAX
+  []
+  [mean]
+    type = TensorAveragePostprocessor
+    buffer = c
+  []
+  [whole]
+    type = ReciprocalIntegral
+    buffer = cbar
+  []
+  [stable]
+    type = SemiImplicitCriticalTimeStep
+    buffer = L
+  []
+  [dt]
+    type = TimestepSize
+  []
+  [reynolds]
+    type = ComputeReynoldsNumber
+    buffer = c
+    tau = 0.8
+    diameter = D
+  []
+[]
+[Problem]
+  scalar_constant_names = D
+  scalar_constant_values = 2
+[]
+[Executioner]
+  type = Transient
+  num_steps = 1
+  dt = 0.25
+[]
+"""
+
+
+def test_numbers_are_taken_and_made_of_others(simulate: Simulate) -> None:
+    values = simulate(INPUT).values
+    assert set(values[0].values()) == {0.0}
+    found = values[1]
+    assert found["high"] == 3.0
+    assert found["twice"] == 7.0
+    assert found["ratio"] == pytest.approx(14 / 3)
+    assert found["mean"] == found["reynolds"] == found["whole"] == 0.0
+    assert found["stable"] == pytest.approx(1 / (3.141592653589793 / 2) ** 2)
+    assert found["dt"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("Postprocessors/twice/pp_names=ratio", "made of each other: ratio <- twice <- ratio"),
+        ("Postprocessors/twice/pp_names='high mean'", "there is no 'one' here"),
+        ("Postprocessors/ratio/pp_symbols=a", "pp_symbols and pp_names"),
+        ("Postprocessors/ratio/pp_names='twice hihg'", "uses the postprocessor 'hihg'"),
+        ("Postprocessors/high/value_type=MID", "'value_type' should be one of MIN, MAX"),
+        ("Postprocessors/high/execute_on=SOMETIMES", "'execute_on' should be one of INITIAL"),
+        (
+            "Postprocessors/n/type=ComputeGroupExecutionCount",
+            "counts the group 'root', which is not",
+        ),
+        ("UserObjects/t/type=Terminator", "Terminator needs the option 'expression'"),
+        ("UserObjects/t/type=Stop", "no type 'Stop' in [UserObjects]"),
+    ],
+)
+def test_a_wrong_measure_is_told(override: str, message: str, simulate: Simulate) -> None:
+    constants = ["Postprocessors/twice/constant_names="] if "mean" in override else []
+    constants += ["Postprocessors/twice/constant_expressions="] if constants else []
+    with pytest.raises(IngotError) as error:
+        simulate(INPUT, override, *constants)
+    assert message in str(error.value)
+
+
+def test_a_histogram_needs_bins(simulate: Simulate) -> None:
+    histogram = {"type": "TensorHistogram", "buffer": "c", "min": "1", "max": "0", "bins": "3"}
+    overrides = [f"VectorPostprocessors/h/{key}={value}" for key, value in histogram.items()]
+    with pytest.raises(IngotError, match="there are no bins between min = 1 and max = 0"):
+        simulate(INPUT, *overrides)

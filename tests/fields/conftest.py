@@ -1,0 +1,39 @@
+"""What tests of fields share: the published cases, one thread, small runs."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from ingot.fields import Result, build, run
+from ingot.hit import read_text
+
+MARLIN = Path(__file__).parents[3] / "shared" / "cases" / "marlin"
+INPUTS = Path(__file__).parent / "inputs"
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def marlin() -> Path:
+    """The folder of Marlin's inputs and references; skips where it is not there."""
+    if not MARLIN.is_dir():
+        pytest.skip("the published cases do not lie beside the checkout (../shared/cases)")
+    return MARLIN
+
+
+@pytest.fixture
+def simulate(tmp_path: Path) -> Callable[..., Result]:
+    """Run a text as an input file."""
+
+    def simulated(text: str, *overrides: str) -> Result:
+        return run(build(read_text(text, overrides=overrides, moose=True)), tmp_path)
+
+    return simulated

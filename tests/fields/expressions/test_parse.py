@@ -1,0 +1,78 @@
+"""What texts mean, and where they are wrong."""
+
+import math
+
+import pytest
+
+from ingot.fields.expressions.parse import ExpressionError, names_in, number, parse, variable
+
+NAMES = {name: variable(name) for name in ("a", "b", "c")} | {"pi": number(math.pi)}
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("a+b*c", "(a + (b * c))"),
+        ("a-b-c", "((a - b) - c)"),
+        ("-a^2", "(-(a ^ 2))"),
+        ("a^b^c", "(a ^ (b ^ c))"),
+        ("a*b/c%2", "(((a * b) / c) % 2)"),
+        ("a | b & c", "((a | b) & c)"),
+        ("a+1 < b*2", "((a + 1) < (b * 2))"),
+        ("!a & b", "((!a) & b)"),
+        ("--a", "a"),
+        ("if(a<b, a, b)", "if((a < b), a, b)"),
+        ("pow(a, 3)", "(a ^ 3)"),
+        ("x := a+b; y := x*x; y - x", "(((a + b) * (a + b)) - (a + b))"),
+        ("a := 2; a*b", "(2 * b)"),
+        ("1e-3*a", "(0.001 * a)"),
+        ("  a\n  + b ", "(a + b)"),
+    ],
+)
+def test_a_text_means_what_the_grammar_says(text: str, meaning: str) -> None:
+    assert str(parse(text, NAMES)) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("2^3^2", 512), ("sqrt(2)*sqrt(2)", 2), ("sin(pi/6)", 0.5), ("7 % 4", 3), ("min(2,3)", 2),
+     ("if(1<2, 5, 6)", 5), ("round(2.5)", 2), ("atan2(1,1)", math.pi / 4), ("-2^2", -4)],
+)  # fmt: skip
+def test_numbers_are_folded(text: str, value: float) -> None:
+    found = parse(text, NAMES)
+    assert found.is_number
+    assert found.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "simple"),
+    [("a+0", "a"), ("0-a", "(-a)"), ("a*0", "0"), ("1*a", "a"), ("a/1", "a"), ("a^1", "a"),
+     ("a^0", "1"), ("0/a", "0"), ("-1*a", "(-a)"), ("if(1, a, b)", "a")],
+)  # fmt: skip
+def test_zero_and_one_disappear(text: str, simple: str) -> None:
+    assert str(parse(text, NAMES)) == simple
+
+
+def test_equal_parts_are_one_object() -> None:
+    found = parse("(a+b)*(a+b)", NAMES)
+    assert found.arguments[0] is found.arguments[1]
+    assert names_in(found) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a+*b", r"line 1, column 3: a value was expected, but here is '\*'"),
+        ("a+", "a value was expected, but here is the end"),
+        ("(a+b", r"'\)' was expected, but here is the end"),
+        ("a b", "line 1, column 3: 'b' was not expected"),
+        ("a\n+ d", "line 2, column 3: there is no 'd' here; known are: a, b, c, pi"),
+        ("erfi(a)", "there is no function 'erfi'"),
+        ("min(a)", "min takes 2 arguments, not 1"),
+        ("a $ b", r"'\$' is not understood"),
+        ("x := a x", "';' was expected, but here is 'x'"),
+    ],
+)
+def test_a_wrong_text_is_told_by_place(text: str, told: str) -> None:
+    with pytest.raises(ExpressionError, match=told):
+        parse(text, NAMES)

@@ -1,0 +1,77 @@
+"""Steps, sequences of them, and the state they change."""
+
+import torch
+
+from ingot.fields import space
+from ingot.fields.step import Ambient, Buffer, Constant, Eager, Old, State, Step, evaluate
+
+
+def add(a: torch.Tensor, b: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
+    return scale * (a + b)
+
+
+def state(**values: float) -> State:
+    made = State(space((4,)), {"alpha": 3.0}, {"u": 2})
+    made.buffers |= {name: made.space.full(value) for name, value in values.items()}
+    return made
+
+
+def test_a_sequence_hands_values_on() -> None:
+    steps = (
+        Step("p", add, {"a": Buffer("x"), "b": Buffer("y")}, ("p",)),
+        Step("q", add, {"a": Buffer("p"), "b": Constant("alpha")}, ("q",), {"scale": 2.0}),
+    )
+    now = state(x=1.0, y=2.0)
+    asked: list[object] = []
+
+    def look_up(source: object) -> object:
+        asked.append(source)
+        return now.look_up(source)  # type: ignore[reportArgumentType]
+
+    found = evaluate(steps, look_up)
+    assert asked == [Buffer("x"), Buffer("y"), Constant("alpha")]
+    assert found["q"].tolist() == [12.0] * 4
+    Eager().run(steps, now)
+    assert now.buffers["q"].tolist() == [12.0] * 4
+
+
+def test_old_states_start_empty_and_are_bounded() -> None:
+    now = state(u=0.0)
+    assert now.age("u") == 0
+    for value in (1.0, 2.0, 3.0):
+        now.advance()
+        now.buffers["u"] = now.space.full(value)
+    assert now.age("u") == 2
+    assert [now.look_up(Old("u", age))[0].item() for age in (1, 2)] == [2.0, 1.0]
+
+
+def test_an_unwritten_buffer_holds_zeros() -> None:
+    assert state().look_up(Buffer("nobody")).tolist() == [0.0] * 4
+
+
+def test_the_clock_is_a_tensor() -> None:
+    now = state()
+    now.time, now.dt = 2.5, 0.1
+    assert now.look_up(Ambient("time")).shape == ()
+    assert float(now.look_up(Ambient("time"))) == 2.5
+    assert float(now.look_up(Ambient("dt"))) == 0.1
+
+
+def test_a_step_may_run_once() -> None:
+    steps = (
+        Step("first", add, {"a": Buffer("x"), "b": Buffer("x")}, ("m",), once=True),
+        Step("each", add, {"a": Buffer("m"), "b": Buffer("x")}, ("n",)),
+    )
+    now = state(x=1.0)
+    Eager().run(steps, now)
+    now.buffers["x"] = now.space.full(10.0)
+    Eager().run(steps, now)
+    assert now.buffers["m"][0] == 2.0
+    assert now.buffers["n"][0] == 12.0
+
+
+def test_a_step_says_what_it_reads_and_why_it_is_left_out() -> None:
+    step = Step("s", add, {"a": (Buffer("x"), Buffer("y")), "b": Buffer("x")}, ("z",), reason="no")
+    assert step.reads == ("x", "y")
+    assert not step.jit
+    assert str(step) == "s*: x, y -> z"
