@@ -165,7 +165,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "checkpoint-files": (
         "A run that goes on adds to the files that it was writing. They must lie in the folder of"
-        " the run, as they were or longer: later frames are taken out of them."
+        " the run, as they were or longer: what came later is taken out of them. A file that"
+        " another run has written since is refused."
     ),
     "circular-computes": (
         "Computes of a group wait for each other's results, so none can run first; or a group"

@@ -1,10 +1,13 @@
 """The command line: help, versions, explanations, exit codes."""
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
 from ingot import __version__
 from ingot.cli.main import app, status
@@ -70,3 +73,24 @@ def test_a_code_is_explained(capsys: Captured) -> None:
 def test_an_unknown_code_is_an_error(capsys: Captured) -> None:
     assert status(["explain", "unknown-optoin"]) == 1
     assert "did you mean 'unknown-option'?" in capsys.readouterr().err
+
+
+def commands(which: App, *words: str) -> Iterator[tuple[str, ...]]:
+    """The words of every command, those of commands within commands too."""
+    for name in which:
+        if not name.startswith("-"):
+            yield (*words, name)
+            yield from commands(which[name], *words, name)
+
+
+@pytest.mark.parametrize("words", list(commands(app)), ids=" ".join)
+def test_help_of_every_command_has_an_example_that_is_understood(
+    words: tuple[str, ...], capsys: Captured
+) -> None:
+    assert status([*words, "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    example = re.search(r"Example: (ingot [^╭]*[^╭ ])", said)
+    assert example is not None
+    _, *given = example[1].partition(" > ")[0].split()
+    assert tuple(given[: len(words)]) == words
+    app.parse_args(given, exit_on_error=False)

@@ -76,3 +76,131 @@ def test_a_verdict_cannot_be_saved(file: Path, capsys: Captured) -> None:
 def test_an_unknown_driver_is_an_error(file: Path, capsys: Captured) -> None:
     assert status(["run", str(file), "drivr"]) == 1
     assert "did you mean 'driver'?" in capsys.readouterr().err
+
+
+DECAY = """
+[Domain]
+  dim = 1
+  nx = 4
+[]
+[TensorComputes]
+  [Initialize]
+    [u]
+      type = ConstantTensor
+      buffer = u
+      real = 1
+    []
+  []
+  [Solve]
+    [rate]
+      type = ParsedCompute
+      buffer = rate
+      inputs = u
+      expression = '-u'
+    []
+  []
+[]
+[TensorSolver]
+  type = RealSpaceForwardEuler
+  buffer = u
+  time_derivative = rate
+[]
+[Postprocessors]
+  [mean]
+    type = TensorAveragePostprocessor
+    buffer = u
+    execute_on = 'INITIAL TIMESTEP_END'
+  []
+[]
+[Executioner]
+  type = Transient
+  dt = 0.1
+  num_steps = 6
+[]
+[Outputs]
+  csv = true
+[]
+"""
+
+
+@pytest.fixture
+def decay(file: Path) -> str:
+    """A simulation in the working folder."""
+    Path("decay.i").write_text(DECAY)
+    return "decay.i"
+
+
+def test_a_simulation_is_summarised(decay: str, capsys: Captured) -> None:
+    assert status(["run", decay, "Executioner/num_steps=2", "--eager"]) == 0
+    said = capsys.readouterr()
+    first, *rest = said.out.splitlines()
+    assert first.startswith("2 steps to time 0.2 in ")
+    assert rest == ["mean = 0.81", "wrote decay_out.csv"]
+    assert said.err == ""
+
+
+def test_what_was_compiled_is_told(decay: str, capsys: Captured) -> None:
+    assert status(["run", decay, "Executioner/num_steps=2"]) == 0
+    assert "\nJIT: 1 sequence, " in capsys.readouterr().out
+    assert status(["run", decay, "Executioner/num_steps=2", "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)["jit"]
+    assert (counts["sequences"], counts["fallbacks"]) == (1, 0)
+
+
+def test_a_simulation_goes_on_from_a_checkpoint(decay: str, capsys: Captured) -> None:
+    assert status(["run", decay, "--eager"]) == 0
+    whole = Path("decay_out.csv").read_bytes()
+    capsys.readouterr()
+    assert (
+        status(["run", decay, "Executioner/num_steps=4", "--eager", "--checkpoint-every", "3"]) == 0
+    )
+    assert capsys.readouterr().out.splitlines()[-1] == "stored decay.checkpoint"
+    words = ["--restart", ".", "--checkpoint-every", "2", "--checkpoint", "later", "--json"]
+    assert status(["run", decay, "--eager", *words]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["steps"], report["restarted_at"], report["checkpoint"]) == (6, 4, "later")
+    assert report["values"]["mean"] == pytest.approx(0.9**6)
+    assert Path("decay_out.csv").read_bytes() == whole
+    assert json.loads(Path("later/about.json").read_text())["step"] == 6
+    assert status(["run", decay, "Executioner/num_steps=8", "--eager", "--restart", "later"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("8 steps, the first 6 of them before the restart, to time 0.8 in ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["decay.i", "--restart", "nowhere"], "there is no checkpoint at nowhere"),
+        (["decay.i", "--checkpoint", "here"], "add --checkpoint-every 100"),
+        (["decay.i", "--checkpoint-every", "0"], "a checkpoint every 0 steps is none"),
+        (["decay.i", "--save", "x.pt"], "--save has no meaning for decay.i, which is a simulation"),
+        (["model.i", "driver", "--restart", "."], "--restart has no meaning for model.i"),
+        (["model.i", "driver", "--eager"], "leave --eager out"),
+    ],
+)
+def test_flags_that_mean_nothing_are_told(
+    decay: str, capsys: Captured, words: list[str], said: str
+) -> None:
+    assert status(["run", *words]) == 1
+    found = capsys.readouterr()
+    assert said in found.err and found.out == ""
+
+
+def test_a_stopped_simulation_says_how_far_it_came(
+    decay: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ingot.fields import Run
+
+    step = Run.step
+
+    def stopping(run: Run) -> None:
+        if run.number == 3:
+            raise KeyboardInterrupt
+        step(run)
+
+    monkeypatch.setattr(Run, "step", stopping)
+    assert status(["run", decay, "--eager", "--checkpoint-every", "2"]) == 1
+    assert "the run was stopped after step 3, at time 0.3" in capsys.readouterr().err
+    monkeypatch.setattr(Run, "step", step)
+    assert status(["run", decay, "--eager", "--restart", "decay.checkpoint"]) == 0
+    assert "the first 2 of them" in capsys.readouterr().out

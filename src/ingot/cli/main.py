@@ -17,6 +17,7 @@ from ingot.cli.package import package
 from ingot.cli.run import run
 from ingot.cli.show import show
 from ingot.cli.test import test
+from ingot.cli.view import view
 from ingot.errors import IngotError
 
 __all__ = ["app", "main", "status"]
@@ -28,7 +29,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, show, compile, inspect, package, test, explain):
+for command in (run, show, compile, inspect, package, test, view, explain):
     app.command(command)
 
 

@@ -1,7 +1,8 @@
-"""`ingot run`: a driver of a file, run and, where it judges itself, judged."""
+"""`ingot run`: a driver of a file, run and, where it judges itself, judged; or a simulation."""
 
 import json as jsonlib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,8 +25,16 @@ def run(
     backend: Backend = "kernel",
     json: bool = False,
     save: Path | None = None,
+    checkpoint_every: int | None = None,
+    checkpoint: Path | None = None,
+    restart: Path | None = None,
+    eager: bool = False,
 ) -> int:
-    """Run a driver of FILE: its only one, or the one named first among WORDS.
+    """Run a driver of FILE: its only one, or the one named first among WORDS; or a simulation.
+
+    A file with a [Domain] is a simulation on a grid; it writes its files to the working folder.
+
+    Example: ingot run model.i driver nbatch:=5
 
     Parameters
     ----------
@@ -39,10 +48,32 @@ def run(
         Print the summary as JSON.
     save
         Write the result of a transient here, for torch.load.
+    checkpoint_every
+        Store a simulation after each so many steps, and at its end.
+    checkpoint
+        The folder to store it in, FILE's name with the ending .checkpoint unless given.
+    restart
+        Go on from this checkpoint, or from the only one in this folder.
+    eager
+        Run the computes of a simulation one by one, without compiling sequences of them.
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
-    from ingot.hit import read
+    from ingot.hit import read, sections_of
 
+    if "Domain" in sections_of(file):
+        refuse(file, "a simulation", {"--save": save})
+        place = checkpoint or Path(f"{file.stem}.checkpoint")
+        if checkpoint is not None and checkpoint_every is None:
+            message, fix = "--checkpoint does not say how often", "add --checkpoint-every 100"
+            raise IngotError([Problem("wrong-usage", message, fix=fix)])
+        stored = None if checkpoint_every is None else (checkpoint_every, place)
+        return simulate(file, words, stored, restart, eager=eager, json=json)
+    only = {"--checkpoint-every": checkpoint_every, "--checkpoint": checkpoint}
+    refuse(
+        file,
+        "no simulation: it has no [Domain]",
+        only | {"--restart": restart, "--eager": eager or None},
+    )
     named = words[:1] if words and "=" not in words[0] else ()
     tree = read(file, words[len(named) :])
     name = named[0] if named else only_driver(tree)
@@ -57,6 +88,80 @@ def run(
     print(jsonlib.dumps(report) if json else table(report))
     require_converged(driver, result)
     return 0
+
+
+def simulate(
+    file: Path,
+    overrides: tuple[str, ...],
+    stored: tuple[int, Path] | None,
+    restart: Path | None,
+    *,
+    eager: bool,
+    json: bool,
+) -> int:
+    """Run a simulation on a grid; `stored` says how often to store it, and where."""
+    from time import perf_counter
+
+    from ingot.cli.live import live, statistics
+    from ingot.fields import build, prepared
+    from ingot.fields.checkpoint import every, restore
+    from ingot.hit import read
+
+    start = perf_counter()
+    simulation = build(read(file, overrides, moose=True))
+    if simulation.problem.print_debug_output:
+        print(simulation)
+    store = None if stored is None else every(*stored)
+    ready = prepared(simulation, jit=not eager)
+    if restart is not None:
+        restore(ready, restart)
+    first = ready.number
+    try:
+        with live(ready) as show:
+            for now in ready.steps():
+                show(now)
+                if store is not None:
+                    store(now)
+    except KeyboardInterrupt:
+        message = f"the run was stopped after step {ready.number}, at time {ready.time:g}"
+        fix = "store it on the way with --checkpoint-every, and go on with --restart"
+        raise IngotError([Problem("interrupted", message, fix=fix)]) from None
+    result, seconds = ready.result(), perf_counter() - start
+    compiled, counts = statistics(ready.executor)
+    report = {
+        "steps": result.steps,
+        "time": result.times[-1],
+        "seconds": seconds,
+        "steps_per_second": (result.steps - first) / seconds,
+        "values": result.values[-1],
+        "files": [str(path) for path in result.files],
+        "jit": counts,
+        "checkpoint": None if stored is None else str(stored[1]),
+        "restarted_at": None if restart is None else first,
+    }
+    print(jsonlib.dumps(report) if json else told(report, compiled))
+    return 0
+
+
+def told(report: dict[str, Any], compiled: str) -> str:
+    """The summary of a simulation as lines."""
+    steps, first, seconds = report["steps"], report["restarted_at"], report["seconds"]
+    since = "" if first is None else f", the first {first} of them before the restart,"
+    lines = [f"{steps} steps{since} to time {report['time']:g} in {seconds:.3g} s"]
+    lines += [f"{name} = {value:.6g}" for name, value in report["values"].items()]
+    lines += [compiled] if compiled else []
+    lines += [f"wrote {path}" for path in report["files"]]
+    if report["checkpoint"] is not None:
+        lines.append(f"stored {report['checkpoint']}")
+    return "\n".join(lines)
+
+
+def refuse(file: Path, what: str, flags: Mapping[str, object]) -> None:
+    """A flag without effect is an error."""
+    for name, value in flags.items():
+        if value is not None:
+            message = f"{name} has no meaning for {file}, which is {what}"
+            raise IngotError([Problem("wrong-usage", message, fix=f"leave {name} out")])
 
 
 def only_driver(tree: "Tree") -> str:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import pickle
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,7 +17,7 @@ import torch
 
 from ingot import __version__
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.fields.outputs.xdmf import TAIL, library
+from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
 from ingot.fields.run import Run
 from ingot.fields.space import Space
 from ingot.hit import Block, Tree
@@ -64,7 +62,7 @@ def store(run: Run, place: Path) -> None:
         "state": state_of(run),
         "random": random_of(run.state.space),
         "fields": [{"frame": w.frame, "files": names_of(run, w.started)} for w in run.writers],
-        "sizes": sizes_of(run),
+        "marks": {n: mark(run.folder / n).plain() for n in growing(run)},
         "exodus": [
             {
                 "times": writer.times,
@@ -90,6 +88,8 @@ def restore(run: Run, place: Path) -> None:
     kept = loaded(find(place), run.state.space)
     raise_if([*differences(run, kept), *missing_files(run, kept)])
     warn_of_changes(run.simulation.tree, kept["input"])
+    for name, stood in kept["marks"].items():
+        rewind(run.folder / name, Mark(**stood))
     for name in CLOCK:
         setattr(run, name, kept["clock"][name])
     state, stored = run.state, kept["state"]
@@ -101,14 +101,10 @@ def restore(run: Run, place: Path) -> None:
     for writer, stored in zip(run.writers, kept["fields"], strict=True):
         writer.frame = stored["frame"]
         writer.started = {run.folder / name for name in stored["files"]}
-        for name in stored["files"]:
-            cut_fields(run.folder / name, writer.frame, kept["sizes"][name])
     for (_, writer), stored in zip(run.exodus, kept["exodus"], strict=True):
         writer.times, writer.scalars = stored["times"], stored["scalars"]
         frames = stored["frames"].items()
         writer.frames = {name: [each.cpu().numpy() for each in row] for name, row in frames}
-    for name in names_of(run, tables_of(run)):
-        os.truncate(run.folder / name, kept["sizes"][name])
     run.begun = True
 
 
@@ -186,62 +182,24 @@ def seed(random: dict[str, torch.Tensor], space: Space) -> None:
         torch.cuda.set_rng_state(random["cuda"].cpu(), space.k2.device)
 
 
-def tables_of(run: Run) -> list[Path]:
-    """The tables that grow row by row, of those that have been begun."""
-    targets = run.simulation.outputs.targets
-    paths = (run.folder / f"{target.base}.csv" for target in targets if target.kind == "CSV")
-    return [path for path in paths if path in run.files]
-
-
 def names_of(run: Run, paths: Iterable[Path]) -> list[str]:
     """What files are called in the folder of a run."""
     return [str(path.relative_to(run.folder)) for path in paths]
 
 
-def sizes_of(run: Run) -> dict[str, int]:
-    """How long each file is that the run adds to."""
-    growing = [*tables_of(run), *(path for writer in run.writers for path in writer.started)]
-    return {name: (run.folder / name).stat().st_size for name in names_of(run, sorted(growing))}
-
-
-def cut_fields(path: Path, frame: int, size: int) -> None:
-    """Take the frames from `frame` on out of a file of fields."""
-    if path.suffix == ".h5":
-        cut_hdf5(path, frame)
-        return
-    with path.open("r+b") as file:
-        file.truncate(size - len(TAIL.encode()))
-        file.seek(0, 2)
-        file.write(TAIL.encode())
-
-
-def cut_hdf5(path: Path, end: int) -> None:
-    """Leave only the frames before `end` in an HDF5 file; it is written anew and then replaced."""
-    h5py = library()
-    try:
-        with h5py.File(path, "r") as file:
-            names = list(file)
-            kept = [name for name in names if int(name.rpartition(".")[2]) < end]
-            if kept == names:
-                return
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                new = Path(folder) / path.name
-                with h5py.File(new, "w") as copy:
-                    for name in kept:
-                        file.copy(name, copy)
-                new.replace(path)
-    except (OSError, RuntimeError, ValueError) as error:
-        message = f"{path} cannot be read, so that no frame can be added to it"
-        fix = "put an undamaged copy in its place, or run from the start"
-        raise IngotError([Problem("checkpoint-files", message, fix=fix)]) from error
+def growing(run: Run) -> list[str]:
+    """The files that a run adds to: tables, and those of fields; others it writes whole."""
+    targets = run.simulation.outputs.targets
+    tables = {run.folder / f"{target.base}.csv" for target in targets if target.kind == "CSV"}
+    fields = {path for writer in run.writers for path in writer.started}
+    return names_of(run, sorted((tables & run.files.keys()) | fields))
 
 
 def missing_files(run: Run, kept: dict[str, Any]) -> Iterator[Problem]:
-    """A problem for each file that was being written and is no longer there, or is too short."""
-    for name, size in kept["sizes"].items():
-        path = run.folder / name
-        if not path.is_file() or (path.suffix != ".h5" and path.stat().st_size < size):
-            message = f"the run to go on with was writing {path}, which is not there as it was"
+    """A problem for each file that was being written and is not there as it was, or longer."""
+    for name, stood in kept["marks"].items():
+        if not moved_on(run.folder / name, Mark(**stood)):
+            message = f"{run.folder / name} is not the file that the stored run was writing"
             fix = "copy the files of that run into this folder"
             yield Problem("checkpoint-files", message, fix=fix)
 

@@ -1,0 +1,1 @@
+"""What `ingot view` makes of fields: plane pictures, a page that plays them, PNG files."""
