@@ -196,6 +196,11 @@ def test_graphs_are_not_run_by_wrong_calls(calls: list[int]) -> None:
         calls.clear()
 
 
+@pytest.mark.parametrize("inputs", [None, 3, [1.0], "E", iter(())])
+def test_inputs_that_are_no_mapping_are_refused(artifact: Artifact, inputs: Any) -> None:
+    assert "not values by name" in told(artifact, inputs)
+
+
 def test_wrong_tangents_are_refused_and_compute_nothing(
     artifact: Artifact, calls: list[int]
 ) -> None:

@@ -47,10 +47,7 @@ class Artifact(nn.Module):
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._seen: set[Signature] = set()
         self._again: Again | None = None
-        names = tuple(self._shapes)
-        self._picked = (
-            itemgetter(*names) if len(names) > 1 else lambda x: tuple(x[n] for n in names)
-        )
+        self._picked = _picker(tuple(self._shapes))
         self._last = threading.local()
 
     def with_rules(self, meta: Metadata) -> "Artifact":
@@ -106,16 +103,13 @@ class Artifact(nn.Module):
     def __call__(self, inputs: Arrays) -> dict[str, Any]:
         """The same as `forward`; a call like the last one takes a shorter way."""
         again = self._again
-        if (
-            again is not None
-            and len(inputs) == len(self._shapes)
-            and not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks)
-        ):
+        hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
+        if again is not None and not hooked:
             try:
                 values: tuple[Any, ...] = self._picked(inputs)
                 if self._parameters:
                     values = (*values, *self._parameters.values())
-                if again.same(*values):
+                if len(inputs) == len(self._shapes) and again.same(*values):
                     outputs, self._last.told = again(values)
                     return outputs
             except (AttributeError, KeyError, TypeError):
