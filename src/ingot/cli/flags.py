@@ -40,6 +40,9 @@ class Flags:
         An output to rename, OLD:NEW; repeatable.
     rename_parameter
         A promoted parameter to rename, OLD:NEW; repeatable.
+    inline
+        What of repeated blocks is written out for every instance in generated C++: all of it,
+        what is faster so, or none of it. Results are the same.
     """
 
     device: Literal["cpu"] = "cpu"
@@ -53,6 +56,7 @@ class Flags:
     rename_input: Several = ()
     rename_output: Several = ()
     rename_parameter: Several = ()
+    inline: Literal["all", "auto", "none"] = "auto"
 
 
 Targeted = Annotated[Flags, Parameter(name="*")]

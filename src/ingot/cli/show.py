@@ -15,50 +15,64 @@ if TYPE_CHECKING:
 __all__ = ["Stage", "lowered", "show"]
 
 Seven = Literal["load", "select", "route", "freeze", "shape", "partition", "lower"]
+Torch = Literal["joint", "forward", "backward", "post-grad", "inductor-ir", "fused", "code"]
 Stage = Literal[
-    "tree", "model", Seven, "program", "clean", "hoist", "loops", "factor", "schedule", "source"
-]
+    "tree", "model", Seven, "program", "clean", "hoist", "loops", "regions", "factor", "schedule",
+    "source", Torch,
+]  # fmt: skip
 Shapes = dict[str, tuple[int, ...]]
 
 
 def show(
-    file: Path,
-    model: str,
+    file: str,
+    model: str | None = None,
     /,
     *overrides: str,
     stage: Stage = "model",
     driver: str | None = None,
     flags: Targeted = Flags(),  # noqa: B008 it is frozen
 ) -> int:
-    """Print a model of FILE as it is after a stage of compilation.
+    """Print a model of FILE, or a torch function, as it is after a stage of compilation.
 
     Example: ingot show model.i elasticity --stage partition -d stress:strain
 
     Parameters
     ----------
     file
-        The input file.
+        The input file; for the stages of torch MODULE:FUNCTION, whose arguments stand beside the
+        function as FUNCTION_example.
     model
         The name of a block in [Models].
     overrides
         Values that replace those of the file, such as Models/elasticity/E:=210000.
     stage
         How far to go: as read or built; to one of the seven stages of `ingot compile`, whose flags
-        are the other options; as traced, or to one of the compiler's passes.
+        are the other options; as traced, or to one of the compiler's passes; of a torch function,
+        to a stage of AOT autograd (joint, forward, backward) or of Inductor.
     driver
         A driver whose values give the structural shapes of the model's variables.
     """
-    from ingot.hit import read
+    if stage in get_args(Torch):
+        from ingot.regions.stages import torch_stage
 
-    if stage not in get_args(Seven) and flags != Flags():
+        print(torch_stage(file, stage), end="")
+        return 0
+    alone = Flags(inline=flags.inline) if stage == "source" else Flags()
+    if stage not in get_args(Seven) and flags != alone:
         fix = f"choose one of --stage {', '.join(get_args(Seven))}"
         told = Problem("wrong-usage", f"--stage {stage} takes no flag of compiling", None, fix)
         print(told, file=sys.stderr)
         return 2
-    tree = read(file, overrides)
+    from ingot.hit import read
+
+    tree = read(Path(file), overrides)
     if stage == "tree":
         print(tree, end="")
         return 0
+    if model is None:
+        fix = f"one of: {', '.join(tree.names('Models')) or 'none is there'}"
+        print(Problem("wrong-usage", "which model?", None, fix), file=sys.stderr)
+        return 2
     from ingot.drivers import structural_shapes
     from ingot.model import Factory
 
@@ -78,7 +92,7 @@ def show(
     if stage == "source":
         from ingot.execute.cpp import source
 
-        print(source(planned(program)), end="")
+        print(source(planned(program), flags.inline), end="")
     else:
         print(staged(program, stage))
     return 0

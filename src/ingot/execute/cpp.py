@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 from ingot.execute.compiler import HEADERS
-from ingot.execute.cut import cut, is_long
+from ingot.execute.cut import LONG, cut, is_long
 from ingot.execute.lines import MASKS, Access, Lines, named
+from ingot.execute.outline import Inline, outline
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated
 from ingot.program.graph import Axis, Graph, Node, ordered
@@ -16,9 +18,9 @@ from ingot.program.schedule import scheduled
 __all__ = ["section", "source", "unit"]
 
 
-def source(plan: Plan) -> str:
+def source(plan: Plan, inline: Inline = "auto") -> str:
     """The translation unit of one kernel, entered by `ingot_run`."""
-    return unit([section(plan, "ingot_run")])
+    return unit([section(plan, "ingot_run", inline)])
 
 
 def unit(sections: Sequence[str]) -> str:
@@ -26,11 +28,11 @@ def unit(sections: Sequence[str]) -> str:
     return "\n".join([*(f'#include "{name}"' for name in HEADERS), "", *sections])
 
 
-def section(plan: Plan, entry: str) -> str:
+def section(plan: Plan, entry: str, inline: Inline = "auto") -> str:
     """The lines of a kernel, and the function that enters them from outside."""
     return "\n".join([
         "namespace ingot {", "namespace {", f"namespace {entry}_lines {{", "",
-        *_Writer(plan).rows(), "",
+        *_Writer(plan, inline).rows(), "",
         "}  // namespace", "}  // namespace", "}  // namespace ingot", "",
         f'extern "C" void {entry}(const ingot_given* in, const ingot_gives* out,',
         "    const ingot::Knobs* knobs, const ingot::Reports::One* reports, int64_t points,",
@@ -44,8 +46,10 @@ def section(plan: Plan, entry: str) -> str:
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, inline: Inline) -> None:
         self.plan = plan
+        self.inline: Inline = inline
+        self.numbers = count()
         self.graph: Graph = plan.program.graph
         self.number = {key: i for i, key in enumerate(plan.solves)}
         self.tables: dict[str, None] = {}
@@ -60,6 +64,17 @@ class _Writer:
 
     def _lines(self, indent: str) -> Lines:
         return Lines(self.graph, indent)
+
+    def _repeated(self, f: Factored, indent: str, roots: Sequence[Node]) -> Lines:
+        """A printer that writes regions once; roots: a result for each unknown."""
+        return Lines(
+            self.graph, indent, outline(f.regions, f.solve, roots, self.inline, self.numbers)
+        )
+
+    def _too_long(self, lines: Lines, roots: Sequence[Node]) -> bool:
+        """Whether what the roots take is too much for one function, regions written once."""
+        saved = lines.outline.saved if lines.outline is not None else 0
+        return is_long(roots, lines.names, LONG + saved)
 
     def _keep(self, lines: Lines) -> None:
         self.tables.update(dict.fromkeys(lines.tables))
@@ -117,7 +132,7 @@ class _Writer:
         return found
 
     def _slopes(self, f: Factored, k: int) -> list[str]:
-        lines = self._lines("  ")
+        lines = self._repeated(f, "  ", f.slopes)
         self._known(f, lines, "u")
         lines.name(dict(zip((d.id for d in f.directions), self._flat(f.solve, "d"), strict=True)))
         rows = lines(f.slopes)
@@ -130,9 +145,9 @@ class _Writer:
     def _newton(self, f: Factored, newton: Eliminated, k: int) -> list[str]:
         suspects = [newton.suspect] if newton.suspect else []
         roots = [*newton.update, *suspects]
-        lines = self._lines("    ")
+        lines = self._repeated(f, "    ", newton.update)
         self._known(f, lines, "s.u")
-        if is_long([*f.solve.rows, *roots], lines.names):
+        if self._too_long(lines, [*f.solve.rows, *roots]):
             return self._newton_cut(f, newton, k)
         rows = self._residuals(f, lines, roots)
         update = lines(roots)
@@ -231,7 +246,7 @@ class _Writer:
 
     def _linear(self, f: Factored, solved: Eliminated, k: int) -> list[str]:
         n = f.size
-        names = self._lines("  ")
+        names = self._repeated(f, "  ", solved.update)
         self._known(f, names, "u")
         names.name(named(f.sides, "b"))
         varies = dependent(solved.update, f.sides)
@@ -245,7 +260,7 @@ class _Writer:
             if a.id not in varies and a.id not in names.names and a.op != "const"
         ]  # fmt: skip
         parts: list[str] = []
-        if is_long([*fixed, *solved.update], names.names):
+        if self._too_long(names, [*fixed, *solved.update]):
             pieces = cut([fixed, solved.update], names.names, f"solve_{k}", self._lines)
             parts = [*pieces.functions, ""]
             factor = [f"  V t[{pieces.scratch}];"]

@@ -30,10 +30,10 @@ class Cut:
     scratch: int
 
 
-def is_long(roots: Sequence[Node], known: Mapping[int, Access]) -> bool:
+def is_long(roots: Sequence[Node], known: Mapping[int, Access], limit: int = LONG) -> bool:
     """Whether the lines of the roots are too many for one function, and all straight."""
     lines = scheduled(roots, known)
-    return len(lines) > LONG and not any(n.axes for n in lines)
+    return len(lines) > limit and not any(n.axes for n in lines)
 
 
 def cut(

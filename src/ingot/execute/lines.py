@@ -1,7 +1,9 @@
 """Nodes -> C++ statements: straight lines, and loops over the axes that remain."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from ingot.execute.outline import Outline, outlined
+from ingot.execute.words import MASKS, Access, Place, number
 from ingot.program.graph import Axis, Graph, Node
 from ingot.program.schedule import scheduled
 
@@ -11,20 +13,18 @@ _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "eq": "==", "and": "&", "or": "|",
 }  # fmt: skip
-MASKS = {"lt", "le", "gt", "ge", "eq", "and", "or", "not"}
-
-Place = Mapping[str, str]
-Access = Callable[[Place], str]
 
 
 class Lines:
     """Prints nodes as statements; a product read once by a sum is fused with it.
 
-    names: how each known node is written, given the loop indices of its axes.
+    names: how each known node is written, given the loop indices of its axes; outline: which
+    straight lines are twins, to be written once.
     """
 
-    def __init__(self, graph: Graph, indent: str) -> None:
+    def __init__(self, graph: Graph, indent: str, outline: Outline | None = None) -> None:
         self.graph = graph
+        self.outline = outline
         self.names: dict[int, Access] = {}
         self.indent = indent
         self.tables: list[str] = []
@@ -55,6 +55,10 @@ class Lines:
             for arg in node.args:
                 uses[arg.id] = uses.get(arg.id, 0) + 1
         fused = _fused(lines, uses)
+        if self.outline is not None and not any(n.axes for n in lines):
+            kept = {n.id for n in wanted} | self._later(later, lines)
+            straight = [n for n in lines if n.id not in fused]
+            return outlined(self, straight, fused, kept, self.outline)
         rows: list[str] = []
         for group in _groups([n for n in lines if n.id not in fused], fused):
             if group[0].axes:
@@ -62,6 +66,20 @@ class Lines:
             else:
                 rows += [self._line(n, {}, fused, self.indent) for n in group]
         return rows
+
+    def _later(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
+        """What later roots read of these lines."""
+        known = {n.id for n in lines}
+        after = scheduled(later, known | set(self.names))
+        return {a.id for n in after for a in n.args if a.id in known}
+
+    def line(self, node: Node, fused: set[int]) -> str:
+        """The statement of one straight line; what it reads is known."""
+        return self._line(node, {}, fused, self.indent)
+
+    def apart(self) -> "Lines":
+        """A printer for the body of another function."""
+        return Lines(self.graph, "  ")
 
     def _constant(self, node: Node) -> None:
         if node.op == "const":
@@ -186,15 +204,6 @@ def _array(name: str, index: Access) -> Access:
 def named(nodes: Sequence[Node], array: str) -> dict[int, Access]:
     """Nodes without axes as the entries of an array, in order."""
     return {n.id: (lambda _, i=i: f"{array}[{i}]") for i, n in enumerate(nodes)}
-
-
-def number(x: float) -> str:
-    """A constant as C++ writes it."""
-    if x != x:
-        return "real(NAN)"
-    if x in (float("inf"), float("-inf")):
-        return "real(INFINITY)" if x > 0 else "real(-INFINITY)"
-    return f"real({x!r})"
 
 
 def _fused(lines: Sequence[Node], uses: Mapping[int, int]) -> set[int]:

@@ -72,12 +72,12 @@ def eliminated(
         rows = jacobian(solve.rows, solve.columns)
         table = [{j: a for (j, _), a in row.items()} for row in rows]
         size = len(solve.columns)
-        system = _System(graph, table, list(sides), probes, size=size, watch=True, ties=ties)
+        system = System(graph, table, list(sides), probes, size=size, watch=True, ties=ties)
     else:
-        table, right, first = _extended(solve, sides)
+        table, right, first = extended_form(solve, sides)
         watch = form == "accumulated"
         size = len(table)
-        system = _System(graph, table, right, probes, size=size, watch=watch, ties=ties)
+        system = System(graph, table, right, probes, size=size, watch=watch, ties=ties)
         if form == "accumulated":
             system.first(first)
     try:
@@ -90,7 +90,7 @@ def eliminated(
     return Eliminated(form, ties, tuple(update), system.suspect, cost, system.risk, pivots)
 
 
-def _singular(solve: Solve, system: "_System") -> IngotError:
+def _singular(solve: Solve, system: "System") -> IngotError:
     """What to tell of a system that no values make regular."""
     labels = [label for v in solve.unknowns for label in v.labels()]
     done = {j for _, j in system.pivots}
@@ -103,7 +103,7 @@ def _singular(solve: Solve, system: "_System") -> IngotError:
     )])  # fmt: skip
 
 
-def _extended(
+def extended_form(
     solve: Solve, sides: Sequence[Node]
 ) -> tuple[list[dict[int, Node]], list[Node], list[tuple[int, int]]]:
     """One row for every intermediate between unknowns and residuals, the residuals' rows last.
@@ -134,7 +134,7 @@ def _extended(
     return rows, right, first
 
 
-class _System:
+class System:
     """A sparse system under elimination: entries as nodes, and as numbers at the probe states."""
 
     def __init__(

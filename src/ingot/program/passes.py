@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from ingot.errors import IngotError, Problem
 from ingot.program.band import Band, banded
+from ingot.program.condense import condensed, replayed
 from ingot.program.differentiate import directional
 from ingot.program.eliminate import Eliminated, choose, eliminated
 from ingot.program.graph import Graph, Node, ordered
 from ingot.program.probe import Probes
 from ingot.program.program import Program, Solve, frontier, operations
+from ingot.program.regions import Region, found, regions
 from ingot.program.rewrite import renewed
 from ingot.program.schedule import peak, scheduled
 from ingot.program.unroll import LIMIT, short, unroll
@@ -47,7 +49,8 @@ class Factored:
 
     newton: the update from the residuals; linear: the same matrix with other right-hand sides,
     where the program asks for them;
-    slopes: the residuals' derivative along `directions`, for checks and for the pivoted routine.
+    slopes: the residuals' derivative along `directions`, for checks and for the pivoted routine;
+    regions: the parts of it that are the same code.
     """
 
     solve: Solve
@@ -58,6 +61,7 @@ class Factored:
     directions: tuple[Node, ...]
     slopes: tuple[Node, ...]
     costs: Mapping[str, int]
+    regions: tuple[Region, ...] = ()
 
     @property
     def size(self) -> int:
@@ -99,13 +103,17 @@ def factor(solve: Solve, *, linear: bool) -> Factored:
             solve, outside, band, sides, band if linear else None, directions, slopes, {}
         )
     probes = Probes(solve)
-    newton, costs = choose(solve, [graph.emit("neg", r) for r in solve.rows], probes)
+    parts = regions(solve)
+    negative = [graph.emit("neg", r) for r in solve.rows]
+    newton, costs = condensed(solve, negative, probes, parts) or choose(solve, negative, probes)
     other = None
-    if linear:
+    if linear and "condensed" in costs:
+        other = replayed(solve, sides, probes, newton)
+    elif linear:
         other = eliminated(solve, sides, probes, newton.form, ties=newton.ties)
     roots = (*solve.rows, *newton.update, *_compared(newton.suspect), *slopes)
     outside = frontier(roots, (*solve.columns, *directions))
-    return Factored(solve, outside, newton, sides, other, directions, slopes, costs)
+    return Factored(solve, outside, newton, sides, other, directions, slopes, costs, parts)
 
 
 def _compared(suspect: Node | None) -> list[Node]:
@@ -140,7 +148,7 @@ def planned(program: Program, limit: int = LIMIT) -> Plan:
     return Plan(ready, {id(s): factor(s, linear=id(s) in again) for s in ready.solves()})
 
 
-STAGES = ("program", "clean", "hoist", "loops", "factor", "schedule")
+STAGES = ("program", "clean", "hoist", "loops", "regions", "factor", "schedule")
 """What `staged` can print, in order."""
 
 
@@ -153,6 +161,8 @@ def staged(program: Program, stage: str) -> str:
         return f"{_counted(program, cleaned)}\n{cleaned}"
     if stage == "hoist":
         return "\n".join(f"{n:6d} operations a {when}" for when, n in hoisted(cleaned).items())
+    if stage == "regions":
+        return found(loops(cleaned))
     plan = planned(program)
     if stage == "loops":
         kept = {a for n in plan.program.lines() for a in n.axes}

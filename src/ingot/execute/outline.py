@@ -1,0 +1,262 @@
+"""Repeated lines -> one function: what instances of a region share is written and compiled once.
+
+In: straight lines, and which of them are twins. Out: functions, and statements that call them in
+loops over the instances. Every operation stays as it is, so results do not depend on outlining.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from ingot.execute.arguments import Call
+from ingot.execute.sums import Sums
+from ingot.execute.words import bits, placed, word
+from ingot.program.graph import Node
+from ingot.program.program import Solve
+from ingot.program.regions import SEVERAL, Inline, Region, Twins, aligned, codes, grown, twins
+from ingot.program.schedule import scheduled
+
+if TYPE_CHECKING:
+    from ingot.execute.lines import Lines
+
+__all__ = ["Outline", "outline", "outlined"]
+
+SHORT = 24
+"""Below how many lines a function is not worth its calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Which lines of a function are twins, what code each is, how short a part may be."""
+
+    groups: tuple[tuple[Twins, ...], ...]
+    code: Mapping[int, int]
+    short: int
+    numbers: "count[int]"
+
+    @property
+    def saved(self) -> int:
+        """How many lines are not written again."""
+        return sum(len(group) * (len(group[0]) - 1) for group in self.groups if group)
+
+
+def outline(
+    regions: Sequence[Region], solve: Solve, roots: Sequence[Node], inline: Inline,
+    numbers: "count[int]",
+) -> Outline | None:  # fmt: skip
+    """What of a solve is written once; roots: a result for each unknown."""
+    chosen = [r for r in regions if inline == "none" or len(r.instances) >= SEVERAL]
+    if inline == "all" or not chosen:
+        return None
+    result = {c.id: root for c, root in zip(solve.columns, roots, strict=True)}
+    lines = scheduled([*solve.rows, *roots])
+    code = codes([*solve.rows, *roots])
+    taken = {c.id for c in solve.columns}
+    groups = []
+    for region in chosen:
+        ends = [tuple(result[n.id] for n in t) for t in region.columns]
+        group = grown(lines, twins([*region.rows, *ends], code, taken), code, taken)
+        groups.append(tuple(group))
+        taken |= {n.id for t in group for n in t}
+    return Outline(tuple(groups), code, SHORT if inline == "auto" else 2, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """The place of a line: its region, its position there, its instance."""
+
+    group: int
+    position: int
+    instance: int
+
+
+def outlined(
+    printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int], outline: Outline
+) -> list[str]:
+    """Statements for the nodes, in order; `kept` are read after them."""
+    return _Writer(printer, nodes, fused, kept, outline).rows()
+
+
+class _Writer:
+    def __init__(
+        self, printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int],
+        outline: Outline,
+    ) -> None:  # fmt: skip
+        self.printer = printer
+        self.nodes = nodes
+        self.fused = fused
+        self.kept = kept
+        self.outline = outline
+        present = {n.id for n in nodes}
+        self.groups = [
+            self._sound([t for t in group if all(n.id in present for n in t)])
+            for group in outline.groups
+        ]
+        self.member: dict[int, _Member] = {}
+        self.step: dict[int, int] = {}
+
+    def rows(self) -> list[str]:
+        """All statements."""
+        self._place()
+        if not self.member:
+            return [self.printer.line(n, self.fused) for n in self.nodes]
+        readers = self._readers()
+        twin: dict[int, tuple[Twins, int]] = {}
+        for line in (t for group in self.groups for t in group):
+            for alike in (line, *self._operands(line)):
+                for k, node in enumerate(alike if len(set(alike)) == len(alike) else ()):
+                    twin.setdefault(node.id, (alike, k))
+        sums = Sums(self.printer, self.fused, self.kept, twin, readers, self._reads)
+        rows: list[str] = []
+        for step in range(max(self.step.values()) + 1):
+            here = [n for n in self.nodes if self.step[n.id] == step]
+            rows += sums.rows([n for n in here if n.id not in self.member])
+            for group in range(len(self.groups)):
+                inside = [n for n in here if self._group(n) == group]
+                if inside:
+                    rows += self._region(group, inside, readers)
+        return rows
+
+    def _sound(self, group: list[Twins]) -> list[Twins]:
+        """The lines of a region that one function can compute for every instance."""
+        group = [t for t in group if self._alike(t)]
+        while True:
+            own = {n.id: t for t in group for n in t}
+            # equal numbers may make one line of two roles; such a line belongs to no instance
+            torn = {
+                own[n.id] for t in group for read in self._operands(t)
+                for n in read if own.get(n.id, read) != read
+            }  # fmt: skip
+            if not torn:
+                return group
+            group = [t for t in group if t not in torn]
+
+    def _alike(self, line: Twins) -> bool:
+        """Whether twins fuse the same product, and no operand of one stands for two of another."""
+        for args in aligned(line, self.outline.code):
+            if len({a.id in self.fused for a in args}) > 1:
+                return False
+        reads = self._operands(line)
+        return len({r[0].id for r in reads}) == len(set(reads))
+
+    def _group(self, node: Node) -> int:
+        return self.member[node.id].group if node.id in self.member else -1
+
+    def _reads(self, node: Node) -> list[Node]:
+        """What a line reads, through products that are fused with it."""
+        found: list[Node] = []
+        for arg in node.args:
+            found += arg.args if arg.id in self.fused else (arg,)
+        return found
+
+    def _readers(self) -> dict[int, list[Node]]:
+        found: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for arg in self._reads(node):
+                found.setdefault(arg.id, []).append(node)
+        return found
+
+    # which lines run together
+
+    def _place(self) -> None:
+        """Give every line its step; parts of regions too short to be called are let go."""
+        while True:
+            self.member = {
+                n.id: _Member(g, p, i)
+                for g, group in enumerate(self.groups)
+                for p, line in enumerate(group)
+                for i, n in enumerate(line)
+            }
+            if not self.member or not self._steps():
+                self.member, self.step = {}, {}
+                return
+            sizes: dict[tuple[int, int], int] = {}
+            for g, group in enumerate(self.groups):
+                for line in group:
+                    at = g, self.step[line[0].id]
+                    sizes[at] = sizes.get(at, 0) + 1
+            worth = [
+                [t for t in group if sizes[g, self.step[t[0].id]] >= self.outline.short]
+                for g, group in enumerate(self.groups)
+            ]
+            if worth == self.groups:
+                return
+            self.groups = worth
+
+    def _steps(self) -> bool:
+        """Steps such that straight lines of a step come before its calls; whether there are any."""
+        step = {n.id: 0 for n in self.nodes}
+        for _ in range(60):
+            changed = False
+            for node in self.nodes:
+                now = max([step[node.id], *(self._after(node, r, step) for r in self._reads(node))])
+                at = self.member.get(node.id)
+                line = self.groups[at.group][at.position] if at is not None else (node,)
+                for twin in line:
+                    if step[twin.id] < now:
+                        step[twin.id] = now
+                        changed = True
+            if not changed:
+                self.step = step
+                return True
+        return False
+
+    def _after(self, node: Node, read: Node, step: Mapping[int, int]) -> int:
+        """The first step in which a line can read another."""
+        if read.id not in step:
+            return 0
+        source, target = self.member.get(read.id), self.member.get(node.id)
+        if source is None:
+            return step[read.id]
+        together = target is not None and (source.group, source.instance) == (
+            target.group, target.instance,
+        )  # fmt: skip
+        return step[read.id] + (not together)
+
+    # regions
+
+    def _region(
+        self, group: int, nodes: Sequence[Node], readers: Mapping[int, list[Node]]
+    ) -> list[str]:
+        """A function for what an instance computes in this step, and the loop that calls it."""
+        here = {n.id for n in nodes}
+        lines = [
+            self.groups[group][self.member[n.id].position]
+            for n in nodes
+            if self.member[n.id].instance == 0
+        ]
+        gives = [
+            t for t in lines
+            if any(n.id in self.kept or any(r.id not in here for r in readers.get(n.id, ()))
+                   for n in t)
+        ]  # fmt: skip
+        number = next(self.outline.numbers)
+        body = self.printer.apart()
+        call = Call(self.printer, number, len(lines[0]))
+        own = set(lines)
+        rows = []
+        for line in lines:
+            for read in self._operands(line):
+                said = word(f"x{read[0].id}") if read in own else call.argument(read)
+                body.name({read[0].id: said})
+            rows.append(body.line(line[0], self.fused))
+            body.name({line[0].id: word(f"x{line[0].id}")})
+        rows += [f"  r[{i}] = {bits(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
+        head = ", ".join([*call.parameters(), "V* __restrict r"])
+        self.printer.tables.append(
+            "\n".join([f"INGOT_CALL void region_{number}({head}) {{", *rows, "}"])
+        )
+        size = len(gives)
+        for i, line in enumerate(gives):
+            for k, node in enumerate(line):
+                self.printer.name({node.id: placed(node, f"r{number}[{k * size + i}]")})
+        return call.statements(size)
+
+    def _operands(self, line: Twins) -> list[Twins]:
+        """What twins read, through products that are fused with them."""
+        found: list[Twins] = []
+        for args in aligned(line, self.outline.code):
+            fused = args[0].id in self.fused
+            found += aligned(args, self.outline.code) if fused else [args]
+        return found

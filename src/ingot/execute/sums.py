@@ -1,0 +1,166 @@
+"""Straight lines -> statements; sums over the instances of a region become loops."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ingot.execute.words import ENTRY, placed, word
+from ingot.program.graph import Node
+from ingot.program.regions import Twins
+
+if TYPE_CHECKING:
+    from ingot.execute.lines import Lines
+
+__all__ = ["Sums"]
+
+TOGETHER = 12
+"""How many sums share a loop: as many as stay in registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Writes straight lines. A sum is a chain of lines that each add the next instance's term.
+
+    fused: products written where they are read; kept: lines read by others than these;
+    twin: the twins that a node is one of, and its instance; readers, reads: who reads whom;
+    even: where twins lie, as far as it was asked for.
+    """
+
+    printer: "Lines"
+    fused: set[int]
+    kept: set[int]
+    twin: Mapping[int, tuple[Twins, int]]
+    readers: Mapping[int, list[Node]]
+    reads: Callable[[Node], list[Node]]
+    even: dict[Twins, tuple[str, int, int] | None] = field(default_factory=dict)
+
+    def rows(self, nodes: Sequence[Node]) -> list[str]:
+        """Straight lines; sums over instances wait for each other, to share their loops."""
+        self.even.clear()
+        chains = self._chains(nodes)
+        inside = {n.id: chain for chain in chains for n in chain}
+        wave = self._waves(nodes, inside)
+        rows: list[str] = []
+        for now in range(max(wave.values(), default=-1) + 1):
+            ready: list[list[Node]] = []
+            for node in nodes:
+                chain = inside.get(node.id)
+                if wave[node.id] == now and (chain is None or chain[0] is node):
+                    row = self._line(node)
+                    rows.append(row if chain is None else row.replace("const ", "", 1))
+                    ready += [chain] if chain is not None else []
+            rows += self._sums(ready)
+        return rows
+
+    def _waves(self, nodes: Sequence[Node], inside: Mapping[int, list[Node]]) -> dict[int, int]:
+        """After how many loops each line can run; the lines of a sum wait for the last of them."""
+        wave = {n.id: 0 for n in nodes}
+        changed = True
+        while changed:
+            changed = False
+            for node in nodes:
+                chain = inside.get(node.id, [node])
+                own = {n.id for n in chain}
+                for read in self.reads(node):
+                    if read.id in wave and read.id not in own:
+                        after = wave[read.id] + (read.id in inside)
+                        if after > wave[node.id]:
+                            wave.update(dict.fromkeys(own, after))
+                            changed = True
+        return wave
+
+    def _chains(self, nodes: Sequence[Node]) -> list[list[Node]]:
+        """Sums whose terms are twins, in the order of the instances."""
+        found: list[list[Node]] = []
+        done: set[int] = set()
+        here = {n.id for n in nodes}
+        for node in nodes:
+            if node.id in done:
+                continue
+            chain = [node]
+            while True:
+                last = chain[-1]
+                after = self.readers.get(last.id, [])
+                if last.id in self.kept or len(after) != 1 or after[0].id not in here:
+                    break
+                if not self._follows(chain, after[0]):
+                    break
+                chain.append(after[0])
+            if len(chain) > 3:
+                found.append(chain)
+                done |= {n.id for n in chain}
+        return found
+
+    def _follows(self, chain: Sequence[Node], node: Node) -> bool:
+        """Whether a line adds the next instance's term to the last line of a chain."""
+        here = self._term(node, chain[-1])
+        if here is None or len(chain) == 1:
+            return here is not None
+        last = self._term(chain[-1], chain[-2])
+        return last is not None and (last[0] + 1, *last[1:]) == here
+
+    def _term(self, node: Node, total: Node) -> tuple[int, object, object] | None:
+        """The instance whose term a line adds to a total, how, and which term it is."""
+        if node.op not in ("add", "sub") or total not in node.args:
+            return None
+        side = node.args.index(total)
+        arg = node.args[1 - side]
+        if arg is total or (side == 1 and node.op == "sub"):
+            return None
+        parts = arg.args if arg.id in self.fused else (arg,)
+        places = [self._strided(p) for p in parts]
+        told = [p for p in places if p is not None]
+        if len({p[0] for p in told}) != 1 or total in parts:
+            return None
+        which = tuple(p[1:] if p is not None else n.id for p, n in zip(places, parts, strict=True))
+        return told[0][0], (node.op, side, arg.id in self.fused), which
+
+    def _strided(self, node: Node) -> tuple[int, str, int, int] | None:
+        """The instance of a twin that lies in an array, and where: its name, start and stride."""
+        if node.id not in self.twin:
+            return None
+        line, instance = self.twin[node.id]
+        if line not in self.even:
+            self.even[line] = self._even(line)
+        found = self.even[line]
+        return (instance, *found) if found is not None else None
+
+    def _even(self, line: Twins) -> tuple[str, int, int] | None:
+        """Where twins lie, if that is an array in which they are evenly spaced."""
+        texts = [self.printer.names[n.id]({}) for n in line if n.id in self.printer.names]
+        found = [ENTRY.fullmatch(t) for t in texts]
+        at = [(m[1], int(m[2])) for m in found if m is not None]
+        if len(at) < len(line):
+            return None
+        (name, start), stride = at[0], at[1][1] - at[0][1]
+        even = all(p == (name, start + k * stride) for k, p in enumerate(at))
+        return (name, start, stride) if even else None
+
+    def _sums(self, chains: Sequence[list[Node]]) -> list[str]:
+        """Loops that finish sums; those over the same instances share one."""
+        ranges: dict[tuple[int, int], list[str]] = {}
+        for chain in chains:
+            total, first = chain[:2]
+            term = self._term(first, total)
+            assert term is not None
+            before = {r.id: self.printer.names[r.id] for r in self.reads(first)}
+            for read in self.reads(first):
+                place = self._strided(read) if read is not total else None
+                if place is not None:
+                    entry = f"{place[1]}[{place[2]} + {place[3]} * k]"
+                    self.printer.name({read.id: placed(read, entry)})
+            text = self._line(first).partition(" = ")[2]
+            self.printer.name(before)
+            name = f"x{total.id}"
+            rows = ranges.setdefault((term[0], term[0] + len(chain) - 1), [])
+            rows.append(f"{self.printer.indent}  {name} = {text}")
+            self.printer.name({n.id: word(name) for n in chain})
+        result: list[str] = []
+        for (begin, end), rows in ranges.items():
+            head = f"{self.printer.indent}for (int k = {begin}; k < {end}; ++k) {{"
+            for i in range(0, len(rows), TOGETHER):
+                result += [head, *rows[i : i + TOGETHER], f"{self.printer.indent}}}"]
+        return result
+
+    def _line(self, node: Node) -> str:
+        return self.printer.line(node, self.fused)
