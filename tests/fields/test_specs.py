@@ -54,15 +54,16 @@ def marked(row: Row) -> object:
     return pytest.param(row, id=row.spec, marks=marks)
 
 
+@pytest.mark.parametrize("jit", [False, True], ids=["direct", "jit"])
 @pytest.mark.parametrize("row", [marked(row) for row in rows()])
-def test_a_spec_agrees_with_its_reference(row: Row, tmp_path: Path) -> None:
+def test_a_spec_agrees_with_its_reference(row: Row, jit: bool, tmp_path: Path) -> None:
     file = MARLIN / row.input
     if row.check == "RunException":
         with pytest.raises(IngotError) as error:
-            run_file(file, row.overrides, tmp_path)
+            run_file(file, row.overrides, tmp_path, jit=jit)
         assert row.gold.removeprefix("message: ") in str(error.value)
         return
-    run_file(file, row.overrides, tmp_path)
+    run_file(file, row.overrides, tmp_path, jit=jit)
     gold = file.parent / row.gold
     absolute = row.check == "HDF5Diff"
     limits = Limits(0.0, 0.0, float(row.tolerance.split()[1])) if absolute else Limits()

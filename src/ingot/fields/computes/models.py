@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
-from ingot.execute import Executor, executor
 from ingot.fields.declare import Loaded, Names, compute
+from ingot.fields.jit.material import Material, material
 from ingot.fields.space import Grid, Space
 from ingot.hit import Block, Field, Tree, read
 from ingot.model import build
@@ -113,8 +114,8 @@ def modernised(tree: Tree) -> Tree:
     return dataclasses.replace(tree, blocks=tuple(map(renamed, kept)))
 
 
-def load_model(block: Block, options: dict[str, Any], folder: Path) -> Executor:
-    """The model of a material file, ready to run on tensors."""
+def load_model(block: Block, options: dict[str, Any], folder: Path) -> Material:
+    """The model of a material file, ready to run on fields."""
     path = existing(block.require("neml2_input_file"), folder)
     tree = modernised(read(path, options["cli_args"]))
     program = trace(build(tree, options["neml2_model"]))
@@ -129,7 +130,10 @@ def load_model(block: Block, options: dict[str, Any], folder: Path) -> Executor:
             *ungiven(block, inputs - set(options["neml2_inputs"])),
         ]
     )
-    return executor(program, "interpret")
+    parts = (str(path.resolve()), path.read_text(), *options["cli_args"], options["neml2_model"])
+    parts += (*options["neml2_inputs"], "->", *options["neml2_outputs"])
+    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return material(name, program, options["neml2_inputs"], options["neml2_outputs"])
 
 
 def unpaired(block: Block, options: dict[str, Any], ours: str, theirs: str) -> Iterator[Problem]:
@@ -160,8 +164,6 @@ def ungiven(block: Block, missing: set[str]) -> Iterator[Problem]:
     gives=("marlin_outputs",),
     many=("marlin_outputs",),
     load=load_model,
-    jit=False,
-    reason="a material model runs by itself",
 )
 def NEML2TensorCompute(
     marlin_inputs: tuple[Grid, ...] = (),
@@ -183,5 +185,4 @@ def NEML2TensorCompute(
     neml2_inputs: the variables that the buffers stand for
     neml2_outputs: the variables that are written to buffers
     """
-    outputs, _ = model(dict(zip(neml2_inputs, marlin_inputs, strict=True)))
-    return tuple(outputs[name] for name in neml2_outputs)
+    return model(marlin_inputs)

@@ -41,7 +41,7 @@ class Captured:
     sources: tuple[Source, ...]
     gives: tuple[str, ...]
     schema: Schema
-    space_inputs: int
+    real: torch.dtype
 
     def __str__(self) -> str:
         return self.module.code.strip()
@@ -83,10 +83,10 @@ def capture(
         module = make_fx(whole)(*inputs)
         if any(writes(node.target) for node in module.graph.nodes):
             module = make_fx(torch.func.functionalize(whole))(*inputs)
-    bound = fixed(mode.shape_env)
+    bound = fixed(mode.shape_env, names_of(inputs, schema))
     if bound:
         raise Untraceable(f"it holds for some sizes of the grid only: {', '.join(bound)}")
-    return Captured(module, tuple(sources), tuple(wanted), schema, held)
+    return Captured(module, tuple(sources), tuple(wanted), schema, space.k2.dtype)
 
 
 def performed(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
@@ -128,17 +128,30 @@ def writes(target: Any) -> bool:
     return schema is not None and schema.is_mutable
 
 
-def fixed(shapes: Any) -> list[str]:
+def names_of(inputs: Sequence[Tensor], schema: Schema) -> dict[Any, Any]:
+    """What torch calls the open sizes, and what they are called here."""
+    import sympy
+
+    pairs = (
+        pair
+        for x, shape in zip(inputs, schema.shapes, strict=True)
+        for pair in zip(x.shape, shape, strict=True)
+    )
+    return {s.node.expr: sympy.Symbol(n) for s, n in pairs if isinstance(s, torch.SymInt)}
+
+
+def fixed(shapes: Any, names: dict[Any, Any]) -> list[str]:
     """What the captured code has decided by the sizes it saw.
 
     Torch itself also compares sizes, to choose strides that nothing here depends on.
     """
-    found = [f"{name} = {size}" for name, size in shapes.replacements.items() if size.is_number]
+    known = shapes.replacements.items()
+    found = [f"{names.get(name, name)} = {size}" for name, size in known if size.is_number]
     for guard in shapes.guards:
         number = any(side.is_number for side in getattr(guard.expr, "args", ()))
         equal = type(guard.expr).__name__ in ("Equality", "Eq")
         if (equal and number) or not from_torch(guard.sloc):
-            found.append(f"{guard.expr}{place(guard.sloc)}")
+            found.append(f"{guard.expr.xreplace(names)}{place(guard.sloc)}")
     return found
 
 

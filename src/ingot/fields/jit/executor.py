@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ingot.fields.jit import store
-from ingot.fields.jit.agree import differences
+from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.capture import LOCK, Untraceable, capture
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import FLAGS, ready
@@ -36,7 +36,7 @@ CHECKS = 2
 """How many calls are compared: a value frozen at the first passes the first."""
 
 KEPT = 256
-"""How many graphs a process keeps."""
+"""How many graphs a process keeps, and how many plans an executor."""
 
 GRAPHS: OrderedDict[object, Graph] = OrderedDict()
 EXECUTORS: weakref.WeakSet[Jit] = weakref.WeakSet()
@@ -57,6 +57,7 @@ class Bound:
     """A graph at the sizes of one box; `checks` calls are still to be compared."""
 
     graph: Graph
+    schema: Schema
     checks: int = CHECKS
 
 
@@ -150,6 +151,8 @@ class Jit:
             (part, self.sequence(part, after) if part.compiled else None)
             for part, after in zip(made.parts, reads, strict=True)
         )
+        if len(self.plans) >= KEPT:
+            self.plans.clear()
         self.plans[steps] = found
         return found
 
@@ -166,12 +169,15 @@ class Jit:
         key = tuple([(x.shape, x.dtype) for x in inputs])
         inputs = [*state.space.tensors(), *inputs]
         try:
-            bound = sequence.bound[key] if key in sequence.bound else self.bind(sequence, key, inputs)
+            if key not in sequence.bound:
+                sequence.bound[key] = self.bound(sequence, inputs)
+            bound = sequence.bound[key]
             if bound is None:
                 return False
             results = dict(zip(sequence.wanted, bound.graph.run(inputs), strict=True))
-            if bound.checks and not self.agrees(sequence, key, bound, results, state):
-                return False
+            if bound.checks and not self.agrees(sequence, bound, inputs, results, state):
+                del sequence.bound[key]
+                return self.compiled(sequence, state)
         except Exception as error:
             self.give_up(sequence, error)
             return False
@@ -181,17 +187,13 @@ class Jit:
         self.count("calls")
         return True
 
-    def bind(self, sequence: Compiled, key: Any, inputs: list[Tensor]) -> Bound | None:
-        """The graph of a sequence at some sizes."""
+    def bound(self, sequence: Compiled, inputs: list[Tensor]) -> Bound | None:
+        """The graph of a sequence at some sizes, if it is worth one; kernels are for CPUs."""
         assert self.space is not None
         schema = schema_of(inputs, self.space)
         if schema is None or schema.device != "cpu":
-            # a box this small is not worth a graph, and kernels are written for CPUs
-            sequence.bound[key] = None
             return None
-        bound = Bound(self.graph(sequence, schema))
-        sequence.bound[key] = bound
-        return bound
+        return Bound(self.graph(sequence, schema), schema)
 
     def graph(self, sequence: Compiled, schema: Schema) -> Graph:
         """The graph of a sequence: known in this process, kept on disk, or captured now."""
@@ -224,26 +226,34 @@ class Jit:
         return remembered(key, graph)
 
     def agrees(
-        self, sequence: Compiled, key: Any, bound: Bound, results: dict[str, Tensor], state: State
+        self,
+        sequence: Compiled,
+        bound: Bound,
+        inputs: list[Tensor],
+        results: dict[str, Tensor],
+        state: State,
     ) -> bool:
-        """Whether a graph gives what its steps give; one kept by another process may be outdated."""
-        steps = sequence.part.steps
-        expected = evaluate(steps, state.look_up)
-        found = differences(results, steps, expected, state.look_up)
+        """Whether a graph gives what its steps give; else it is forgotten.
+
+        One kept by another process may be outdated, one captured here is at fault.
+        """
+        steps, graph, look_up = sequence.part.steps, bound.graph, state.look_up
+        part = corner(inputs, sequence.sources, bound.schema, state.space)
+        if part is not None:
+            small, look_up = part
+            results = dict(zip(sequence.wanted, graph.run(small), strict=True))
+        found = differences(results, steps, evaluate(steps, look_up), look_up)
         if not found:
             bound.checks -= 1
             return True
-        graph = bound.graph
         with LOCK:
-            for other, each in list(GRAPHS.items()):
-                if each is graph:
-                    del GRAPHS[other]
+            for key in [key for key, each in GRAPHS.items() if each is graph]:
+                del GRAPHS[key]
             if graph.digest:
                 store.forget(graph.digest, self.folder)
         if not graph.from_disk:
             raise Untraceable(f"compiled, {', '.join(found)}")
-        del sequence.bound[key]
-        return self.compiled(sequence, state)
+        return False
 
     def give_up(self, sequence: Compiled, error: Exception) -> None:
         """Let the step at fault, or else all steps, run directly from now on, and say so once."""
@@ -263,13 +273,14 @@ class Jit:
         self.invalidate(steps)
 
     def count(self, name: str) -> None:
+        """Count one more."""
         self.counts[name] = self.counts.get(name, 0) + 1
 
 
 def told(made: Plan) -> str:
     """What debugging shows of a plan."""
-    head = f"JIT executor built: {made.sequences} traced sequences, {made.direct} non-JITable computes"
-    return f"{head}\n{made}"
+    counts = f"{made.sequences} traced sequences, {made.direct} non-JITable computes"
+    return f"JIT executor built: {counts}\n{made}"
 
 
 def remembered(key: object, graph: Graph) -> Graph:

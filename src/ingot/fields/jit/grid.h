@@ -93,20 +93,25 @@ template <> struct Kind<M> {
   static constexpr int bytes = 1;
 };
 
-template <std::size_t... i> INGOT_INLINE C parted(V a, V b, std::index_sequence<i...>) {
-  return {__builtin_shufflevector(a, b, int(2 * i)...),
-          __builtin_shufflevector(a, b, int(2 * i + 1)...)};
+// The block whose lane i is lane index(i) of two blocks one after the other.
+template <class F, std::size_t... i>
+INGOT_INLINE V picked(V a, V b, F index, std::index_sequence<i...>) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return __builtin_shufflevector(a, b, index(int(i))...);
+#else
+  return __builtin_shuffle(a, b, M{index(int(i))...});
+#endif
 }
-template <std::size_t... i> INGOT_INLINE V zipped(C a, std::index_sequence<i...>, int) {
-  return __builtin_shufflevector(a.re, a.im, int(i % 2 * W + i / 2)...);
-}
-template <std::size_t... i> INGOT_INLINE V zipped(C a, std::index_sequence<i...>) {
-  return __builtin_shufflevector(a.re, a.im, int(i % 2 * W + (i + W) / 2)...);
+struct Even { constexpr int operator()(int i) const { return 2 * i; } };
+struct Odd { constexpr int operator()(int i) const { return 2 * i + 1; } };
+struct Low { constexpr int operator()(int i) const { return i % 2 * W + i / 2; } };
+struct High { constexpr int operator()(int i) const { return i % 2 * W + (i + W) / 2; } };
+template <class F> INGOT_INLINE V picked(V a, V b, F index) {
+  return picked(a, b, index, std::make_index_sequence<W>{});
 }
 
 // Lane i is element j + i; `unit` and `full` promise a stride of 1 and n = W.
 template <class X, bool unit, bool full> INGOT_INLINE X get(Place place, int64_t j, int n) {
-  const auto every = std::make_index_sequence<W>{};
   const auto lane = [&](int i) { return (j + (full || i < n ? i : n - 1)) * place.stride; };
   const real* p = reinterpret_cast<const real*>(place.at);
   if constexpr (std::is_same_v<X, V>) {
@@ -121,7 +126,7 @@ template <class X, bool unit, bool full> INGOT_INLINE X get(Place place, int64_t
       V a, b;
       __builtin_memcpy(&a, p + 2 * j, sizeof a);
       __builtin_memcpy(&b, p + 2 * j + W, sizeof b);
-      return parted(a, b, every);
+      return {picked(a, b, Even{}), picked(a, b, Odd{})};
     } else
       return {make<V>([&](int i) { return p[2 * lane(i)]; }),
               make<V>([&](int i) { return p[2 * lane(i) + 1]; })};
@@ -149,8 +154,7 @@ template <bool unit, bool full> INGOT_INLINE void put(Place place, int64_t j, in
 template <bool unit, bool full> INGOT_INLINE void put(Place place, int64_t j, int n, C a) {
   real* p = reinterpret_cast<real*>(place.at);
   if constexpr (unit && full) {
-    const auto every = std::make_index_sequence<W>{};
-    const V first = zipped(a, every, 0), second = zipped(a, every);
+    const V first = picked(a.re, a.im, Low{}), second = picked(a.re, a.im, High{});
     __builtin_memcpy(p + 2 * j, &first, sizeof first);
     __builtin_memcpy(p + 2 * j + W, &second, sizeof second);
   } else

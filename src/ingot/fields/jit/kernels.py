@@ -1,24 +1,23 @@
-"""Loops over points -> C++: values that a row shares are computed once a row, the rest in blocks."""
+"""Loops over points -> C++: what a row shares is computed once a row, the rest in blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx import Node
 
-from ingot.fields.jit.fuse import Fused, Loop, name_of, sizes_of
-from ingot.fields.jit.operations import OPERATIONS, Kind, Term, literal
+from ingot.fields.jit.clusters import Loop
+from ingot.fields.jit.fuse import Fused
+from ingot.fields.jit.nodes import sizes_of
+from ingot.fields.jit.operations import Term, literal
+from ingot.fields.jit.terms import applied, cast, kind_of
 
-__all__ = ["Printed", "applied", "kind_of", "kernel", "unit"]
+__all__ = ["Printed", "kernel", "unit"]
 
 HEADER = Path(__file__).parent / "grid.h"
-RAW = ("pow.Tensor_Scalar",)
-"""Operations whose plain numbers are part of the code."""
 
 Level = int
 """Where a value changes: 0 nowhere, 1 from row to row, 2 from point to point."""
@@ -41,45 +40,6 @@ def unit(kernels: list[str], real: torch.dtype) -> str:
     name = "double" if real == torch.float64 else "float"
     head = [f"#define INGOT_REAL {name}", '#include "lanes.h"', HEADER.read_text()]
     return "\n".join([*head, *kernels]) if kernels else ""
-
-
-def kind_of(node: Node, real: torch.dtype) -> Kind:
-    """What a block of a node's values is; a size is a number."""
-    value = node.meta["val"]
-    if not isinstance(value, Tensor):
-        return "V"
-    if value.dtype == torch.bool:
-        return "M"
-    if value.dtype not in (real, real.to_complex()):
-        raise KeyError(str(value.dtype))
-    return "C" if value.dtype.is_complex else "V"
-
-
-def applied(node: Node, term: Callable[[Node], Term], real: torch.dtype) -> Term:
-    """The term of a node from those of its arguments; KeyError where there is none."""
-    name = name_of(node)
-    raw = name in RAW
-
-    def argument(value: Any) -> Any:
-        if isinstance(value, Node):
-            return term(value)
-        plain = value is None or raw or not isinstance(value, bool | int | float | complex)
-        return value if plain else literal(value)
-
-    found = OPERATIONS[name](*map(argument, node.args), **node.kwargs)
-    return cast(found, kind_of(node, real))
-
-
-def cast(term: Term, kind: Kind) -> Term:
-    """A term as another kind; KeyError where that would lose a part of it."""
-    if term.kind == kind:
-        return term
-    if term.kind == "C":
-        raise KeyError("real part")
-    if kind == "M":
-        return Term(f"as_truth({term.text})", "M")
-    real = Term(f"as_real({term.text})", "V")
-    return real if kind == "V" else Term(f"complex({real.text})", "C")
 
 
 def level_of(node: Node) -> Level:
@@ -117,12 +77,12 @@ class Writer:
             f"put<unit, full>(at[{len(inputs) + k}], j, n, {terms[node][0].text});"
             for k, node in enumerate(gives)
         ]
-        bytes_ = ", ".join(f"Kind<{kind}>::bytes" for kind in kinds)
+        width = ", ".join(f"Kind<{kind}>::bytes" for kind in kinds)
         rows = [
             "namespace ingot {", "namespace {",
             f"struct {name}_loop {{",
             f"  static constexpr int operands = {len(kinds)};",
-            f"  static constexpr int bytes[] = {{{bytes_}}};",
+            f"  static constexpr int bytes[] = {{{width}}};",
             "  template <bool unit> static void row(const Place* at, const double* number,",
             "                                       int64_t begin, int64_t end) {",
             *(f"    {line}" for level in self.lines[:2] for line in level),
@@ -152,7 +112,7 @@ class Writer:
             return self.terms[node]
         if node in self.view.constants:
             found: tuple[Term, Level] = (self.constant(node), 0)
-        elif node in self.own or node in self.fused.floating:
+        elif node in self.own or node in self.view.floating:
             found = self.computed(node)
         elif isinstance(node.meta["val"], Tensor):
             found = self.loaded(node)

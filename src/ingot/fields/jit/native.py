@@ -73,7 +73,8 @@ def laid_out(slot: Slot, sizes: tuple[int, ...], operands: Sequence[Tensor], thr
         missing = rank - x.dim()
         pairs = zip(x.shape, x.stride(), strict=True)
         rows.append([0] * missing + [0 if size == 1 else stride for size, stride in pairs])
-    extents, columns = [*sizes] or [1], [list(c) for c in zip(*rows, strict=True)] or [[0] * len(rows)]
+    extents = [*sizes] or [1]
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[0] * len(rows)]
     at = len(extents) - 2
     while at >= 0:
         inner_fixed = at == len(extents) - 2 and extents[-1] == 1

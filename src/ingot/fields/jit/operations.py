@@ -213,6 +213,7 @@ OPERATIONS: dict[str, Callable[..., Term]] = {
     "pow.Tensor_Scalar": power_of, "pow.Tensor_Tensor": power, "pow.Scalar": power,
     "exp.default": exp, "abs.default": absolute, "rsqrt.default": rsqrt,
     "sign.default": called("torch_sign"), "_conj.default": conj, "conj_physical.default": conj,
+    "_conj_physical.default": conj,
     "complex.default": complex_of, "clone.default": same, "_to_copy.default": same,
     "clamp.default": clamp, "clamp.Tensor": clamp,
     "clamp_min.default": extreme("max"), "clamp_max.default": extreme("min"),

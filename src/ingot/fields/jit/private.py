@@ -52,5 +52,3 @@ def read_by(solver: Any) -> Iterator[str]:
     names = [getattr(solver, each.name) for each in dataclasses.fields(solver)]
     texts = {n for value in names if isinstance(value, tuple) for n in value if isinstance(n, str)}
     yield from moved if once else texts
-
-

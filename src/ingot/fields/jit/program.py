@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from ingot.fields.jit.fuse import Call, Fused, Loop, Unit, loads, name_of, sizes_of
+from ingot.fields.jit.clusters import Call, Loop, Unit, loads
+from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.kernels import Printed, kernel, unit
+from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
 
 __all__ = ["Program", "Slot", "write"]
@@ -53,10 +55,8 @@ class Program:
 
 def write(fused: Fused) -> Program:
     """The program of fused units."""
-    printed = {
-        unit: kernel(fused, unit, f"kernel_{at}")
-        for at, unit in enumerate(u for u in fused.units if isinstance(u, Loop))
-    }
+    loops = [each for each in fused.units if isinstance(each, Loop)]
+    printed = {each: kernel(fused, each, f"kernel_{at}") for at, each in enumerate(loops)}
     nodes = list(fused.captured.module.graph.nodes)
     inputs = [node for node in nodes if node.op == "placeholder"]
     lines = [*heads(fused, inputs), *bodies(fused, printed)]
@@ -85,17 +85,21 @@ def heads(fused: Fused, inputs: list[Node]) -> Iterator[str]:
     for at, node in enumerate(inputs):
         if node in read:
             yield f"{node.name} = inputs[{at}]"
-    schema = fused.captured.schema
-    for at, name in ((at, name) for at in range(6) for name in schema.shapes[at]):
-        if isinstance(name, str):
-            yield f"{name} = inputs[{at}].shape[{name[1:]}]"
+    # the axes of the space and then its waves come first, each with one size
+    named = {
+        name: at
+        for at, shape in enumerate(fused.captured.schema.shapes[:6])
+        for name in shape if isinstance(name, str)
+    }  # fmt: skip
+    for name, at in named.items():
+        yield f"{name} = inputs[{at}].shape[{name[1:]}]"
 
 
 def needs(unit: Unit, fused: Fused) -> Iterable[Node]:
     """The values that a unit reads."""
     if isinstance(unit, Call):
         return unit.node.all_input_nodes
-    return loads(unit, fused.view, fused.floating)
+    return loads(unit, fused.view)
 
 
 def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:

@@ -145,5 +145,6 @@ def file_text(name: str) -> str:
 @functools.cache
 def own_sources() -> str:
     """What tells one version of this room from another."""
-    files = sorted(Path(__file__).parents[1].rglob("*.py")) + sorted(Path(__file__).parent.glob("*.h"))
+    room = Path(__file__).parents[1]
+    files = [*sorted(room.rglob("*.py")), *sorted(room.rglob("*.h"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

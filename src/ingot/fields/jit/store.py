@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+
+import torch
 
 from ingot.execute.build import cache_folder
 from ingot.fields.jit.program import Program, Slot
 
 __all__ = ["folder", "forget", "keep", "kept"]
+
+LARGE = 4096
+"""How many numbers a tensor has that is not written."""
 
 
 def folder() -> Path:
@@ -26,19 +31,29 @@ def kept(digest: str, place: Path | None = None) -> Program | None:
             Slot(s["name"], tuple(s["gives"]), tuple(s["varying"]), s["operations"])
             for s in found["kernels"]
         )
-        return Program(found["text"], found["source"], slots, found["before"], found["after"])
-    except (OSError, ValueError, KeyError, TypeError):
+        constants = {
+            name: torch.tensor(values, dtype=getattr(torch, dtype)).reshape(shape)
+            for name, (dtype, shape, values) in found["constants"].items()
+        }
+        counts = found["before"], found["after"]
+        return Program(found["text"], found["source"], slots, *counts, constants)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
         return None
 
 
 def keep(digest: str, program: Program, place: Path | None = None) -> None:
-    """Write a program; one that holds tensors is not written."""
-    if program.constants:
+    """Write a program; one that holds large tensors is not written."""
+    if any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
         return
+    constants = {
+        name: (str(x.dtype).removeprefix("torch."), list(x.shape), x.flatten().tolist())
+        for name, x in program.constants.items()
+    }
+    found = asdict(replace(program, constants={})) | {"constants": constants}
     at = place or folder()
     at.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=at, delete=False) as copy:
-        json.dump(asdict(program), copy)
+        json.dump(found, copy)
     Path(copy.name).replace(at / f"{digest}.json")
 
 

@@ -1,0 +1,115 @@
+"""Material: a program of one point as an operation of torch, which a compiled sequence can hold.
+
+In: a program and the variables to give and take. Out: a function of whole fields.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError
+from ingot.execute import Executor, executor
+from ingot.execute.batch import shape_of
+from ingot.program import Program, freeze
+
+__all__ = ["Material", "material"]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A model by its name, which is the same in every process."""
+
+    name: str
+
+    def __call__(self, fields: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The outputs at every point, in their order."""
+        return tuple(operation()(self.name, list(fields)))
+
+
+@dataclass(slots=True)
+class Model:
+    """What stands behind a name: a program, its variables in order, and what runs it."""
+
+    program: Program
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    executors: dict[tuple[torch.dtype, str], Executor] = field(default_factory=dict)
+
+    def executor(self, dtype: torch.dtype, device: str) -> Executor:
+        """The kernel of the program; on other devices, or without a compiler, its operations."""
+        key = (dtype, device)
+        with LOCK:
+            if key not in self.executors:
+                self.executors[key] = made(self.program, dtype, device)
+            return self.executors[key]
+
+    def batch(self, fields: Sequence[Tensor]) -> tuple[int, ...]:
+        """The sizes that all fields have in common before those of their components."""
+        graph = self.program.graph
+        ranks = {v.name: shape_of(v, graph).rank for v in self.program.inputs}
+        firsts = [
+            x[(..., *([0] * ranks[name]))] for name, x in zip(self.inputs, fields, strict=True)
+        ]
+        return tuple(torch.broadcast_tensors(*firsts)[0].shape)
+
+
+LOCK = threading.RLock()
+MODELS: dict[str, Model] = {}
+
+
+def made(program: Program, dtype: torch.dtype, device: str) -> Executor:
+    """What runs a program best, its parameters being numbers of the precision."""
+    program = freeze(program, torch.finfo(dtype).eps)
+    if device == "cpu":
+        try:
+            return executor(program, "kernel", dtype)
+        except IngotError as error:
+            if any(problem.code != "no-compiler" for problem in error.problems):
+                raise
+    return executor(program, "interpret", dtype)
+
+
+def material(
+    name: str, program: Program, inputs: Sequence[str], outputs: Sequence[str]
+) -> Material:
+    """A program as an operation; it takes and gives fields in the order of these variables."""
+    MODELS[name] = Model(program, tuple(inputs), tuple(outputs))
+    operation()
+    return Material(name)
+
+
+@functools.cache
+def operation() -> torch._ops.OpOverload:
+    """The operation that runs materials, known to torch from the first use on."""
+
+    @torch.library.custom_op("ingot::material", mutates_args=())
+    def run(name: str, fields: list[Tensor]) -> list[Tensor]:
+        model, first = MODELS[name], fields[0]
+        given = dict(zip(model.inputs, fields, strict=True))
+        outputs, _ = model.executor(first.dtype, first.device.type)(given)
+        batch = model.batch(fields)
+        return [spread(outputs[each], batch) for each in model.outputs]
+
+    @run.register_fake
+    def _(name: str, fields: list[Tensor]) -> list[Tensor]:
+        model, batch = MODELS[name], MODELS[name].batch(fields)
+        graph = model.program.graph
+        found = {v.name: shape_of(v, graph) for v in model.program.outputs}
+        shapes = (found[each] for each in model.outputs)
+        return [fields[0].new_empty((*batch, *s.sizes, *s.base)) for s in shapes]
+
+    return torch.ops.ingot.material.default
+
+
+def spread(output: Tensor, batch: tuple[int, ...]) -> Tensor:
+    """An output at every point, in memory of its own."""
+    rank = output.dim() - len(batch)
+    if output.shape[: len(batch)] == batch and output.is_contiguous():
+        return output
+    return output.expand((*batch, *output.shape[output.dim() - max(rank, 0) :])).contiguous()

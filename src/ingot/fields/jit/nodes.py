@@ -1,0 +1,36 @@
+"""Nodes of a captured graph: their names, the sizes they had, and what they cost."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.fx import Node
+
+__all__ = ["costs", "name_of", "sizes_of"]
+
+FREE = ("view", "reshape", "select", "slice", "unsqueeze", "squeeze", "permute", "transpose",
+        "expand", "alias", "detach", "t", "unbind", "split", "view_as_real", "view_as_complex",
+        "getitem", "sym_size", "lift_fresh_copy", "diagonal", "movedim", "as_strided")  # fmt: skip
+"""Calls that touch no values."""
+
+
+def name_of(node: Node) -> str:
+    """The name of a node's operation, torch's own without their room."""
+    if node.op != "call_function":
+        return node.op
+    text = str(node.target)
+    if text.startswith("aten."):
+        return text.removeprefix("aten.")
+    return getattr(node.target, "__name__", text)
+
+
+def sizes_of(node: Node) -> tuple[int, ...]:
+    """The sizes of a node's value while it was captured."""
+    return tuple(int(getattr(getattr(n, "node", None), "hint", n)) for n in node.meta["val"].shape)
+
+
+def costs(node: Node) -> bool:
+    """Whether a node passes over values."""
+    return node.op == "call_function" and (
+        isinstance(node.meta.get("val"), Tensor | tuple | list)
+        and name_of(node).split(".")[0] not in FREE
+    )

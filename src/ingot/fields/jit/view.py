@@ -1,0 +1,138 @@
+"""How the nodes of a captured graph are seen: numbers, values handed on, point by point, other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from ingot.fields.jit.capture import Captured
+from ingot.fields.jit.nodes import name_of, sizes_of
+from ingot.fields.jit.operations import CHEAP, CONSTANTS, OPERATIONS, THROUGH, Term
+from ingot.fields.jit.schema import TRACED
+from ingot.fields.jit.terms import applied, kind_of
+
+__all__ = ["View", "reads", "viewed"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What each node of a graph is.
+
+    constants: those that are one number everywhere
+    through: those that have the values of another
+    points: those that work point by point
+    whole: those whose values must lie in memory, for calls of torch and for those outside
+    floating: those of `points` that every loop computes for itself
+    """
+
+    real: torch.dtype
+    constants: dict[Node, complex]
+    through: dict[Node, Node]
+    points: frozenset[Node]
+    whole: frozenset[Node] = frozenset()
+    floating: frozenset[Node] = frozenset()
+
+    def seen(self, node: Node) -> Node:
+        """The node whose values this one has, axes aside."""
+        while node in self.through:
+            node = self.through[node]
+        return node
+
+
+def viewed(captured: Captured) -> View:
+    """How each node of a graph is seen."""
+    real = captured.real
+    constants: dict[Node, complex] = {}
+    through: dict[Node, Node] = {}
+    points: set[Node] = set()
+    for node in captured.module.graph.nodes:
+        name = name_of(node)
+        value = node.meta.get("val")
+        if node.op == "get_attr":
+            held = getattr(captured.module, str(node.target))
+            if isinstance(held, Tensor) and held.numel() == 1:
+                constants[node] = held.item()
+        elif name in CONSTANTS:
+            number = CONSTANTS[name](*node.args, **node.kwargs)
+            if isinstance(number, bool | int | float | complex):
+                constants[node] = bool(number) if value.dtype == torch.bool else number
+        elif name in THROUGH and node.args[0] in constants:
+            constants[node] = constants[node.args[0]]
+        elif name in THROUGH:
+            through[node] = node.args[0]
+        elif name in OPERATIONS and works(node, real):
+            points.add(node)
+    view = View(real, constants, through, frozenset(points))
+    whole = needed_whole(captured.module.graph, view)
+    floating = {n for n in points - whole if is_part(n, captured) and name_of(n) in CHEAP}
+    return replace(view, whole=frozenset(whole), floating=frozenset(floating))
+
+
+def works(node: Node, real: torch.dtype) -> bool:
+    """Whether a loop can hold an operation: its types, its sizes and its arguments."""
+    kinds = (real, real.to_complex(), torch.bool)
+    name, value = name_of(node), node.meta["val"]
+    tensors = [a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), Tensor)]
+    same = all(x.dtype in kinds and x.device == value.device for x in (*tensors, value))
+    if not same or not tensors or not known_sizes(node):
+        return False
+    if name.startswith("rsub") and len(node.args) > 2:
+        return False
+    if name in ("div.Tensor", "true_divide.Tensor") and node.kwargs.get("rounding_mode"):
+        return False
+    return bool(printable(node, real))
+
+
+def printable(node: Node, real: torch.dtype) -> bool:
+    """Whether an operation can be printed for the kinds of its arguments."""
+    try:
+        applied(node, lambda each: Term("x", kind_of(each, real)), real)
+    except (KeyError, TypeError):
+        return False
+    return True
+
+
+def known_sizes(node: Node) -> bool:
+    """Whether the sizes of a value are those of the box, of its spectrum, or fixed."""
+    known = set(TRACED.values())
+    return all(isinstance(n, int) or n.node.hint in known for n in node.meta["val"].shape)
+
+
+def needed_whole(graph: Any, view: View) -> set[Node]:
+    """The nodes whose values must lie in memory."""
+    calls = [n for n in graph.nodes if n.op == "call_function" and n not in view.points
+             and n not in view.through and n not in view.constants]  # fmt: skip
+    calls += [n for n in graph.nodes if n.op == "output"]
+    pending = [a for n in calls for a in n.all_input_nodes]
+    found: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node not in found:
+            found.add(node)
+            if node in view.through or node in view.constants:
+                pending += node.all_input_nodes
+    return found
+
+
+def is_part(node: Node, captured: Captured) -> bool:
+    """Whether a value lacks one of the axes of space."""
+    sizes = sizes_of(node)
+    return len(sizes) < captured.schema.dim or 1 in sizes
+
+
+def reads(node: Node, view: View) -> Iterator[Node]:
+    """The values that a node takes from outside its loop or call, or from its own loop."""
+    is_loop = node in view.points
+    for each in node.all_input_nodes:
+        found = view.seen(each) if is_loop else each
+        if is_loop and found in view.constants:
+            continue
+        if is_loop and found in view.floating:
+            yield from reads(found, view)
+        else:
+            yield found

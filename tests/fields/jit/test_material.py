@@ -1,0 +1,196 @@
+"""A material with internal variables runs inside one compiled sequence."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ingot.execute import executor
+from ingot.fields.jit import Jit, plan
+from ingot.fields.jit.material import MODELS, material
+from ingot.fields.space import Space, space
+from ingot.fields.step import Ambient, Buffer, State, Step
+from ingot.hit import read_text
+from ingot.model import build
+from ingot.program import trace
+
+from .conftest import Both, copied, largest_difference
+
+MODEL = """
+[Models]
+  [mandel]
+    type = IsotropicMandelStress
+    cauchy_stress = 'stress'
+  []
+  [vonmises]
+    type = SR2Invariant
+    invariant_type = 'VONMISES'
+    tensor = 'mandel_stress'
+    invariant = 'effective_stress'
+  []
+  [hardening]
+    type = VoceIsotropicHardening
+    saturated_hardening = 80
+    saturation_rate = 1.5
+  []
+  [yield]
+    type = YieldFunction
+    yield_stress = 20
+    isotropic_hardening = 'isotropic_hardening'
+  []
+  [flow]
+    type = ComposedModel
+    models = 'vonmises yield'
+  []
+  [normality]
+    type = Normality
+    model = 'flow'
+    function = 'yield_function'
+    from = 'mandel_stress isotropic_hardening'
+    to = 'flow_direction isotropic_hardening_direction'
+  []
+  [rate]
+    type = PerzynaPlasticFlowRate
+    reference_stress = 300
+    exponent = 4
+  []
+  [plastic]
+    type = AssociativePlasticFlow
+  []
+  [equivalent]
+    type = AssociativeIsotropicPlasticHardening
+  []
+  [total]
+    type = SR2VariableRate
+    variable = 'E'
+  []
+  [elastic]
+    type = SR2LinearCombination
+    from = 'E_rate plastic_strain_rate'
+    to = 'strain_rate'
+    weights = '1 -1'
+  []
+  [elasticity]
+    type = LinearIsotropicElasticity
+    coefficients = '100000 0.3'
+    coefficient_types = 'YOUNGS_MODULUS POISSONS_RATIO'
+    rate_form = true
+  []
+  [stress]
+    type = SR2BackwardEulerTimeIntegration
+    variable = 'stress'
+  []
+  [ep]
+    type = ScalarBackwardEulerTimeIntegration
+    variable = 'equivalent_plastic_strain'
+  []
+  [all]
+    type = ComposedModel
+    models = 'mandel vonmises hardening yield normality rate plastic equivalent total elastic
+              elasticity stress ep'
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'all'
+    unknowns = 'stress equivalent_plastic_strain'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+    linear_solver = 'lu'
+  []
+  [lu]
+    type = DenseLU
+  []
+[]
+[Models]
+  [predictor]
+    type = ConstantExtrapolationPredictor
+    unknowns_SR2 = 'stress'
+    unknowns_Scalar = 'equivalent_plastic_strain'
+  []
+  [model]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+    predictor = 'predictor'
+  []
+[]
+"""
+INPUTS = ("E", "E~1", "t", "t~1", "stress~1", "equivalent_plastic_strain~1")
+OUTPUTS = ("stress", "equivalent_plastic_strain")
+
+
+def strain(space: Space, time: Tensor) -> Tensor:
+    """A shear that waves over the box and grows with time."""
+    wave = torch.sin(2 * space.axes[0]) * torch.cos(3 * space.axes[1]) + space.axes[2]
+    direction = torch.tensor([1.0, -0.5, -0.5, 0.2, 0.0, 0.1], dtype=wave.dtype)
+    return (1e-3 * time * wave)[..., None] * direction
+
+
+def energy(stress: Tensor, strain: Tensor) -> Tensor:
+    return 0.5 * (stress * strain).sum(-1)
+
+
+def sequence() -> tuple[Step, ...]:
+    model = material("viscoplastic", trace(build(read_text(MODEL), "model")), INPUTS, OUTPUTS)
+
+    def update(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return model(inputs)
+
+    where = {"space": Ambient("space"), "time": Ambient("time")}
+    read = ("E", "E_old", "t", "t_old", "s_old", "p_old")
+    return (
+        Step("strain", strain, where, ("E",)),
+        Step("material", update, {"inputs": tuple(map(Buffer, read))}, ("s", "p")),
+        Step("energy", energy, {"stress": Buffer("s"), "strain": Buffer("E")}, ("energy",)),
+    )
+
+
+def state_of_material(sizes: tuple[int, int, int]) -> State:
+    state = State(space(sizes), time=2.0)
+    zero = torch.zeros(*sizes, 6, dtype=torch.float64)
+    state.buffers = {
+        "E_old": zero, "s_old": zero, "p_old": zero[..., 0], "t_old": zero[..., 0],
+        "t": zero[..., 0] + 2.0,
+    }  # fmt: skip
+    return state
+
+
+def test_a_material_is_part_of_one_sequence_at_any_size(both: Both) -> None:
+    steps = sequence()
+    assert str(plan(steps)) == "strain material energy"
+    made = both(steps, state_of_material((8, 6, 5)), state_of_material((5, 7, 4)))
+    assert made.counts["captured"] == 1
+    assert made.statistics.fallbacks == 0
+    assert made.statistics.sequences == 1
+
+
+def test_a_material_in_a_sequence_gives_what_its_model_gives(tmp_path: Path) -> None:
+    steps, state = sequence(), state_of_material((4, 4, 4))
+    Jit(folder=tmp_path).run(steps, state)
+    program = MODELS["viscoplastic"].program
+    given = [state.buffers[name] for name in ("E", "E_old", "t", "t_old", "s_old", "p_old")]
+    plain, _ = executor(program, "interpret")(dict(zip(INPUTS, given, strict=True)))
+    assert float(state.buffers["p"].max()) > 1e-4  # it flows
+    assert torch.allclose(state.buffers["s"], plain["stress"], rtol=1e-8, atol=1e-8)
+
+
+def test_a_material_keeps_its_name_in_another_process(tmp_path: Path) -> None:
+    from ingot.fields.jit.schema import stable
+
+    model = material("named", MODELS["viscoplastic"].program, INPUTS, OUTPUTS)
+    assert stable(model) == "ingot.fields.jit.material.Material('named')"
+
+
+def test_fields_of_a_material_may_lack_axes(both: Both) -> None:
+    state = state_of_material((5, 6, 4))
+    state.buffers["t"] = torch.full((1, 1, 1), 2.0, dtype=torch.float64)
+    other = copied(state)
+    made = both(sequence(), state, turns=1)
+    assert made.statistics.fallbacks == 0
+    made.run(sequence()[:1], other)
+    assert largest_difference(state, other, "E") == 0

@@ -1,0 +1,85 @@
+"""A schema leaves sizes out; a digest lasts, and changes with all that the code depends on."""
+
+import dataclasses
+import threading
+
+import pytest
+import torch
+from torch import Tensor
+
+from ingot.fields.jit.schema import Schema, Unstable, digest, schema_of, sources_of, stable
+from ingot.fields.step import Ambient, Buffer, Old, State, Step
+
+from .cases import cahn_hilliard, parsed
+from .conftest import state_of
+
+
+def schema(state: State, steps: tuple[Step, ...]) -> Schema:
+    inputs = [*state.space.tensors(), *(state.look_up(s) for s in sources_of(steps))]
+    found = schema_of(inputs, state.space)
+    assert found is not None
+    return found
+
+
+def test_sizes_are_names_of_axes() -> None:
+    steps = cahn_hilliard()
+    small, large = (schema(state_of(sizes, "c"), steps) for sizes in ((16, 16), (30, 41)))
+    assert small == large
+    assert str(small).startswith("2D NONE on cpu: float64[n0, 1] float64[1, n1] float64[1]")
+    assert "float64[n0, k1]" in str(small)
+
+
+def test_components_rank_and_precision_are_part_of_a_schema() -> None:
+    state = state_of((8, 9), "a")
+    step = (Step("s", torch.neg, {"input": Buffer("a")}, ("b",)),)
+    plain = schema(state, step)
+    for other in (
+        torch.rand(8, 9, 3, dtype=torch.float64),
+        torch.rand(8, 9),
+        torch.rand(8, 1).double(),
+    ):
+        state.buffers["a"] = other
+        assert schema(state, step) != plain
+
+
+def test_what_is_given_inside_is_not_read_from_outside() -> None:
+    names = [getattr(source, "name", "") for source in sources_of(cahn_hilliard())]
+    assert names == ["time", "c", "dt"]
+    old = Step("o", torch.neg, {"input": Old("c"), "space": Ambient("space")}, ("c",))
+    assert sources_of((old,)) == (Old("c"),)
+
+
+def test_a_box_of_two_cells_has_no_schema() -> None:
+    state = state_of((2, 9), "a")
+    assert schema_of(state.space.tensors(), state.space) is None
+
+
+def test_a_digest_is_the_same_for_equal_steps_alone() -> None:
+    made = schema(state_of((8, 9), "a"), cahn_hilliard())
+    one, same = (digest(cahn_hilliard(), ("c",), made, "") for _ in range(2))
+    assert one == same
+    others = [
+        digest(cahn_hilliard(), ("c", "mu"), made, ""),
+        digest(cahn_hilliard()[1:], ("c",), made, ""),
+        digest(cahn_hilliard(), ("c",), dataclasses.replace(made, mode="FFT_SLAB"), ""),
+        digest(cahn_hilliard(), ("c",), made, "-O3"),
+        digest((*cahn_hilliard()[:-1], parsed("c", "2*mu", "mu")), ("c",), made, ""),
+    ]
+    assert len({one, *others}) == 6
+
+
+def scaled(by: float) -> object:
+    def function(a: Tensor) -> Tensor:
+        return by * a
+
+    return function
+
+
+def test_what_a_function_encloses_is_part_of_its_name() -> None:
+    assert stable(scaled(2.0)) == stable(scaled(2.0))
+    assert stable(scaled(2.0)) != stable(scaled(3.0))
+
+
+def test_what_has_no_lasting_name_is_not_kept() -> None:
+    with pytest.raises(Unstable, match="lock has no lasting name"):
+        stable({"held": threading.Lock()})

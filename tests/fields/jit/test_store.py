@@ -1,0 +1,44 @@
+"""Programs are found again as they were written, or not at all."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from ingot.fields.jit.program import Program, Slot
+from ingot.fields.jit.store import forget, keep, kept
+
+PROGRAM = Program(
+    "def run(inputs):\n    return ()\n", "// nothing",
+    (Slot("kernel_0", ("float64",), (0, 1), 3),), 5, 2,
+)  # fmt: skip
+
+
+def test_a_program_is_found_again(tmp_path: Path) -> None:
+    keep("name", PROGRAM, tmp_path)
+    assert kept("name", tmp_path) == PROGRAM
+    assert kept("other", tmp_path) is None
+    forget("name", tmp_path)
+    forget("name", tmp_path)
+    assert kept("name", tmp_path) is None
+
+
+def test_small_tensors_are_kept_to_the_last_bit(tmp_path: Path) -> None:
+    values = {"a": torch.rand(3, 2, dtype=torch.float64), "b": torch.tensor([1, 2])}
+    keep("name", replace(PROGRAM, constants=values), tmp_path)
+    found = kept("name", tmp_path)
+    assert found is not None
+    assert all(torch.equal(found.constants[name], x) for name, x in values.items())
+    assert found.constants["b"].dtype == torch.int64
+
+
+def test_large_tensors_are_not_written(tmp_path: Path) -> None:
+    keep("name", replace(PROGRAM, constants={"a": torch.zeros(5000)}), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"kernels": 3}', "[1]"])
+def test_a_file_that_is_none_of_ours_is_no_program(tmp_path: Path, text: str) -> None:
+    (tmp_path / "name.json").write_text(text)
+    assert kept("name", tmp_path) is None
