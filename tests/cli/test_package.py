@@ -76,7 +76,7 @@ def test_a_changed_library_is_never_loaded(
 
 
 def test_a_library_that_does_not_load_is_told(place: Path, capsys: Captured) -> None:
-    from ingot.package.metadata import digest_of as digest
+    from ingot.package.seal import digest_of as digest
 
     (file,) = place.glob("*_meta.json")
     meta = json.loads(file.read_text())
@@ -103,7 +103,7 @@ def test_a_file_without_digest_is_told(place: Path, capsys: Captured) -> None:
     ("changes", "code", "text"),
     [
         ({"schema_version": 0}, "wrong-schema", "schema version 0"),
-        ({"format": "other"}, "broken-package", "describes no Ingot package"),
+        ({"format": "other"}, "broken-package", "describes no package 'ingot'"),
         ({"inputs": 3}, "broken-package", "inputs"),
     ],
 )

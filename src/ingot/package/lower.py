@@ -23,9 +23,9 @@ from ingot.package.metadata import (
     SegmentInfo,
     SolverInfo,
     VariableInfo,
-    digest_of,
     encoded,
 )  # fmt: skip
+from ingot.package.seal import digest_of, torch_version
 from ingot.package.stages import Partitioned
 from ingot.program import Parameter, Variable, batch_independent, with_jacobian
 from ingot.program.graph import Graph
@@ -156,7 +156,7 @@ def _metadata(stage: Partitioned, name: str, command: str) -> Metadata:
         ),
         kernel=None,
         inductor=None,
-        torch_version=torch.__version__.split("+")[0],
+        torch_version=torch_version(),
         origin=Origin(
             file.name if file else "", loaded.tree.digest, loaded.tree.overrides, command
         ),

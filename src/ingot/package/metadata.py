@@ -1,8 +1,5 @@
 """All that a loader needs to know of a package, as one JSON file."""
 
-import hashlib
-from pathlib import Path
-
 import msgspec
 
 from ingot.execute.described import InductorDescription
@@ -19,8 +16,6 @@ __all__ = [
     "SegmentInfo",
     "SolverInfo",
     "VariableInfo",
-    "decoded",
-    "digest_of",
     "encoded",
     "json_schema",
 ]  # fmt: skip
@@ -132,16 +127,6 @@ def encoded(metadata: Metadata) -> bytes:
     return msgspec.json.format(msgspec.json.encode(metadata), indent=1)
 
 
-def decoded(text: bytes) -> Metadata:
-    """The metadata of a JSON text that has this layout."""
-    return msgspec.json.decode(text, type=Metadata)
-
-
 def json_schema() -> dict[str, object]:
     """The JSON Schema of the metadata file."""
     return msgspec.json.schema(Metadata)
-
-
-def digest_of(file: Path) -> str:
-    """The SHA-256 of a file."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()

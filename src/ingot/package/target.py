@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from ingot.program.regions import Inline
+if TYPE_CHECKING:
+    from ingot.program.regions import Inline
 
 __all__ = ["Backend", "Target"]
 
@@ -44,7 +45,7 @@ class Target:
     rename_input: tuple[str, ...] = ()
     rename_output: tuple[str, ...] = ()
     rename_parameter: tuple[str, ...] = ()
-    inline: Inline = "auto"
+    inline: "Inline" = "auto"
     jobs: int = 2
     stub: bool = True
     baseline: bool = True

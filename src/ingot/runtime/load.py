@@ -1,18 +1,17 @@
 """A folder or a stub -> Artifact, refused where anything does not fit, with the remedy."""
 
 import ctypes
-import json
 import logging
 import tempfile
 from pathlib import Path
 
-import msgspec
 import torch
 
 from ingot.errors import IngotError, Problem, Span
 from ingot.execute import compiler
 from ingot.execute.levels import flags, supported
-from ingot.package.metadata import FORMAT, SCHEMA, Metadata, decoded, digest_of
+from ingot.package.metadata import FORMAT, SCHEMA, Metadata
+from ingot.package.seal import opened, torch_version, wrong_files
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, KernelBackend
@@ -51,7 +50,7 @@ def load(
 
 def _graphs(meta: Metadata, folder: Path) -> GraphBackend:
     """The compiled graphs, which only the torch that made them runs."""
-    now = torch.__version__.split("+")[0]
+    now = torch_version()
     if meta.torch_version != now:
         raise _problem(
             "wrong-torch", f"the package was compiled by torch {meta.torch_version}, this is {now}",
@@ -70,7 +69,7 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
     for folder in (place, place / device):
         files = sorted(folder.glob("*_meta.json")) if folder.is_dir() else []
         if files:
-            return _read(files[0]), folder
+            return opened(files[0], Metadata, FORMAT, SCHEMA, AGAIN), folder
     found = place.glob("*/*_meta.json") if place.is_dir() else ()
     have = sorted(p.parent.name for p in found if not p.parent.name.startswith("."))
     if have:
@@ -81,34 +80,10 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
     raise _problem("file-not-found", f"no package in '{place}'", "compile one: ingot compile FILE")
 
 
-def _read(file: Path) -> Metadata:
-    text = file.read_bytes()
-    try:
-        head = json.loads(text)
-    except ValueError as error:
-        raise _problem("broken-package", f"{file.name} is no JSON: {error}", AGAIN) from None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise _problem("broken-package", f"{file.name} describes no Ingot package", AGAIN)
-    if head.get("schema_version") != SCHEMA:
-        origin = head.get("origin")
-        again = origin.get("command") if isinstance(origin, dict) else None
-        raise _problem(
-            "wrong-schema",
-            f"{file.name} has schema version {head.get('schema_version')},"
-            f" this Ingot reads {SCHEMA}",
-            f"compile it again: {again}" if again else AGAIN,
-        )
-    try:
-        return decoded(text)
-    except msgspec.ValidationError as error:
-        raise _problem("broken-package", f"{file.name}: {error}", AGAIN) from None
-
-
 AGAIN = "compile the package again"
 
 
 def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None) -> None:
-    again = again_of(meta)
     if meta.device != device:
         raise _problem(
             "wrong-device", f"the package runs on {meta.device}, not on {device}",
@@ -120,12 +95,8 @@ def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None)
             "wrong-dtype", f"the package computes in {meta.dtype}, not in {wanted}",
             f"compile with --dtype {wanted}",
         )  # fmt: skip
-    for name, digest in meta.digests.items():
-        file = folder / name
-        if not file.exists():
-            raise _problem("broken-package", f"'{name}' is missing from {folder}", again)
-        if digest_of(file) != digest:
-            raise _problem("broken-package", f"'{name}' was changed after it was compiled", again)
+    for problem in wrong_files(meta, folder, again_of(meta)):
+        raise IngotError([problem])
 
 
 def _library(meta: Metadata, folder: Path) -> ctypes.CDLL:

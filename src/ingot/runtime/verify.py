@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ingot.errors import IngotError, Problem
-from ingot.package.metadata import Metadata, digest_of, encoded
+from ingot.package.metadata import Metadata, encoded
+from ingot.package.seal import torch_version
+from ingot.package.seal import wrong_files as sealed_files
 from ingot.runtime.load import again_of, load, metadata_of
 
 __all__ = ["folders_of", "wrong_with"]
@@ -44,13 +44,7 @@ def wrong_with(folder: Path) -> Iterator[Problem]:
 
 def wrong_files(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:
     """Files that are missing, changed, unknown, or named but not sealed by a digest."""
-    for name, wanted in meta.digests.items():
-        file = folder / name
-        if not file.exists():
-            yield Problem("broken-package", f"'{name}' is missing from {folder}", None, again)
-        elif digest_of(file) != wanted:
-            message = f"'{name}' was changed after it was compiled"
-            yield Problem("broken-package", message, None, again)
+    yield from sealed_files(meta, folder, again)
     known = {*meta.digests, *(path.name for path in folder.glob("*_meta.json"))}
     for path in sorted(folder.iterdir()):
         if path.name not in known:
@@ -79,7 +73,7 @@ def named_files(meta: Metadata) -> set[str]:
 
 def other_torch(meta: Metadata, again: str) -> Iterator[Problem]:
     """Graphs run only with the torch that compiled them."""
-    now = torch.__version__.split("+")[0]
+    now = torch_version()
     if meta.torch_version != now:
         message = f"its graphs were compiled by torch {meta.torch_version}, this is {now}"
         yield Problem("wrong-torch", message, None, again)

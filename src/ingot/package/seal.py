@@ -1,0 +1,78 @@
+"""What every package on disk has: a format, a version of its layout, digests of its files."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import torch
+
+from ingot.errors import IngotError, Problem
+
+__all__ = ["Seal", "digest_of", "opened", "torch_version", "wrong_files"]
+
+
+class Seal(Protocol):
+    """Metadata of any kind of package."""
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """The SHA-256 of every file."""
+        ...
+
+
+T = TypeVar("T")
+
+
+def torch_version() -> str:
+    """The version of torch here, without the name of its build."""
+    return torch.__version__.split("+")[0]
+
+
+def digest_of(file: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def opened(file: Path, kind: type[T], form: str, schema: int, again: str) -> T:
+    """The metadata of a file, refused where it is none, or of another format or layout.
+
+    again: how to make the package anew, unless the file itself tells the command.
+    """
+    text = file.read_bytes()
+    try:
+        head: Any = json.loads(text)
+    except ValueError as error:
+        raise _problem("broken-package", f"{file.name} is no JSON: {error}", again) from None
+    if not isinstance(head, dict) or head.get("format") != form:
+        raise _problem("broken-package", f"{file.name} describes no package '{form}'", again)
+    if head.get("schema_version") != schema:
+        origin = head.get("origin")
+        command = origin.get("command") if isinstance(origin, dict) else None
+        raise _problem(
+            "wrong-schema",
+            f"{file.name} has schema version {head.get('schema_version')}, this Ingot reads"
+            f" {schema}",
+            f"compile it again: {command}" if command else again,
+        )
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise _problem("broken-package", f"{file.name}: {error}", again) from None
+
+
+def wrong_files(sealed: Seal, folder: Path, again: str) -> Iterator[Problem]:
+    """Files that are missing, or are not those that were compiled."""
+    for name, wanted in sealed.digests.items():
+        file = folder / name
+        if not file.exists():
+            yield Problem("broken-package", f"'{name}' is missing from {folder}", None, again)
+        elif digest_of(file) != wanted:
+            told = f"'{name}' was changed after it was compiled"
+            yield Problem("broken-package", told, None, again)
+
+
+def _problem(code: str, message: str, fix: str) -> IngotError:
+    return IngotError([Problem(code, message, None, fix)])
