@@ -198,3 +198,37 @@ print(*(m for m in sys.modules if m.startswith("ingot.cat")))
     number, foreign, own = done.stdout.splitlines()
     assert torch.isfinite(torch.tensor(float(number)))
     assert foreign == "" and own == ""
+
+
+def test_truncated_graph_is_refused(folder: Path) -> None:
+    for graph in folder.glob("*.pt2"):
+        whole = graph.read_bytes()
+        graph.write_bytes(whole[: len(whole) // 2])
+        for backend in ("kernel", "inductor"):
+            assert f"'{graph.name}' was changed after it was compiled" in told(
+                folder, backend=backend
+            )
+        graph.write_bytes(whole)
+    assert load(folder, backend="inductor").metadata.name == "elastic"
+
+
+def test_graphs_of_another_torch_are_refused_and_the_kernel_is_not(folder: Path) -> None:
+    edited(folder, torch_version="2.9.1")
+    now = torch.__version__.split("+")[0]
+    assert told(folder, backend="inductor") == (
+        f"error[wrong-torch]: the package was compiled by torch 2.9.1, this is {now}\n"
+        "  fix: compile it again: ingot compile model.i --model elastic"
+    )
+    assert load(folder).metadata.name == "elastic"
+
+
+def test_backend_that_the_package_does_not_hold_names_the_flag() -> None:
+    assert told(packages.plastic().folder, backend="inductor") == (
+        "error[wrong-backend]: the package holds no inductor backend\n"
+        "  fix: compile with --backend inductor"
+    )
+
+
+def test_schema_of_an_unknown_origin_is_refused(folder: Path) -> None:
+    edited(folder, schema_version=99, origin="somewhere")
+    assert "fix: compile the package again" in told(folder)
