@@ -75,6 +75,16 @@ def test_an_unknown_code_is_an_error(capsys: Captured) -> None:
     assert "did you mean 'unknown-option'?" in capsys.readouterr().err
 
 
+def test_a_reader_that_goes_away_is_no_bug() -> None:
+    code = "from ingot.cli.main import main; main()"
+    words = [sys.executable, "-c", code, "package", "schema"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
 def commands(which: App, *words: str) -> Iterator[tuple[str, ...]]:
     """The words of every command, those of commands within commands too."""
     for name in which:

@@ -3,6 +3,7 @@
 0 done, 1 a problem in the user's files or run, 2 wrong usage, 70 a bug of ours (with traceback).
 """
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -35,7 +36,14 @@ for command in (run, show, compile, inspect, package, test, view, explain):
 
 def main() -> None:
     """Run the command line and exit."""
-    sys.exit(status(sys.argv[1:]))
+    try:
+        code = status(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # who read what is printed has gone, as `head` does; nothing is left to be told
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
 
 
 def status(arguments: Sequence[str]) -> int:
@@ -47,6 +55,8 @@ def status(arguments: Sequence[str]) -> int:
     except IngotError as error:
         print(error, file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        raise
     except Exception:
         traceback.print_exc()
         print("\nThis is a bug in Ingot; please report it with the lines above.", file=sys.stderr)
