@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 
 from ingot import regions
 from ingot.errors import IngotError
-from tests.regions.networks import Residual, stack
+from tests.regions.networks import Attention, Residual, stack
 
 pytestmark = pytest.mark.slow
 
@@ -118,6 +119,44 @@ def test_package_trains_like_eager(training: tuple[nn.Module, Path, regions.Comp
         torch.testing.assert_close(loaded(x), eager(x), rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("mode", ["jit", "aot"])
+def test_single_precision_gradients_equal_eager(mode: Any, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    model = nn.Sequential(*(Attention(8) for _ in range(2)))
+    place = tmp_path / "package" if mode == "aot" else None
+    made = regions.compile(model, torch.randn(2, 5, 8), Attention, mode, output=place)
+    wanted = list(model.parameters())
+    # what is examined, what lies as that did, other strides, and an input without a gradient
+    for x in (torch.randn(2, 5, 8), torch.randn(2, 5, 8), torch.randn(5, 2, 8).transpose(0, 1)):
+        for need in (True, False):
+            x = x.detach().requires_grad_(need)
+            learn = [x, *wanted] if need else wanted
+            ours = torch.autograd.grad(made(x).square().sum(), learn)
+            right = torch.autograd.grad(model(x).square().sum(), learn)
+            for a, b in zip(ours, right, strict=True):
+                assert a.dtype == torch.float32
+                assert (a - b).norm() <= 1e-5 * b.norm()
+            with torch.no_grad():
+                torch.testing.assert_close(made(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+def test_modes_do_not_mix_after_calls_that_lie_alike(
+    training: tuple[nn.Module, Path, regions.Compiled],
+) -> None:
+    model, _, made = training
+    x = torch.randn(4, 8, dtype=torch.float64)
+    for _ in range(2):
+        assert made(x).requires_grad
+        with torch.no_grad():
+            assert not made(x).requires_grad
+        with torch.inference_mode():
+            torch.testing.assert_close(made(x), model(x), rtol=1e-12, atol=1e-12)
+        negated = torch.complex(x, x).conj().imag
+        torch.testing.assert_close(made(negated), model(negated), rtol=1e-12, atol=1e-12)
+        with pytest.raises(RuntimeError, match="setup_context"):
+            torch.func.vmap(made)(x[None])
+
+
 def test_strides_and_sizes_are_right_or_refused(
     inference: tuple[nn.Module, Path, regions.Compiled],
 ) -> None:
@@ -171,7 +210,7 @@ def test_broken_packages_are_refused(
     for key, value, said in (
         ("schema_version", 99, "schema version 99, this Ingot reads 1"),
         ("torch_version", "1.0", "compiled by torch 1.0"),
-        ("format", "x", "describes no package of regions"),
+        ("format", "x", "describes no package 'ingot-regions'"),
         ("level", "x86-64-v9", "compiled for x86-64-v9"),
     ):
         (copy / "regions.json").write_text(json.dumps(json.loads(text) | {key: value}))

@@ -177,6 +177,43 @@ def test_wrong_input_is_refused(
         inference[1](wrong)
 
 
+def test_a_call_like_the_last_is_not_examined(inference: tuple[Stack, regions.Compiled]) -> None:
+    model, made = inference
+    with mock.patch.object(made, "_other", side_effect=made._other) as examined:
+        for _ in range(3):
+            for rows in (2, 3):
+                x = torch.randn(rows, 8)
+                torch.testing.assert_close(made(x), model(x))
+        assert examined.call_count <= 2
+        negated = torch.randn(3, 8, dtype=torch.complex64).conj().imag
+        for x in (negated, torch.randn(8, 3).t(), negated, torch.randn(1, 8).expand(3, 8)):
+            torch.testing.assert_close(made(x), model(x))
+        assert examined.call_count <= 5
+
+
+def test_which_inputs_need_a_gradient_may_change(compilations: mock.Mock) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = Residual(8)
+
+        def forward(self, a: Tensor, b: Tensor) -> Tensor:
+            return self.block(a) * self.block(b)
+
+    model = Two().requires_grad_(False)
+    a, b = torch.randn(2, 8), torch.randn(2, 8)
+    made = regions.compile(model, (a, b), Residual, grad=True)
+    for need in ((True, False), (False, True), (True, True), (False, False), (True, False)):
+        given = [x.clone().requires_grad_(n) for x, n in zip((a, b), need, strict=True)]
+        wanted = [x for x in given if x.requires_grad]
+        found, right = made(*given), model(*given)
+        assert found.requires_grad == right.requires_grad
+        torch.testing.assert_close(found, right)
+        if wanted:
+            pairs = [torch.autograd.grad(y.sum(), wanted) for y in (found, right)]
+            torch.testing.assert_close(*pairs)
+
+
 def test_attribute_changed_later_is_seen(inference: tuple[Stack, regions.Compiled]) -> None:
     model, compiled = inference
     x = torch.randn(4, 8)

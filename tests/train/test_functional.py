@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 import ingot.train as train
 from ingot.train import functional
@@ -71,3 +72,37 @@ def test_dropout_draws_what_eager_draws() -> None:
     torch.manual_seed(0)
     dropped = torch.nn.functional.dropout(torch.ones(100, dtype=torch.float64), 0.3)
     torch.testing.assert_close(dropped, kept / 0.7)
+
+
+def test_modes_that_a_layout_does_not_show_can_be_asked_for() -> None:
+    asked = functional.any_autocast, functional.transforms, functional.forward_mode
+    seen = []
+
+    def noted(x: Tensor) -> Tensor:
+        seen.append([ask() for ask in asked])
+        return x
+
+    noted(torch.ones(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        noted(torch.ones(2))
+    torch.func.vmap(noted)(torch.ones(2))
+    with forward_ad.dual_level():
+        noted(torch.ones(2))
+    assert seen == [
+        [False, False, False], [True, False, False], [False, True, False], [False, False, True],
+    ]  # fmt: skip
+
+
+def test_a_step_of_autograd_can_be_taken_directly() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Tensor:
+            return grad * 2
+
+    x = torch.ones(2, requires_grad=True)
+    functional.applied(Twice)(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2]

@@ -110,7 +110,7 @@ def broken(package: Path, place: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"format": "ingot"}, "broken-package.*describes no joint package"),
+        ({"format": "ingot"}, "broken-package.*describes no package 'ingot-joint'"),
         ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 1"),
         ({"torch_version": "1.0.0"}, "wrong-torch.*compiled by torch 1.0.0"),
         ({"saved": 3}, "broken-package.*Expected `object`"),

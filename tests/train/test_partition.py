@@ -106,6 +106,20 @@ def test_nothing_saved_shares_memory_with_an_output() -> None:
             assert "modified by an inplace operation" in str(error)
 
 
+def test_what_is_saved_with_strides_of_its_own_is_right() -> None:
+    def attend(x: Tensor) -> Tensor:
+        q = x.view(2, 5, 2, 4).transpose(1, 2)
+        mixed = nn.functional.scaled_dot_product_attention(q, q, q)
+        return mixed.transpose(1, 2).reshape(2, 5, 8).square()
+
+    x = torch.randn(2, 5, 8, requires_grad=True)
+    traced = train.trace(train.prepare(attend, (x,)))
+    halves = train.partition(traced, "save-all")
+    joint = train.assembled(halves, "eager", "eager")
+    assert disagreement(attend, joint, (x,)) < 1e-6
+    assert disagreement(attend, eager(attend, (x,)), (x,)) < 1e-6
+
+
 def test_halves_can_be_read() -> None:
     text = str(train.partition(train.trace(train.prepare(smooth, X, "batch")), "save-none"))
     assert text.startswith("# forward, saving by save-none\ndef forward(self, primals_1):")

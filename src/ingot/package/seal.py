@@ -10,8 +10,11 @@ import msgspec
 import torch
 
 from ingot.errors import IngotError, Problem
+from ingot.execute.levels import supported
 
-__all__ = ["Seal", "digest_of", "opened", "torch_version", "wrong_files"]
+__all__ = [
+    "Seal", "digest_of", "opened", "other_level", "other_torch", "torch_version", "wrong_files",
+]  # fmt: skip
 
 
 class Seal(Protocol):
@@ -61,6 +64,20 @@ def opened(file: Path, kind: type[T], form: str, schema: int, again: str) -> T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
         raise _problem("broken-package", f"{file.name}: {error}", again) from None
+
+
+def other_torch(version: str, again: str) -> Iterator[Problem]:
+    """Graphs run only with the torch that compiled them."""
+    if version != torch_version():
+        told = f"the package was compiled by torch {version}, this is {torch_version()}"
+        yield Problem("wrong-torch", told, None, again)
+
+
+def other_level(level: str) -> Iterator[Problem]:
+    """Graphs run only on CPUs that have what they were compiled for."""
+    if level not in supported():
+        told = f"the package was compiled for {level}, this machine runs {supported()[0]}"
+        yield Problem("wrong-level", told, None, "compile it on a machine like this one")
 
 
 def wrong_files(sealed: Seal, folder: Path, again: str) -> Iterator[Problem]:

@@ -3,10 +3,8 @@
 A package is native code: load only packages you trust as you trust a program.
 """
 
-import hashlib
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,16 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
+from ingot.package.seal import (
+    digest_of,
+    opened,
+    other_level,
+    other_torch,
+    torch_version,
+    wrong_files,
+)
 from ingot.package.write import put, scratch
 from ingot.regions.capture import LOCK, translated
 from ingot.regions.plan import Plan, StateInfo
@@ -82,19 +88,7 @@ def aot(piece: Piece, *, grad: bool) -> tuple[Unit, Joint]:
         made = joint(run, (*state, *inputs), dynamic=dynamic)
     guards = made.signature.constraints
     info = msgspec.structs.replace(piece.info, guards=guards)
-    return Unit(info, _runs(made), time.perf_counter() - begun), made
-
-
-def _runs(made: Joint) -> Callable[..., Sequence[Tensor]]:
-    """A joint as a function of flat tensors; straight to the code where nothing stands between."""
-    signature = made.signature
-    straight = all(o.source == "result" and not o.steps for o in signature.outputs)
-    held = made.held()
-    if made.backward_half is None and straight and not (signature.mutated or signature.draws):
-        graph, order = made.forward_half.run, [o.index for o in signature.outputs]
-        if not held and order == list(range(len(signature.results))):
-            return lambda *flat: graph([x.contiguous() for x in flat])
-    return lambda *flat: made.call_with(held, *flat)
+    return Unit(info, made, time.perf_counter() - begun, made.settled), made
 
 
 def save(
@@ -110,8 +104,8 @@ def save(
         )
         torch.save([t.detach().clone() for t in state], made / STATE)
         description = Description(
-            torch_version=_torch(), level=supported()[0], plan=plan, units=units, report=report,
-            digests={f.name: _digest(f) for f in sorted(made.iterdir())},
+            torch_version=torch_version(), level=supported()[0], plan=plan, units=units,
+            report=report, digests={f.name: digest_of(f) for f in sorted(made.iterdir())},
         )  # fmt: skip
         text = msgspec.json.format(msgspec.json.encode(description), indent=1)
         (made / NAME).write_bytes(text + b"\n")
@@ -132,8 +126,7 @@ def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
 def load(folder: str | Path, *, tensors: Sequence[Tensor] | None = None) -> Compiled:
     """The module of a package; `tensors` take the place of the parameters that are in it."""
     place = Path(folder)
-    description = _read(place / NAME)
-    _check(description, place)
+    description = _checked(place)
     plan = description.plan
     if tensors is None:
         values = torch.load(place / STATE, weights_only=True)
@@ -145,7 +138,7 @@ def load(folder: str | Path, *, tensors: Sequence[Tensor] | None = None) -> Comp
         made = Joint(
             packaged.signature, packaged.saved, halves["forward"], halves.get("backward"), ()
         )
-        units.append(Unit(info, _runs(made), packaged.seconds))
+        units.append(Unit(info, made, packaged.seconds, made.settled))
     module = _tree(plan, tensors)
     result = Compiled(module, description.report, None)
     result.prepare(Planned(plan, units))
@@ -178,54 +171,13 @@ def _tree(plan: Plan, tensors: Sequence[Tensor]) -> nn.Module:
     return root
 
 
-def _read(file: Path) -> Description:
+def _checked(folder: Path) -> Description:
+    """The metadata of a package that can be loaded here."""
+    file = folder / NAME
     if not file.is_file():
-        raise _problem("file-not-found", f"no package of regions in '{file.parent}'", AGAIN)
-    text = file.read_bytes()
-    try:
-        head: Any = json.loads(text)
-    except ValueError as error:
-        raise _problem("broken-package", f"{NAME} is no JSON: {error}", AGAIN) from None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise _problem("broken-package", f"{NAME} describes no package of regions", AGAIN)
-    if head.get("schema_version") != SCHEMA:
-        found = head.get("schema_version")
-        told = f"{NAME} has schema version {found}, this Ingot reads {SCHEMA}"
-        raise _problem("wrong-schema", told, AGAIN)
-    try:
-        return msgspec.json.decode(text, type=Description)
-    except msgspec.ValidationError as error:
-        raise _problem("broken-package", f"{NAME}: {error}", AGAIN) from None
-
-
-def _check(description: Description, folder: Path) -> None:
-    for problem in _misfits(description, folder):
-        raise IngotError([problem])
-
-
-def _misfits(description: Description, folder: Path) -> Iterator[Problem]:
-    if description.torch_version != _torch():
-        told = f"compiled by torch {description.torch_version}, this is {_torch()}"
-        yield Problem("wrong-torch", told, None, AGAIN)
-    if description.level not in supported():
-        told = f"compiled for {description.level}, this machine runs {supported()[0]}"
-        yield Problem("wrong-level", told, None, "compile it on a machine like this one")
-    for name, digest in description.digests.items():
-        file = folder / name
-        if not file.exists():
-            yield Problem("broken-package", f"'{name}' is missing from {folder}", None, AGAIN)
-        elif _digest(file) != digest:
-            told = f"'{name}' was changed after it was written"
-            yield Problem("broken-package", told, None, AGAIN)
-
-
-def _torch() -> str:
-    return torch.__version__.split("+")[0]
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _problem(code: str, message: str, fix: str) -> IngotError:
-    return IngotError([Problem(code, message, None, fix)])
+        told = f"no package of regions in '{folder}'"
+        raise IngotError([Problem("file-not-found", told, None, AGAIN)])
+    found = opened(file, Description, FORMAT, SCHEMA, AGAIN)
+    maker = [*other_torch(found.torch_version, AGAIN), *other_level(found.level)]
+    raise_if([*maker, *wrong_files(found, folder, AGAIN)])
+    return found

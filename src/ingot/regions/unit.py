@@ -19,11 +19,15 @@ __all__ = ["UNITS", "Unit", "fakes_of", "jit"]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Compiled code for one kind of block; `run` takes lifted tensors, then inputs, unchecked."""
+    """Compiled code for one kind of block; `run` takes lifted tensors, then inputs, unchecked.
+
+    settled: a faster `run` for tensors that lie as those it is given, in the same mode.
+    """
 
     info: UnitInfo
     run: Callable[..., Sequence[Tensor]]
     seconds: float
+    settled: Callable[..., Callable[..., Sequence[Tensor]]] | None = None
 
 
 UNITS: dict[Hashable, list[Unit]] = {}

@@ -11,7 +11,7 @@ from ingot.errors import IngotError, Problem, Span
 from ingot.execute import compiler
 from ingot.execute.levels import flags, supported
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata
-from ingot.package.seal import opened, torch_version, wrong_files
+from ingot.package.seal import opened, other_torch, wrong_files
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, KernelBackend
@@ -50,12 +50,8 @@ def load(
 
 def _graphs(meta: Metadata, folder: Path) -> GraphBackend:
     """The compiled graphs, which only the torch that made them runs."""
-    now = torch_version()
-    if meta.torch_version != now:
-        raise _problem(
-            "wrong-torch", f"the package was compiled by torch {meta.torch_version}, this is {now}",
-            again_of(meta),
-        )  # fmt: skip
+    for problem in other_torch(meta.torch_version, again_of(meta)):
+        raise IngotError([problem])
     return GraphBackend.of(meta, folder)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ingot.errors import IngotError, Problem
 from ingot.package.metadata import Metadata, encoded
-from ingot.package.seal import torch_version
+from ingot.package.seal import other_torch
 from ingot.package.seal import wrong_files as sealed_files
 from ingot.runtime.load import again_of, load, metadata_of
 
@@ -37,7 +37,7 @@ def wrong_with(folder: Path) -> Iterator[Problem]:
     files = list(wrong_files(meta, folder, again))
     yield from files
     if meta.inductor is not None:
-        yield from other_torch(meta, again)
+        yield from other_torch(meta.torch_version, again)
     if not files:
         yield from unloadable(meta, folder, again)
 
@@ -69,14 +69,6 @@ def named_files(meta: Metadata) -> set[str]:
             yield from (n for v in value for n in names(v))
 
     return set(names([whole["kernel"], whole["inductor"]]))
-
-
-def other_torch(meta: Metadata, again: str) -> Iterator[Problem]:
-    """Graphs run only with the torch that compiled them."""
-    now = torch_version()
-    if meta.torch_version != now:
-        message = f"its graphs were compiled by torch {meta.torch_version}, this is {now}"
-        yield Problem("wrong-torch", message, None, again)
 
 
 def unloadable(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:

@@ -87,11 +87,14 @@ def eager(graph: GraphModule) -> Run:
 
 def inductor(file: Path) -> Run:
     """Run a compiled graph; callers pass what it was compiled for, nothing is checked here."""
-    graph = torch_facts.loaded(file)
+    graph = torch_facts.loaded(file).boxed_run
+    numel, threads = Tensor.numel, torch.get_num_threads
 
     def run(given: list[Tensor]) -> Sequence[Tensor]:
-        with torch_facts.one_thread(sum(x.numel() for x in given) < WORTH_THREADS):
-            return graph.boxed_run(given)
+        if threads() == 1 or sum(map(numel, given)) >= WORTH_THREADS:
+            return graph(given)
+        with torch_facts.one_thread(True):
+            return graph(given)
 
     return run
 

@@ -12,6 +12,8 @@ from ingot.train.sizes import Open
 
 __all__ = ["ahead", "constants_of", "copied", "cut", "inputs_of"]
 
+ATEN = torch.ops.aten
+
 # sizes read from tensors; the backward may not have those tensors
 READS = frozenset(f"aten.{n}" for n in ("sym_size.int", "sym_numel.default", "sym_stride.int"))
 
@@ -47,6 +49,8 @@ def cut(
         place = graph.placeholder(source.name)
         place.meta["val"] = _contiguous(source.meta["val"], shapes)
         known[source] = place
+    # what was traced with other strides is passed in order, and a view of it may need a copy
+    restrided = any(not source.meta["val"].is_contiguous() for source in sources)
     wanted = [*targets, *([] if carry else _checks(module, sources))]
     needed = _needed(wanted, set(sources), size is not None)
     for node in module.graph.nodes:
@@ -56,6 +60,8 @@ def cut(
             known[node] = size(node.meta["val"])
         else:
             known[node] = graph.node_copy(node, known.__getitem__)
+            if restrided and node.target is ATEN.view.default:
+                known[node].target = ATEN.reshape.default
     graph.output(tuple(known[t] for t in targets))
     return GraphModule(module, graph)
 

@@ -3,17 +3,22 @@
 A package is native code: load only packages you trust as you trust a program.
 """
 
-import hashlib
-import json
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import torch
 from torch import Tensor, nn
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
+from ingot.package.seal import (
+    digest_of,
+    opened,
+    other_level,
+    other_torch,
+    torch_version,
+    wrong_files,
+)
 from ingot.train.compile import Half, from_source, inductor
 from ingot.train.module import Joint
 from ingot.train.signature import FORMAT, SCHEMA, Saved, Signature
@@ -57,9 +62,9 @@ def save(joint: Joint, folder: str | Path) -> Path:
             _write(half, made, name)
         values = [t.detach().clone() for t in joint.held()]
         torch.save(values, made / STATE)
-        digests = {f.name: _digest(f) for f in sorted(made.iterdir())}
+        digests = {f.name: digest_of(f) for f in sorted(made.iterdir())}
         described = Described(
-            FORMAT, SCHEMA, _torch(), supported()[0], joint.strategy,
+            FORMAT, SCHEMA, torch_version(), supported()[0], joint.strategy,
             {name: half.kind for name, half in present.items()},
             joint.signature, joint.saved, digests,
         )  # fmt: skip
@@ -81,8 +86,7 @@ def _write(half: Half, folder: Path, name: str) -> None:
 def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
     place = Path(folder)
-    described = _read(place / NAME)
-    _check(described, place)
+    described = _checked(place)
     halves = {name: _half(kind, place, name) for name, kind in described.halves.items()}
     values: list[Tensor] = torch.load(place / STATE, weights_only=True)
     signature = described.signature
@@ -105,50 +109,16 @@ def _half(kind: str, folder: Path, name: str) -> Half:
     return Half(kind, from_source(source, constants), source=source, constants=constants)
 
 
-def _read(file: Path) -> Described:
+def _checked(folder: Path) -> Described:
+    """The metadata of a package that can be loaded here."""
+    file = folder / NAME
     if not file.is_file():
-        told = f"no joint package in '{file.parent}'"
-        raise _problem("file-not-found", told, "save one: ingot.train.joint(...).save(FOLDER)")
-    text = file.read_bytes()
-    try:
-        head: Any = json.loads(text)
-    except ValueError as error:
-        raise _problem("broken-package", f"{NAME} is no JSON: {error}", AGAIN) from None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise _problem("broken-package", f"{NAME} describes no joint package", AGAIN)
-    version = head.get("schema_version")
-    if version != SCHEMA:
-        told = f"{NAME} has schema version {version}, this Ingot reads {SCHEMA}"
-        raise _problem("wrong-schema", told, AGAIN)
-    try:
-        return msgspec.json.decode(text, type=Described)
-    except msgspec.ValidationError as error:
-        raise _problem("broken-package", f"{NAME}: {error}", AGAIN) from None
-
-
-def _check(described: Described, folder: Path) -> None:
-    if described.torch_version != _torch():
-        told = f"the package was compiled by torch {described.torch_version}, this is {_torch()}"
-        raise _problem("wrong-torch", told, AGAIN)
-    native = "inductor" in described.halves.values()
-    if native and described.level not in supported():
-        told = f"the package was compiled for {described.level}, this machine runs {supported()[0]}"
-        raise _problem("wrong-level", told, "save it on a machine like this one")
-    for name, digest in described.digests.items():
-        file = folder / name
-        if not file.exists():
-            raise _problem("broken-package", f"'{name}' is missing from {folder}", AGAIN)
-        if _digest(file) != digest:
-            raise _problem("broken-package", f"'{name}' was changed after it was saved", AGAIN)
-
-
-def _torch() -> str:
-    return torch.__version__.split("+")[0]
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _problem(code: str, message: str, fix: str) -> IngotError:
-    return IngotError([Problem(code, message, None, fix)])
+        told = f"no joint package in '{folder}'"
+        fix = "save one: ingot.train.joint(...).save(FOLDER)"
+        raise IngotError([Problem("file-not-found", told, None, fix)])
+    described = opened(file, Described, FORMAT, SCHEMA, AGAIN)
+    problems = [*other_torch(described.torch_version, AGAIN)]
+    if "inductor" in described.halves.values():
+        problems += other_level(described.level)
+    raise_if([*problems, *wrong_files(described, folder, AGAIN)])
+    return described

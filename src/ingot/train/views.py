@@ -11,7 +11,13 @@ from torch.fx import Node
 from ingot.train.signature import Step
 from ingot.train.sizes import Open, evaluated
 
-__all__ = ["decoded", "encoded", "operation", "parent", "replayed", "root", "steps"]
+__all__ = [
+    "Path", "decoded", "encoded", "operation", "parent", "prepared", "replayed", "root", "steps",
+]  # fmt: skip
+
+Path = tuple[tuple[Callable[..., Any], list[Any], int | None], ...]
+"""Operations to be run in turn, their arguments, and which of several results is taken."""
+
 
 FIXED = {"dtype": torch.dtype, "memory_format": torch.memory_format, "layout": torch.layout}
 
@@ -103,13 +109,21 @@ def operation(name: str) -> Any:
     return found
 
 
-def replayed(tensor: Tensor, path: tuple[Step, ...], sizes: Mapping[str, int]) -> Tensor:
-    """The view that the steps make of a tensor."""
+def prepared(path: tuple[Step, ...], sizes: Mapping[str, int]) -> Path:
+    """Steps for the sizes of a call."""
+    found = []
     for step in path:
         arguments = [decoded(a, sizes) for a in step.arguments]
         if step.operation in ("aten.view.default", "aten._unsafe_view.default"):
-            tensor = tensor.reshape(arguments[0])
-            continue
-        result = operation(step.operation)(tensor, *arguments)
-        tensor = result if step.pick is None else result[step.pick]
+            found.append((Tensor.reshape, arguments[:1], None))
+        else:
+            found.append((operation(step.operation), arguments, step.pick))
+    return tuple(found)
+
+
+def replayed(tensor: Tensor, path: Path) -> Tensor:
+    """The view that the steps make of a tensor."""
+    for run, arguments, pick in path:
+        result = run(tensor, *arguments)
+        tensor = result if pick is None else result[pick]
     return tensor

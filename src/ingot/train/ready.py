@@ -1,0 +1,240 @@
+"""A call of a joint laid out for tensors of one layout: nothing is left to examine, only to run."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from ingot.errors import IngotError, Problem, raise_if
+from ingot.execute.torch_facts import same_layout
+from ingot.train.check import out_of_bounds, overlaps
+from ingot.train.compile import Half, without_autocast
+from ingot.train.functional import any_autocast, applied, forward_mode, transforms
+from ingot.train.random import drawn
+from ingot.train.signature import Output, Saved, Signature
+from ingot.train.sizes import evaluated
+from ingot.train.views import prepared, replayed
+
+__all__ = ["Code", "Ready", "is_whole", "whole"]
+
+ALIGNED = 16
+"""Inductor reads vectors of this many bytes on GPUs."""
+
+
+class Code:
+    """The compiled halves of a joint, and of its signature what every call needs."""
+
+    def __init__(
+        self, signature: Signature, saved: Saved, forward: Half, backward: Half | None
+    ) -> None:
+        self.signature = signature
+        self.saved = saved
+        self.forward = forward.run
+        self.backward = backward.run if backward is not None else None
+        self.compiled = forward.kind == "inductor"
+        self.tree = pytree.treespec_loads(signature.tree_out)
+        self.count = len(signature.results)
+        self.primals = len(signature.held) + len(signature.tensors) + len(signature.draws)
+        self.tangents = signature.tangents
+        self.fixed = [i for i, r in enumerate(signature.results) if not r.requires_grad]
+        shaped = [h.tensor for h in signature.held]
+        shaped += [*signature.tensors, *signature.results, *saved.extra]
+        self.device = next((s.device for s in shaped), "cpu")
+        # neither bits for negation and conjugation nor alignment to care for
+        simple = all(s.device == "cpu" and "complex" not in s.dtype for s in shaped)
+        self.in_order: Callable[[Tensor], Tensor] = Tensor.contiguous if simple else whole
+        # what is written to after the call must be what the backward saw before
+        self.copied = [p for p, _ in signature.mutated if p in set(saved.primals)]
+        self.edges = bool(signature.mutated or signature.draws or signature.indices)
+
+
+class Ready:
+    """A call with sizes, need of a gradient, what must be copied and the outputs' views settled.
+
+    same: whether tensors lie as those for which this was made; lasting: whether that can be asked.
+    """
+
+    def __init__(self, code: Code, primals: Sequence[Tensor], sizes: dict[str, int]) -> None:
+        self.code, self.sizes = code, sizes
+        self.mode = torch.is_grad_enabled()
+        self.same = same_layout(primals)
+        # a tensor that is given twice, or a mode of some kind, is examined anew at each call
+        unusual = any_autocast() or transforms() or forward_mode()
+        self.lasting = len(set(map(id, primals))) == len(primals) and not unusual
+        wanted = self.mode and any(p.requires_grad for p in primals)
+        self.differs = wanted and code.backward is not None
+        self.quiet = not any_autocast() and (not self.mode or (code.compiled and not wanted))
+        self.loose = [i for i, p in enumerate(primals) if not is_whole(p)]
+        self.carried = [] if not code.saved.sizes else [
+            torch.empty([*map(sizes.__getitem__, code.saved.sizes), 0], device=code.device)
+        ]  # fmt: skip
+        self.outputs = _outputs(code, sizes)
+
+    def __call__(self, primals: list[Tensor]) -> Any:
+        """What the function gives for tensors that lie as those did."""
+        if self.differs or forward_mode():
+            return self.given(primals, applied(_Run))
+        if self.code.edges:
+            return self.given(primals, self._alone)
+        return self.outputs(self.without_gradient(primals), primals)
+
+    def checked(self, primals: list[Tensor]) -> Any:
+        """The same for tensors of which nothing is known but that they fit."""
+        return self.given(primals, _Run.apply)
+
+    def given(self, primals: list[Tensor], run: Callable[..., Sequence[Tensor]]) -> Any:
+        """Draw, run, copy back what is written to, and make the views."""
+        code, signature = self.code, self.code.signature
+        passed = primals
+        if code.edges:
+            raise_if(overlaps(signature, primals))
+            passed = [*primals, *(drawn(d, self.sizes) for d in signature.draws)]
+            for index in code.copied:
+                passed[index] = passed[index].clone()
+        results = run(self, *passed)
+        if signature.indices:
+            raise_if(out_of_bounds(signature, results[-1].tolist()))
+        for primal, result in signature.mutated:
+            wanted = torch.is_grad_enabled() and signature.results[result].requires_grad
+            with torch.set_grad_enabled(wanted):
+                primals[primal].copy_(results[result])
+        return self.outputs(results, primals)
+
+    def without_gradient(self, primals: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The results, where none of the primals needs a gradient."""
+        if self.quiet:
+            return self.forward(primals)
+        with torch.no_grad(), without_autocast():
+            return self.forward(primals)
+
+    @staticmethod
+    def _alone(ready: "Ready", *primals: Tensor) -> Sequence[Tensor]:
+        return ready.without_gradient(primals)[: ready.code.count]
+
+    def forward(self, primals: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Results and what the backward needs besides."""
+        given = list(primals)
+        for i in self.loose:
+            given[i] = whole(given[i])
+        return self.code.forward(given)
+
+    def backward(self, saved: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list[Any]:
+        """The gradient of each primal, or None."""
+        code = self.code
+        assert code.backward is not None
+        given = [*self.carried, *map(code.in_order, saved)]
+        given += [self._tangent(i, grads[i]) for i in code.tangents]
+        found: list[Any] = [None] * code.primals
+        for i, x in zip(code.signature.gradients, code.backward(given), strict=True):
+            found[i] = x
+        return found
+
+    def _tangent(self, index: int, grad: Tensor | None) -> Tensor:
+        """A gradient as the graph reads it: whole, in its type, zero where nothing came."""
+        shaped = self.code.signature.results[index]
+        dtype: torch.dtype = getattr(torch, shaped.dtype)
+        if grad is None:
+            shape = [evaluated(n, self.sizes) for n in shaped.sizes]
+            return torch.zeros(shape, dtype=dtype, device=shaped.device)
+        return whole(grad if grad.dtype == dtype else grad.to(dtype))
+
+
+class _Run(torch.autograd.Function):
+    """Forward and backward of a joint as one step of autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, ready: Ready, *primals: Tensor) -> Any:
+        code = ready.code
+        saved, count = code.saved, code.count
+        if any_autocast():
+            with without_autocast():
+                found = ready.forward(primals)
+        else:
+            found = ready.forward(primals)
+        results = tuple(found[:count])
+        ctx.ready = ready
+        ctx.set_materialize_grads(False)
+        if code.fixed:
+            ctx.mark_non_differentiable(*[results[i] for i in code.fixed])
+        ctx.save_for_backward(
+            *[primals[i] for i in saved.primals],
+            *[results[i] for i in saved.results],
+            *found[count:],
+        )
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        ready: Ready = ctx.ready
+        if torch.is_grad_enabled():
+            raise IngotError([Problem(
+                "double-backward",
+                f"'{ready.code.signature.name}' was compiled with its first derivatives only", None,
+                "leave out create_graph=True, or differentiate the source function twice",
+            )])  # fmt: skip
+        if any_autocast():
+            with without_autocast():
+                return (None, *ready.backward(ctx.saved_tensors, grads))
+        return (None, *ready.backward(ctx.saved_tensors, grads))
+
+
+Outputs = Callable[[Sequence[Tensor], Sequence[Tensor]], Any]
+
+
+def _outputs(code: Code, sizes: dict[str, int]) -> Outputs:
+    """How results and primals become what the function gives."""
+    signature, tree = code.signature, code.tree
+    nest: Callable[[list[Any]], Any] = partial(pytree.tree_unflatten, treespec=tree)
+    if tree.type in (tuple, list) and tree.num_children == tree.num_leaves:
+        nest = tree.type
+    if all(_untouched(o, signature) for o in signature.outputs):
+        places = [o.index for o in signature.outputs]
+        if tree.is_leaf():
+            return lambda results, _: results[places[0]]
+        return lambda results, _: nest([results[i] for i in places])
+    leaves = [_leaf(o, sizes) for o in signature.outputs]
+    if tree.is_leaf():
+        return leaves[0]
+    return lambda results, primals: nest([leaf(results, primals) for leaf in leaves])
+
+
+def _untouched(output: Output, signature: Signature) -> bool:
+    """Whether an output is a result as the graph gives it."""
+    if output.source != "result" or output.steps:
+        return False
+    return output.requires_grad or not signature.results[output.index].requires_grad
+
+
+def _leaf(output: Output, sizes: dict[str, int]) -> Outputs:
+    if output.source in ("value", "size"):
+        value = output.value
+        value = evaluated(str(value), sizes) if output.source == "size" else value
+        return lambda _, __: value
+    path = prepared(output.steps, sizes)
+    wanted = output.requires_grad or output.source == "primal"
+    pick = itemgetter(output.index)
+    given = output.source == "primal"
+
+    def leaf(results: Sequence[Tensor], primals: Sequence[Tensor]) -> Tensor:
+        found = replayed(pick(primals if given else results), path)
+        return found if wanted or not found.requires_grad else found.detach()
+
+    return leaf
+
+
+def is_whole(tensor: Tensor) -> bool:
+    """Whether a graph can read a tensor where it is."""
+    return not (tensor.is_cuda or tensor.is_neg() or tensor.is_conj()) and tensor.is_contiguous()
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The same numbers as a graph reads them: in order, none of them to be negated, aligned."""
+    if is_whole(tensor):
+        return tensor
+    tensor = tensor.resolve_neg().resolve_conj().contiguous()
+    misplaced = tensor.is_cuda and tensor.data_ptr() % ALIGNED
+    return tensor.clone() if misplaced else tensor
