@@ -304,7 +304,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "no-transform": (
         "A compute needs a Fourier transform, which parallel_mode = REAL_SPACE does not have."
-        " Choose another mode, or computes that work on the grid, such as FiniteDifferenceLaplacian."
+        " Choose another mode, or computes that work on the grid, such as"
+        " FiniteDifferenceLaplacian."
     ),
     "not-converged": (
         "The solve of an implicit update did not reach its tolerance at some points, whose"
@@ -338,8 +339,9 @@ EXPLAIN: dict[str, str] = {
     ),
     "region-argument": (
         "What was given to compile a module by its blocks cannot be used: the example holds"
-        " tensors, numbers, words and None; dynamic= is a dictionary from axes to names, one for all tensors"
-        " or one for each; a block reads sizes that vary from the shapes of its tensors."
+        " tensors, numbers, words and None; dynamic= is a dictionary from axes to names, one for"
+        " all tensors or one for each; a block reads sizes that vary from the shapes of its"
+        " tensors."
     ),
     "region-block": (
         "What was named as a block is not a module below the one that is compiled, or not a module"

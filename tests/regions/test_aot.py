@@ -218,7 +218,7 @@ def test_broken_packages_are_refused(
             regions.load(copy)
     (copy / "regions.json").write_text(text)
     (copy / "unit0_forward.pt2").write_bytes(b"changed")
-    with pytest.raises(IngotError, match=r"'unit0_forward.pt2' was changed after it was written"):
+    with pytest.raises(IngotError, match=r"'unit0_forward.pt2' was changed after it was compiled"):
         regions.load(copy)
 
 
