@@ -1,6 +1,7 @@
 """`ingot.compile`: laws and live models become artifacts, and nothing is left behind."""
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,16 +9,23 @@ import torch
 
 import ingot
 from ingot import IngotError
-from ingot.catalog.declare import Parameter, model
+from ingot.catalog.declare import Parameter
 from ingot.hit import read_text
 from ingot.types import Scalar, exp
 from tests.packages import DECAY, ELASTIC, written
+from tests.program.declared import declared
 
 
-@model(gives="stress")
-def TestHardening(strain: Scalar, *, size: Parameter[Scalar], rate: Parameter[Scalar]) -> Scalar:
+def Hardening(strain: Scalar, *, size: Parameter[Scalar], rate: Parameter[Scalar]) -> Scalar:
     """Saturates."""
     return size * (1 - exp(-strain * rate))
+
+
+@pytest.fixture(autouse=True)
+def law() -> Iterator[None]:
+    """The law is in the catalogue while a test runs."""
+    with declared(Hardening, gives="stress"):
+        yield
 
 
 def plain(strain: Scalar) -> Scalar:
@@ -27,7 +35,7 @@ def plain(strain: Scalar) -> Scalar:
 
 def test_law_of_ones_own_is_compiled_with_its_slopes() -> None:
     artifact = ingot.compile(
-        TestHardening, {"size": 100.0, "rate": 2}, parameter=("rate",), derivative=(":", ":rate")
+        Hardening, {"size": 100.0, "rate": 2}, parameter=("rate",), derivative=(":", ":rate")
     )
     strain = torch.linspace(0, 1, 7, dtype=torch.float64)
     inputs = {"strain": strain}
@@ -58,7 +66,7 @@ def test_nothing_is_left_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_single_precision() -> None:
-    artifact = ingot.compile(TestHardening, {"size": 1, "rate": 1}, dtype=torch.float32)
+    artifact = ingot.compile(Hardening, {"size": 1, "rate": 1}, dtype=torch.float32)
     assert artifact({"strain": torch.ones(2)})["stress"].dtype == torch.float32
 
 
@@ -69,4 +77,4 @@ def test_function_that_is_no_law_is_refused() -> None:
 
 def test_wrong_options_are_told() -> None:
     with pytest.raises(IngotError, match=r"siez"):
-        ingot.compile(TestHardening, {"siez": 1, "rate": 1})
+        ingot.compile(Hardening, {"siez": 1, "rate": 1})
