@@ -26,6 +26,7 @@ from ingot.drivers.values import (
 )
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import Backend, History, Transient, executor
+from ingot.execute.batch import broadcast
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.program import Program, prepared
@@ -199,17 +200,18 @@ def common_batch(given: list[Given], model: Model, problems: list[Problem]) -> t
     ]
     batch: tuple[int, ...] = ()
     for who, shape, span in parts:
-        try:
-            batch = tuple(torch.broadcast_shapes(batch, shape))
-        except RuntimeError:
+        both = broadcast(batch, shape)
+        if both is None:
             message = f"{who} has the batch shape {shape}, which does not go with {batch}"
             fix = "give all values one batch shape, or none"
             problems.append(Problem("batches-differ", message, span, fix))
+        batch = batch if both is None else both
     return batch
 
 
 def begun_at(start: Tensor, rows: Tensor) -> Tensor:
     """Prescribed rows whose first is an initial value."""
-    shape = torch.broadcast_shapes(start.shape, rows.shape[1:])
+    shape = broadcast(start.shape, rows.shape[1:])
+    assert shape is not None
     first = start.expand(1, *shape)
     return torch.cat([first, rows[1:].expand(-1, *shape)])

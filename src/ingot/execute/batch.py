@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from ingot.program import Variable
     from ingot.program.graph import Graph
 
-__all__ = ["Shape", "common", "flattened", "restored", "shape_of"]
+__all__ = ["Shape", "broadcast", "common", "flattened", "restored", "shape_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +62,26 @@ def flattened(given: Sequence[tuple[Shape, Tensor]]) -> tuple[list[Tensor], tupl
 def common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The batch shape that all broadcast to; two that do not fit are named."""
     found: tuple[int, ...] = ()
-    # torch takes 30 µs to find that shapes are equal
     for shape in dict.fromkeys(shapes):
         if not found or not shape:
             found = found or shape
             continue
-        try:
-            found = tuple(torch.broadcast_shapes(found, shape))
-        except RuntimeError:
+        both = broadcast(found, shape)
+        if both is None:
             raise IngotError([Problem(
                 "batches-differ", f"batch shapes {found} and {shape} do not broadcast", None,
                 "give every input, and every batched parameter, the same batch shape or none",
-            )]) from None  # fmt: skip
+            )])  # fmt: skip
+        found = both
     return found
+
+
+def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
+    """The shape that both broadcast to, if there is one; torch's own imports sympy, for 0.6 s."""
+    rank = max(len(a), len(b))
+    pairs = zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True)
+    sizes = [(y if x == 1 else x, x == y or 1 in (x, y)) for x, y in pairs]
+    return tuple(n for n, _ in sizes) if all(fits for _, fits in sizes) else None
 
 
 def restored(rows: Tensor, batch: tuple[int, ...], shape: Shape) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,11 +20,9 @@ __all__ = ["Again", "Ready", "Reports", "Signature", "Told", "signature"]
 Told = Callable[[], tuple[Status, ...]]
 """Reads what the solves reported; most callers never ask."""
 
-FIVES, FOURS = range(0, 10**6, 5), range(0, 10**6, 4)
-"""Where the addresses stand in rows of `ingot_given` and of `ingot_gives`."""
-
 data_ptr = Tensor.data_ptr
-empty_like = torch.empty_like
+empty = np.empty
+from_numpy = torch.from_numpy
 
 Signature = tuple[tuple[torch.Size, tuple[int, ...], torch.dtype, torch.device, bool], ...]
 
@@ -135,8 +134,14 @@ class Again:
         values: Sequence[Tensor],
     ) -> None:  # fmt: skip
         self.same = same_layout(values)
-        self._run, self._knobs, self._names, self._points = run, knobs, names, ready.points
-        self._like, self._gives = ready.gives()
+        self._run, self._knobs, self._points = run, knobs, ready.points
+        like, self._gives = ready.gives()
+        self._kind = like[0].numpy().dtype
+        self._read = range(0, 5 * len(values), 5)
+        self._write = [
+            (n, 4 * i, *_as_numpy(x, len(ready.batch)))
+            for i, (n, x) in enumerate(zip(names, like, strict=True))
+        ]
         self._given = ready.given(values)[1]
         self._reports = Reports.empty(solves, 1, ready.points, ready.dtype)
         begin, rows = self._reports.memory.data_ptr(), self._reports.rows()
@@ -152,10 +157,12 @@ class Again:
         except IndexError:
             rows = self._made()
         given, gives, told = rows
-        for i, x in zip(FIVES, values, strict=False):
+        for i, x in zip(self._read, values):  # noqa: B905 0.1 µs
             given[i] = data_ptr(x)
-        outputs = [*map(empty_like, self._like)]
-        for i, x in zip(FOURS, outputs, strict=False):
+        outputs = {}
+        for name, i, shape, order in self._write:
+            made = empty(shape, self._kind)
+            outputs[name] = x = from_numpy(made if order is None else made.transpose(order))
             gives[i] = data_ptr(x)
         room = self._room()
         begin = ctypes.addressof(room)
@@ -164,7 +171,7 @@ class Again:
         points = self._points
         self._run(given, gives, self._knobs, told, points, 0, 1, 0, points)
         self._free.append(rows)
-        return dict(zip(self._names, outputs, strict=False)), partial(self._told, room)
+        return outputs, partial(self._told, room)
 
     def _made(self) -> tuple[Any, Any, Any]:
         sizes = len(self._given) // 8, len(self._gives) // 8, max(1, len(self._offsets))
@@ -177,6 +184,18 @@ class Again:
         like = self._reports.memory
         memory = torch.frombuffer(room, dtype=torch.uint8)[: like.numel()].view(like.shape)
         return self._reports._replace(memory=memory).single()
+
+
+def _as_numpy(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """The shape of an array, and the order of its axes, that make it lie as an output does.
+
+    NumPy needs 0.3 µs less than torch for an array.
+    """
+    shape = tuple(x.shape)
+    if not rank or rank == x.ndim:
+        return shape, None
+    inner = x.ndim - rank
+    return shape[rank:] + shape[:rank], (*range(inner, x.ndim), *range(inner))
 
 
 def _layout(v: Shape, batch: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

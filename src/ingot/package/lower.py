@@ -117,9 +117,10 @@ def _source(stage: Partitioned, meta: Metadata) -> str:
     kernel = meta.kernel
     assert kernel is not None
     inline = stage.shaped.loaded.target.inline
-    parts = [section(planned_kernel(stage.program), kernel.forward, inline)]
+    values = planned_kernel(stage.program)
+    parts = [section(values, kernel.forward, inline)]
     if kernel.jacobian is not None:
-        slopes = planned_kernel(with_jacobian(stage.program, stage.pairs))
+        slopes = planned_kernel(with_jacobian(stage.program, stage.pairs), like=values)
         parts.append(section(slopes, kernel.jacobian, inline))
     real = "double" if meta.dtype == "float64" else "float"
     start = ["#include <vector>", f"#define INGOT_REAL {real}", compiler.headers()]

@@ -82,8 +82,11 @@ class Factored:
         return f"{title}\n  update in the {form} form, {count} operations ({costs})"
 
 
-def factor(solve: Solve, *, linear: bool) -> Factored:
-    """Choose the form of elimination by counted operations, and write it out."""
+def factor(solve: Solve, *, linear: bool, like: "Factored | None" = None) -> Factored:
+    """Choose the form of elimination by counted operations, and write it out.
+
+    like: the same solve in another program, whose form is taken.
+    """
     graph = solve.rows[0].graph
     sides = _placeholders(solve, "side")
     directions = _placeholders(solve, "direction")
@@ -105,7 +108,11 @@ def factor(solve: Solve, *, linear: bool) -> Factored:
     probes = Probes(solve)
     parts = regions(solve)
     negative = [graph.emit("neg", r) for r in solve.rows]
-    newton, costs = condensed(solve, negative, probes, parts) or choose(solve, negative, probes)
+    if like is not None and isinstance(like.newton, Eliminated) and "condensed" not in like.costs:
+        form, ties, costs = like.newton.form, like.newton.ties, like.costs
+        newton = eliminated(solve, negative, probes, form, ties=ties)
+    else:
+        newton, costs = condensed(solve, negative, probes, parts) or choose(solve, negative, probes)
     other = None
     if linear and "condensed" in costs:
         other = replayed(solve, sides, probes, newton)
@@ -141,11 +148,14 @@ class Plan:
         return "\n".join(str(f) for f in self.solves.values()) or "no solve"
 
 
-def planned(program: Program, limit: int = LIMIT) -> Plan:
-    """All passes."""
+def planned(program: Program, limit: int = LIMIT, like: Plan | None = None) -> Plan:
+    """All passes; solves of the same name as in a plan before take the forms chosen there."""
     ready = loops(clean(program), limit)
     again = {id(n.attr.solve) for n in ready.lines() if n.op == "linear"}
-    return Plan(ready, {id(s): factor(s, linear=id(s) in again) for s in ready.solves()})
+    chosen = {f.solve.name: f for f in like.solves.values()} if like is not None else {}
+    return Plan(ready, {
+        id(s): factor(s, linear=id(s) in again, like=chosen.get(s.name)) for s in ready.solves()
+    })  # fmt: skip
 
 
 STAGES = ("program", "clean", "hoist", "loops", "regions", "factor", "schedule")
