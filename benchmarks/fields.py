@@ -201,13 +201,7 @@ def materials(rounds: int, cells: int) -> dict[str, float]:
 
     from ingot.fields.jit import Jit
     from ingot.fields.jit.material import MODELS
-
-    sys.path.insert(0, str(HERE.parent / "tests" / "fields"))
-    from jit.test_material import (  # type: ignore[reportMissingImports]
-        INPUTS,
-        sequence,
-        state_of_material,
-    )
+    from tests.fields.jit.test_material import INPUTS, sequence, state_of_material
 
     steps, state, executor = sequence(), state_of_material((cells,) * 3), Jit()
     for _ in range(3):

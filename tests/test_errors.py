@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ingot.errors import EXPLAIN, IngotError, Problem, Span, did_you_mean, nearest, raise_if
+from ingot.cli.explained import EXPLAIN
+from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest, raise_if
 
 SOURCE = Path(__file__).parents[1] / "src" / "ingot"
 

@@ -1,6 +1,7 @@
 """`ingot explain`: what an error code means."""
 
-from ingot.errors import EXPLAIN, IngotError, Problem, did_you_mean
+from ingot.cli.explained import EXPLAIN
+from ingot.errors import IngotError, Problem, did_you_mean
 
 __all__ = ["explain"]
 

@@ -1,4 +1,4 @@
-"""Program -> something that runs: `interpret` (torch operations) and `kernel` (generated C++).
+"""Program -> something that runs: `interpret` (torch), `kernel` (generated C++), `inductor`.
 
 Here: executors, their status, batches and transients. Not here: files on disk that outlive the
 process (package), checks of a user's call (runtime).

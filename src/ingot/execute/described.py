@@ -1,11 +1,14 @@
 """All that running compiled graphs needs to know, as JSON writes it."""
 
+from typing import Any
+
 import msgspec
 
 from ingot.execute.batch import Shape
 
 __all__ = [
     "ForwardSegment", "ImplicitSegment", "InductorDescription", "Rules", "SlopeInfo", "ValueInfo",
+    "knobs_of",
 ]  # fmt: skip
 
 
@@ -43,6 +46,11 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     max_linesearch_iterations: int
     linesearch_cutback: float
     linesearch_stopping_criteria: float
+
+
+def knobs_of(rules: Any) -> dict[str, Any]:
+    """What `Rules` hold of anything that holds as much."""
+    return {name: getattr(rules, name) for name in Rules.__struct_fields__}
 
 
 class ForwardSegment(msgspec.Struct, frozen=True, kw_only=True, tag="forward", tag_field="segment"):

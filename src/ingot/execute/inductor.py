@@ -16,11 +16,12 @@ from ingot.execute.described import (
     Rules,
     SlopeInfo,
     ValueInfo,
+    knobs_of,
 )
 from ingot.execute.graphs import Pair, Printed
 from ingot.execute.inductor_pool import Children
 from ingot.execute.trial import SIZES, Arrays, Trial
-from ingot.program import Newton, Program, Variable
+from ingot.program import Program, Variable
 from ingot.program.graph import Graph, ordered
 from ingot.program.partition import Segment, given_name, partition, source_name
 
@@ -195,13 +196,9 @@ def _implicit(
         name=segment.name, reads=segment.reads, gives=segment.gives,
         rhs=f"{name}_rhs.pt2", step=f"{name}_step.pt2", ift=f"{name}_ift.pt2" if by else None,
         columns=columns, predictor=f"{name}_predictor.pt2" if guesses is None else None,
-        guesses=guesses or (), rules=_rules(segment.solve.newton),
+        guesses=guesses or (), rules=Rules(**knobs_of(segment.solve.newton)),
     )  # fmt: skip
     return info, made
-
-
-def _rules(newton: Newton) -> Rules:
-    return Rules(**{name: getattr(newton, name) for name in Rules.__struct_fields__})
 
 
 def _check_sizes(made: Sequence[Graphed]) -> None:

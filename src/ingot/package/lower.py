@@ -11,6 +11,7 @@ import torch
 
 from ingot.execute import compiler
 from ingot.execute.cpp import section
+from ingot.execute.described import knobs_of
 from ingot.execute.levels import best, flags
 from ingot.package.header import header, wrapper
 from ingot.package.metadata import (
@@ -142,10 +143,7 @@ def _metadata(stage: Partitioned, name: str, command: str) -> Metadata:
         constants=tuple(_parameter(p, graph) for p in _constants(stage)),
         solvers=tuple(
             SolverInfo(
-                s.name, tuple(v.name for v in s.unknowns), s.newton.abs_tol, s.newton.rel_tol,
-                s.newton.max_its, s.newton.stop, s.newton.linesearch,
-                s.newton.max_linesearch_iterations, s.newton.linesearch_cutback,
-                s.newton.linesearch_stopping_criteria,
+                name=s.name, unknowns=tuple(v.name for v in s.unknowns), **knobs_of(s.newton)
             )
             for s in program.solves()
         ),

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ingot.execute.described import InductorDescription
+from ingot.execute.described import InductorDescription, Rules
 
 __all__ = [
     "FORMAT",
@@ -49,19 +49,11 @@ class ParameterInfo(msgspec.Struct, frozen=True):
     value: Number
 
 
-class SolverInfo(msgspec.Struct, frozen=True):
+class SolverInfo(Rules, frozen=True, kw_only=True):
     """An implicit update and the rules of its source file; a stub's `[Solvers]` may change them."""
 
     name: str
     unknowns: tuple[str, ...]
-    abs_tol: float
-    rel_tol: float
-    max_its: int
-    stop: str
-    linesearch: str
-    max_linesearch_iterations: int
-    linesearch_cutback: float
-    linesearch_stopping_criteria: float
 
 
 class SegmentInfo(msgspec.Struct, frozen=True):

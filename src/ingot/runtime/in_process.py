@@ -38,7 +38,7 @@ def compile(
     )  # fmt: skip
     stage = partition(shape(freeze(route(select(Loaded(Tree((), ()), model, None, target)))), {}))
     with tempfile.TemporaryDirectory(prefix="ingot-") as folder:
-        lower(stage, model.name, Path(folder), "ingot.compile", *[lambda _: None] * 2)
+        lower(stage, model.name, Path(folder), "ingot.compile")
         return load(folder)
 
 

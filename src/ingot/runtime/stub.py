@@ -1,6 +1,6 @@
 """`AOTIModel`: a compiled package as a model of an input file, and a stub as an artifact."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ import msgspec
 import torch
 
 from ingot.errors import IngotError, Problem
+from ingot.execute.described import knobs_of
 from ingot.package.metadata import Metadata
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
@@ -84,9 +85,8 @@ def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
     solver = block.field("solver")
     if solver is None:
         return meta
-    rules = newton_of(factory, solver)
-    known = {f.name: getattr(rules, f.name) for f in fields(rules)}
-    solvers = tuple(msgspec.structs.replace(s, **known) for s in meta.solvers)
+    rules = knobs_of(newton_of(factory, solver))
+    solvers = tuple(msgspec.structs.replace(s, **rules) for s in meta.solvers)
     return msgspec.structs.replace(meta, solvers=solvers)
 
 

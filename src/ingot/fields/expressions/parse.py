@@ -17,7 +17,6 @@ __all__ = [
     "ExpressionError",
     "Node",
     "make",
-    "names_in",
     "node",
     "number",
     "parse",
@@ -98,18 +97,6 @@ def number(value: float | complex) -> Node:
 def variable(name: str) -> Node:
     """A variable."""
     return node("$" + name)
-
-
-def names_in(expression: Node) -> set[str]:
-    """The variables of an expression."""
-    seen: set[Node] = set()
-    pending = [expression]
-    while pending:
-        each = pending.pop()
-        if each not in seen:
-            seen.add(each)
-            pending += each.arguments
-    return {each.operation[1:] for each in seen if each.operation.startswith("$")}
 
 
 FOLDED: dict[str, Callable[..., Any]] = {

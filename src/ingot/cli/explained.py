@@ -1,0 +1,514 @@
+"""What the codes of problems mean: the words of `ingot explain`."""
+
+__all__ = ["EXPLAIN"]
+
+EXPLAIN: dict[str, str] = {
+    "aliased-outputs": (
+        "Outputs of a traced function share memory with one another or with an input in a way"
+        " that cannot be made again outside of the compiled graph. Return clones of them."
+    ),
+    "axes-differ": (
+        "Values on two different axes, such as slip systems and cells, meet where one axis is"
+        " expected. Axes never become one because they happen to have the same number of entries;"
+        " rename an input, so that values of one axis meet values of the same."
+    ),
+    "axis-derivative": (
+        "A derivative by a variable that lies on an axis passes through an implicit update, which"
+        " gives it as dense columns only. Ask for the derivative along a direction, or for dense"
+        " columns."
+    ),
+    "bad-expression": (
+        "An expression of the input file cannot be read: a bracket or an operand is missing, or it"
+        " uses a name that is neither an input, a constant nor a symbol. The message gives line and"
+        " column within the expression. x y z kx ky kz k2 t i pi e need extra_symbols = true."
+    ),
+    "batched-constant": (
+        "A constant with a batch axis is used inside a law, where only one point is known. Make"
+        " it a parameter of the law: parameters may vary over the batch."
+    ),
+    "batches-differ": (
+        "The batch shapes of two values do not broadcast: aligned from the right, each pair of"
+        " sizes must be equal, or one of them 1. Give every input and every batched parameter the"
+        " same batch shape, or none."
+    ),
+    "broken-checkpoint": (
+        "A checkpoint is a folder that a run stores with --checkpoint-every and goes on from with"
+        " --restart. This one cannot be read, or several were found; name one that is whole."
+    ),
+    "broken-package": (
+        "A package lacks a file, or one of its files is not the one that was compiled: it was"
+        " edited, cut short in copying, or mixed with another. Copy it whole, or compile it again."
+    ),
+    "checkpoint-differs": (
+        "A run goes on from a checkpoint only on the grid, in the precision and with the fields and"
+        " outputs it was stored with. Other options may change, which is warned of."
+    ),
+    "checkpoint-files": (
+        "A run that goes on adds to the files that it was writing. They must lie in the folder of"
+        " the run, as they were or longer: what came later is taken out of them. A file that"
+        " another run has written since is refused."
+    ),
+    "circular-computes": (
+        "Computes of a group wait for each other's results, so none can run first; or a group"
+        " contains itself. Let one of them write to another buffer, and hand its content on after"
+        " each evaluation with forward_buffer and forward_buffer_new of the solver."
+    ),
+    "circular-include": (
+        "A file includes itself, directly or through the files it includes. Remove one of the"
+        " !include lines of the circle."
+    ),
+    "circular-model": (
+        "A model contains itself, or models of one composition wait for one another's outputs."
+        " Break the circle with an old value such as x~1, or solve it with an ImplicitUpdate."
+    ),
+    "circular-substitution": (
+        "The value of a field refers to itself through ${...}, directly or through other fields."
+        " Give one field of the circle a plain value."
+    ),
+    "circular-tensor": (
+        "The expression of a [Tensors] entry refers to itself, directly or through other entries."
+        " Give one entry of the circle a value of its own."
+    ),
+    "circular-tests": (
+        "Tests wait for one another through their 'prereq' options, so none of them can be first."
+        " Remove one name from one of them."
+    ),
+    "compiler-failed": (
+        "The C++ compiler refused code that Ingot wrote, which is a bug of ours or a very old"
+        " compiler. Report it with the model; `--backend interpret` runs the model without a"
+        " compiler."
+    ),
+    "double-backward": (
+        "A joint graph holds a function and its first derivatives. A second differentiation, by"
+        " create_graph=True or by a gradient of a gradient, would need the graph of the"
+        " backward's gradient. Differentiate the source function twice instead."
+    ),
+    "duplicate-block": (
+        "Two blocks of one section have the same name, so a reference to that name could mean"
+        " either. Rename one of them, or write all options in one block. A section itself, such as"
+        " [Models], may be written several times."
+    ),
+    "duplicate-field": (
+        "A field is set twice in one block. Remove one of the two lines, or write 'name := value'"
+        " in the later one to say that it replaces the first. On the command line an override of a"
+        " field that the file sets is also written with ':='."
+    ),
+    "duplicate-variable": (
+        "A variable is given a value twice by one driver. Remove one of the two; the time is"
+        " given by 'prescribed_time' alone."
+    ),
+    "extents-differ": (
+        "Two values that meet along one axis have different numbers of entries there. Correct the"
+        " shape of one of them, or what [Settings] declare for it."
+    ),
+    "file-not-found": (
+        "An input file, or a file that it includes, does not exist or cannot be opened. Paths"
+        " after !include are relative to the folder of the file that includes them."
+    ),
+    "fixed-size": (
+        "A size that was to stay open is fixed by the function, by another tensor that it"
+        " meets, or by an example of size 0 or 1, which torch takes for a constant. Leave it out"
+        " of 'dynamic', or trace with a larger example."
+    ),
+    "graph-differs": (
+        "A graph that torch compiled does not compute what the model says, at points where both"
+        " were tried before it was kept. This is a fault of torch, of the C++ compiler or of"
+        " Ingot; report it with the model. The kernel backend compiles the model meanwhile."
+    ),
+    "hidden-parameter": (
+        "A traced function uses a tensor that asks for a gradient and is neither an argument"
+        " nor a parameter of a module, so that its gradient would be lost. Pass it as an"
+        " argument, or trace a module that holds it."
+    ),
+    "history-given": (
+        "A name such as x~1 is given a value by a driver. Histories are kept by the driver"
+        " itself: prescribe x, or give x an initial value, and x~1 follows."
+    ),
+    "interrupted": (
+        "Somebody stopped the run. The files that it has written hold all steps up to there; with a"
+        " checkpoint it can go on: ingot run FILE --restart FOLDER."
+    ),
+    "kinds-differ": (
+        "A value is of another kind than the place it is used in, for example a Scalar where an"
+        " SR2 is read. Wrap it in the right kind, or rename one of two variables that share a"
+        " name."
+    ),
+    "law-failed": (
+        "The function of a law raised an error while it was traced. The message says what it"
+        " could not do; check the options and the kinds of what the block reads."
+    ),
+    "many-outputs": (
+        "A parameter refers to a model that has several outputs. Write model.output to say which"
+        " one."
+    ),
+    "missing-block": (
+        "A block is named, but no section of the right kind holds a block of that name. The name"
+        " is what stands between the square brackets."
+    ),
+    "missing-input": (
+        "A compiled model was called without one of its inputs. Give every input that"
+        " `ingot inspect` lists, by name."
+    ),
+    "missing-option": (
+        "A block lacks an option that it cannot do without. Add the option to the block; `ingot"
+        " syntax TYPE` lists the options of a type."
+    ),
+    "missing-output": (
+        "A test compares a file that its run did not write. Check the outputs and the file_base"
+        " of the input, and the name in the test."
+    ),
+    "missing-variable": (
+        "A unit test must give a value to every input of its model, histories such as x~1"
+        " included. Add the variable to the list of its kind."
+    ),
+    "mutated-gradient": (
+        "A traced function writes in place to a parameter or argument that asks for a gradient,"
+        " outside of torch.no_grad(). Write to a clone of it."
+    ),
+    "no-compiler": (
+        "The kernel backend writes C++ and compiles it, but no compiler was found. Install g++,"
+        " or run with `--backend interpret`."
+    ),
+    "no-derivatives": (
+        "A derivative was asked of a package that does not hold it. Pairs are chosen when"
+        " compiling: add -d OUT:IN for this pair, or -d : for all."
+    ),
+    "no-gradient": (
+        "A tensor that asks for a gradient is passed where the trace saw one that does not, so"
+        " that no gradient was compiled. Trace with an example that has requires_grad=True, or"
+        " pass a detached tensor."
+    ),
+    "no-stub": (
+        "A file was loaded as a stub, but it does not hold exactly one model of type AOTIModel."
+        " Load the package's folder, or the stub that `ingot compile` wrote beside it."
+    ),
+    "no-transform": (
+        "A compute needs a Fourier transform, which parallel_mode = REAL_SPACE does not have."
+        " Choose another mode, or computes that work on the grid, such as"
+        " FiniteDifferenceLaplacian."
+    ),
+    "not-converged": (
+        "The solve of an implicit update did not reach its tolerance at some points, whose"
+        " results are NaN from that step on. Take smaller time steps, raise max_its, or give a"
+        " better predictor; the file under failed/ repeats the worst point alone."
+    ),
+    "not-installed": (
+        "A package that is needed for this alone is not installed. Install it as the message says."
+    ),
+    "nothing-checked": (
+        "A test has nothing to compare, and a test that compares nothing does not pass. List at"
+        " least one output, or name a file with a ModelUnitTest, a TransientRegression or a"
+        " Verification."
+    ),
+    "parse-error": (
+        "The text is not HIT. A block begins with [name] and ends with []; a field is name ="
+        " value; a value of several words stands in quotes; text that holds quotes or # stands"
+        " between three quotes; a comment begins with #."
+    ),
+    "program-too-long": (
+        "A program would have more lines than can be compiled in reasonable time. Shorten an axis"
+        " or split the model; the message names what is long."
+    ),
+    "ragged-csv": (
+        "A line of a CSV file has another number of values than its header. Correct that line."
+    ),
+    "random-operation": (
+        "A traced function draws random numbers in a way that cannot be done before the"
+        " compiled graph runs: from a generator of its own, or by numbers that depend on values."
+        " Use rand, randn, dropout and their kin."
+    ),
+    "region-argument": (
+        "What was given to compile a module by its blocks cannot be used: the example holds"
+        " tensors, numbers, words and None; dynamic= is a dictionary from axes to names, one for"
+        " all tensors or one for each; a block reads sizes that vary from the shapes of its"
+        " tensors."
+    ),
+    "region-block": (
+        "What was named as a block is not a module below the one that is compiled, or not a module"
+        " class. Give a class, a list of modules, or the word auto."
+    ),
+    "region-gradient": (
+        "Between the blocks of a module that is compiled for training there is torch.no_grad() or"
+        " an autograd function. What lies between blocks is traced by its values, so that gradients"
+        " would be those of ordinary operations. Inside of a block both are right."
+    ),
+    "region-hook": (
+        "A module inside the one that is compiled has a hook. Compiled code would run it once,"
+        " while it is captured, and never again, so it is refused. Put the hook on the module that"
+        " compile returns, or its work into forward."
+    ),
+    "region-input": (
+        "A module compiled by its blocks was called with something else than it was compiled for:"
+        " another precision, shape, device or nesting. Axes that vary are named with dynamic=."
+    ),
+    "region-mode": (
+        "A package of a module was compiled for training or for evaluation, with or without"
+        " gradients, and for one state of autocast, and is used in another. Compile it in the mode"
+        " in which it is to run."
+    ),
+    "region-module": (
+        "A part of a module cannot be captured because it is not Python, such as TorchScript."
+        " Compile the Python module that it was made from."
+    ),
+    "region-output": (
+        "A module that is compiled by its blocks returns something that compiled code cannot give."
+        " Return tensors, numbers, words or None in tuples, lists and dictionaries; return a copy"
+        " of a parameter."
+    ),
+    "region-parameter": (
+        "A parameter or buffer was replaced by one of another precision, shape or device after its"
+        " module was compiled, or is no longer tied to another. Convert it back or compile again;"
+        " edits in place need neither."
+    ),
+    "region-sets-state": (
+        "A module sets an attribute while it is called. Compiled code would not do so, and the"
+        " result would differ from the second call on. Change a registered buffer in place instead."
+    ),
+    "region-size-fixed": (
+        "A size that was named as one that may vary is a constant in the code of the module, or"
+        " must equal another. Read sizes from shapes, or leave the name out of dynamic=."
+    ),
+    "region-tensor": (
+        "A tensor that a module holds is not an ordinary dense tensor: it is a subclass, sparse,"
+        " quantized, or has no shape yet. Compiled code cannot take it."
+    ),
+    "region-untraceable": (
+        "The Python of a module cannot be captured: it decides on the values of tensors, or uses"
+        " tensors that the module does not hold as parameters, buffers or attributes. Leave that"
+        " part outside of the compiled module, or write it with torch.where and buffers."
+    ),
+    "reshaped-input": (
+        "A traced function gives a parameter, buffer or argument another shape or type in"
+        " place. Only numbers may be written to what a call is given."
+    ),
+    "reverse-through-solve": (
+        "The gradient of an inner model is asked for, but that model holds an implicit update."
+        " Move the update out of the inner model."
+    ),
+    "run-differs": (
+        "A test wants a run to stop with an error, or to print or not to print some words, and it"
+        " did otherwise. Change the input, or what the test expects."
+    ),
+    "second-derivative": (
+        "The derivative of an implicit update is differentiated once more, which is not"
+        " supported. Differentiate the residual model instead."
+    ),
+    "shapes-differ": (
+        "A value has another shape than the place it is given to: another number of steps, or"
+        " other structural axes. Prescribed values begin with a step axis as long as"
+        " 'prescribed_time'; structural axes are marked by sub_batch_ndim and, where declared,"
+        " must be those of [Settings]."
+    ),
+    "shared-memory": (
+        "Two tensors of a call share memory and the function writes to one of them; a compiled"
+        " graph would see the old values in the other. Pass a clone of one."
+    ),
+    "singular-system": (
+        "The equations of an implicit update cannot determine their unknowns, whatever the values:"
+        " an unknown enters no residual, or two residuals are the same. Check which unknowns and"
+        " residuals the equation system pairs, and that each unknown is read by its residual."
+    ),
+    "stage-empty": (
+        "Torch made no graph of the stage that was asked for. A joint or backward graph is there"
+        " only where something needs a gradient: set requires_grad in the example."
+    ),
+    "stage-example": (
+        "To show what torch makes of a function it must be called once. Its arguments stand beside"
+        " it in the module, under the name of the function followed by _example: a tuple, a"
+        " dictionary, one tensor, or a function that gives them."
+    ),
+    "stage-target": (
+        "The stages of torch are shown for a Python function or module, written module:function,"
+        " that can be imported from the current folder and that torch can compile."
+    ),
+    "tensor-expression": (
+        "The Python expression of a [Tensors] entry raised an error. It may use torch, math, np,"
+        " the kinds and functions of ingot.types, and the other entries by name; several"
+        " statements must assign 'result'."
+    ),
+    "tensor-subclass": (
+        "Compiled graphs take plain strided tensors. A subclass (also a fake, sparse or nested"
+        " tensor) would lose what makes it special. Convert it first."
+    ),
+    "two-providers": (
+        "Two models of one composition give an output of the same name, so a reader of that name"
+        " could mean either. Rename one output, or leave one model out."
+    ),
+    "unknown-axis": (
+        "A law works along an axis that none of its arguments has. Name the axis in a kind of its"
+        " signature, such as Scalar['slip']."
+    ),
+    "unknown-block": (
+        "A block holds a sub-block that its type does not know. Nothing in a file is silently"
+        " ignored, so remove the sub-block or correct its name."
+    ),
+    "unknown-code": (
+        "`ingot explain` was asked for a code that no error has. The code is what stands between"
+        " the brackets of error[...]."
+    ),
+    "unknown-column": (
+        "A CSV file has no column of the name that a [Tensors] entry asks for. Component names"
+        " are made from 'variable' by suffixes such as _xx; 'column_names' lists them one by one."
+    ),
+    "unknown-constant": (
+        "An option holds a name where a number is expected, and no constant of that name is"
+        " declared. Declare it with scalar_constant_names and scalar_constant_values in [Problem],"
+        " or write the number."
+    ),
+    "unknown-extent": (
+        "An unknown of an implicit update lies on an axis, but nothing says how many entries it"
+        " has. Declare it in [Settings]/example_batch_shape, or give the unknown an initial value"
+        " with structural axes."
+    ),
+    "unknown-input": (
+        "A block names an input that the model does not have. `ingot show FILE MODEL` lists its"
+        " inputs and outputs."
+    ),
+    "unknown-name": (
+        "A pair or a new name refers to an input, output or parameter that the model does not have."
+        " `ingot show FILE MODEL` lists them; parameters must be promoted with -p first."
+    ),
+    "unknown-option": (
+        "A block sets an option that its type does not have, most often a misspelling. Nothing in"
+        " a file is silently ignored; `ingot syntax TYPE` lists the options of a type."
+    ),
+    "unknown-output": (
+        "A block names an output that the model does not have. `ingot show FILE MODEL` lists its"
+        " inputs and outputs."
+    ),
+    "unknown-parameter": (
+        "No parameter has this name. Parameters are named by their path through the model, as"
+        " `ingot show FILE MODEL` prints them; those of a package are the ones promoted with -p."
+    ),
+    "unknown-section": (
+        "A top-level block has a name that is no section, most often a misspelling. Nothing in a"
+        " file is silently ignored, so remove the section or correct its name."
+    ),
+    "unknown-type": (
+        "The 'type' of a block names nothing that Ingot or the loaded extensions provide. `ingot"
+        " syntax` lists all types."
+    ),
+    "unknown-variable": (
+        "A driver or [Settings] names a variable that the model does not have. `ingot show FILE"
+        " MODEL` lists its inputs and outputs."
+    ),
+    "unreadable-reference": (
+        "The reference of a TransientRegression is no file that torch can read, or holds"
+        " something else than tensors by name. Write it again with 'save_as' of a TransientDriver."
+    ),
+    "unreadable-result": (
+        "What a run writes with XDMFTensorOutput is an .xmf file that names the files with the"
+        " numbers. Keep them in one folder, and give the .xmf file or the folder."
+    ),
+    "unresolved-substitution": (
+        "A ${...} cannot be replaced by a value. ${name} and ${path/to/field} are looked up from"
+        " the top of the file, also after overrides such as name:=value (in MOOSE's files, from the"
+        " blocks around first); ${fparse 2*pi*L} computes, ${units 1 mm -> m} converts, ${env NAME}"
+        " is an environment variable, ${raw a b} joins its words."
+    ),
+    "unsaveable": (
+        "A half of a joint was compiled by a callable of the user's, and how to write that to a"
+        " file is not known. Compile it by 'inductor' or 'eager' to save it."
+    ),
+    "untied-parameter": (
+        "Parameters that were one tensor under several names when a module was traced have become"
+        " different tensors, and the compiled graph takes only one. Replace the tensor under all"
+        " its names."
+    ),
+    "untraceable": (
+        "A law does something that a program for one point cannot hold: it reads a value (if,"
+        " float), indexes by one, writes in place, or calls a torch function that has no"
+        " counterpart. Use where(...) and the functions of ingot.types."
+    ),
+    "untraceable-function": (
+        "A function's course depends on the values of tensors (if, while, item, boolean"
+        " indexing), or it does something that torch cannot trace. Use torch.where and masks, or"
+        " torch.while_loop."
+    ),
+    "values-differ": (
+        "A result differs from what is expected by more than atol + rtol * |expected|. The"
+        " largest absolute and relative errors of each value are listed."
+    ),
+    "which-driver": (
+        "The command needs one driver, or one of another type. Name it after the file: `ingot run"
+        " FILE DRIVER`."
+    ),
+    "wrong-call": (
+        "A compiled function is called with other arguments than it was traced with: another"
+        " number, other names, another nesting, or another value of an argument that is not a"
+        " tensor. Only tensors may vary from call to call."
+    ),
+    "wrong-device": (
+        "A package runs on the device that it was compiled for, and its inputs must lie there. Move"
+        " the inputs, or compile the model for the other device with --device."
+    ),
+    "wrong-dtype": (
+        "A package computes in the precision that it was compiled for, and takes inputs of that"
+        " precision. Convert the inputs, or compile the model again with --dtype."
+    ),
+    "wrong-index": (
+        "A compiled function was given an index that leads outside of the axis that it indexes. The"
+        " message names the operation and the size of the axis. Nothing was written."
+    ),
+    "wrong-input": (
+        "A compiled model takes a dictionary of torch tensors or NumPy arrays by name, and was"
+        " given something else. Convert lists and single numbers to arrays first."
+    ),
+    "wrong-kind": (
+        "A law returns a value of another kind than its signature declares. Correct the return"
+        " annotation or the body of the law."
+    ),
+    "wrong-argument": (
+        "An argument that says how to trace, partition or compile a function is not one of"
+        " those that exist. The message names what it may be."
+    ),
+    "wrong-autocast": (
+        "A function was traced with autocast in one state and is called in another, in which"
+        " the source would compute in other types. Call it in the same state, or trace it once"
+        " more in the new one."
+    ),
+    "wrong-backend": (
+        "A package holds the backends it was compiled with: a kernel library, torch graphs, or"
+        " both. Load one that it holds, or compile with `--backend`."
+    ),
+    "wrong-level": (
+        "A package holds code for CPU levels that this machine does not have, and there is no"
+        " compiler to rebuild it from its source. Install g++, or compile the package on a machine"
+        " like this one."
+    ),
+    "wrong-mode": (
+        "A module was traced in training or in evaluation mode, which is compiled in: dropout"
+        " and batch norm do not change their ways by train() or eval(). Trace the module in the"
+        " other mode."
+    ),
+    "wrong-output": (
+        "A traced function returns something that a package cannot hold. Return tensors,"
+        " numbers, strings and None, nested in tuples, lists and dicts."
+    ),
+    "wrong-partition": (
+        "A partition of a joint graph names a value that the graph does not hold. Return the"
+        " two graphs made from the one given, or names of its nodes."
+    ),
+    "wrong-schema": (
+        "The package was written by another version of Ingot, whose metadata is laid out otherwise."
+        " Compile the model again with the command that the message shows."
+    ),
+    "wrong-shape": (
+        "An array does not end in the axes and components of its variable. Arrays are shaped"
+        " (*batch, *axes, *components): `ingot inspect` tells the last two, the batch is free."
+    ),
+    "wrong-torch": (
+        "Torch graphs run only under the torch version that compiled them. Install that version, or"
+        " compile the model again."
+    ),
+    "wrong-usage": (
+        "Two options of a command exclude each other, or one of several is needed. `--help` after"
+        " the command lists its options."
+    ),
+    "wrong-value": (
+        "The value of a field is not of the kind that the option takes: an integer has no point"
+        " and no exponent, a flag is exactly true or false, a list is words separated by blanks"
+        " inside quotes, and the rows of a list of lists are separated by ';'."
+    ),
+}
+"""What each code means, one paragraph each, for `ingot explain CODE`."""
