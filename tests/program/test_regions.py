@@ -20,7 +20,8 @@ from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import Program, Solve, prepared, with_jacobian
-from ingot.program.condense import condensed, predicted
+from ingot.program.condense import condensed, predicted, safer
+from ingot.program.eliminate import eliminated
 from ingot.program.passes import clean, planned, staged
 from ingot.program.probe import Probes
 from ingot.program.regions import Inline, Region, regions
@@ -203,6 +204,27 @@ def test_the_prediction_is_below_what_the_jacobian_takes() -> None:
 def test_few_instances_are_eliminated_as_before() -> None:
     (factored,) = planned(repeated(2)).solves.values()
     assert "condensed" not in factored.costs
+
+
+def test_two_instances_are_eliminated_first_where_only_that_is_both_short_and_safe() -> None:
+    program = repeated(2)
+    solve = program.solves()[0]
+    sides = [program.graph.node("unknown", (), ("side", i)) for i in range(len(solve.columns))]
+    probes = Probes(solve)
+    safe = eliminated(solve, sides, probes, "accumulated")
+    chosen = safer(solve, sides, probes, found(program), safe)
+    assert chosen is not None
+    assert chosen.risk == 0 and chosen.operations < safe.operations / 3
+    assert safer(solve, sides, probes, found(program), chosen) is None, "extended as it is"
+    short = replace(safe, operations=chosen.operations)
+    assert safer(solve, sides, probes, found(program), short) is None, "not worth it"
+    numbers = numbers_of(program, solve, states(program, solve, 3))
+    right = np.random.default_rng(3).standard_normal((len(sides), 3))
+    numbers |= {n.id: row for n, row in zip(sides, right, strict=True)}
+    ours = np.stack([np.broadcast_to(x, 3) for x in evaluated(chosen.update, numbers)], axis=1)
+    matrix, _ = dense(solve, numbers)
+    for k in range(3):
+        np.testing.assert_allclose(ours[k], solved(matrix[k], right[:, k]), rtol=1e-7, atol=1e-9)
 
 
 def test_equations_that_are_singular_in_every_instance_are_told() -> None:

@@ -14,7 +14,7 @@ from ingot.program.probe import Probes
 from ingot.program.program import Solve, dependent, operations
 from ingot.program.regions import MANY, Region, Twins
 
-__all__ = ["condensed", "predicted", "replayed"]
+__all__ = ["condensed", "predicted", "replayed", "safer"]
 
 Pivot = tuple[int, int]
 WORTH = 4
@@ -29,18 +29,39 @@ def condensed(
     worth: int = WORTH,
 ) -> tuple[Eliminated, Mapping[str, int]] | None:
     """The update with regions eliminated first, and its cost; None where that is not worth it."""
-    many = [p for p in parts if len(p.instances) >= MANY]
-    if not many:
+    best = _best(solve, sides, probes, [p for p in parts if len(p.instances) >= MANY])
+    if best is None:
         return None
-    try:
-        tried = [_condensed(solve, sides, probes, many, ties) for ties in TIES]
-    except ZeroDivisionError:
-        return None
-    best = min(tried, key=lambda e: (e.risk, e.operations))
     least = predicted(solve, best.operations * worth)
     if best.operations * worth > least:
         return None
     return best, {"condensed": best.operations, "jacobian at least": least}
+
+
+def safer(
+    solve: Solve, sides: Sequence[Node], probes: Probes, parts: Sequence[Region], than: Eliminated
+) -> Eliminated | None:
+    """The update with regions eliminated first, where another form was chosen for its safety.
+
+    It must be as safe as that one and, as any extended form, a third shorter.
+    """
+    best = _best(solve, sides, probes, parts) if than.form != "extended" else None
+    if best is None or best.risk > than.risk or best.operations > than.operations * 2 / 3:
+        return None
+    return best
+
+
+def _best(
+    solve: Solve, sides: Sequence[Node], probes: Probes, parts: Sequence[Region]
+) -> Eliminated | None:
+    """The safest order, and of equally safe ones the shortest; None if there is none."""
+    if not parts:
+        return None
+    try:
+        tried = [_condensed(solve, sides, probes, parts, ties) for ties in TIES]
+    except ZeroDivisionError:
+        return None
+    return min(tried, key=lambda e: (e.risk, e.operations))
 
 
 def replayed(solve: Solve, sides: Sequence[Node], probes: Probes, update: Eliminated) -> Eliminated:

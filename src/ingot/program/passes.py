@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ingot.errors import IngotError, Problem
 from ingot.program.band import Band, banded
-from ingot.program.condense import condensed, replayed
+from ingot.program.condense import condensed, replayed, safer
 from ingot.program.differentiate import directional
 from ingot.program.eliminate import Eliminated, choose, eliminated
 from ingot.program.graph import Graph, Node, ordered
@@ -113,6 +113,9 @@ def factor(solve: Solve, *, linear: bool, like: "Factored | None" = None) -> Fac
         newton = eliminated(solve, negative, probes, form, ties=ties)
     else:
         newton, costs = condensed(solve, negative, probes, parts) or choose(solve, negative, probes)
+        by_parts = safer(solve, negative, probes, parts, newton)
+        if by_parts is not None:
+            newton, costs = by_parts, {**costs, "condensed": by_parts.operations}
     other = None
     if linear and "condensed" in costs:
         other = replayed(solve, sides, probes, newton)
