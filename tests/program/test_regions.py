@@ -1,5 +1,6 @@
 """Parts of equal code are found, eliminated and written once; what they compute stays the same."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -359,6 +360,12 @@ def file(tmp_path: Path) -> Path:
 def test_show_prints_regions(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["show", str(file), "model", "--stage", "regions"]) == 0
     assert "345 lines saved" in capsys.readouterr().out
+    assert status(["show", str(file), "model", "--stage", "regions", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["distinct"], row["instances"]) == (1, 6)
+    assert row["blocks"][0]["function"] and row["lines"] > row["blocks"][0]["lines"] > 10
+    assert status(["show", str(file), "model", "--stage", "source", "--json"]) == 2
+    assert "--stage source is text only" in capsys.readouterr().err
     assert status(["show", str(file), "model", "--stage", "source", "--inline", "all"]) == 0
     assert "region_" not in capsys.readouterr().out
     assert status(["show", str(file), "model", "--stage", "source"]) == 0

@@ -1,12 +1,14 @@
 """What torch makes of a function can be read at every stage, with the user's lines."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from ingot.cli.main import status
 from ingot.errors import IngotError
 from ingot.regions import stages
-from ingot.regions.stages import ARTIFACTS, torch_stage
+from ingot.regions.stages import ARTIFACTS, region_report, torch_stage
 
 SHOWN = """
 import torch
@@ -19,6 +21,14 @@ loss_example = (torch.ones(4, 3), torch.ones(3, 2, requires_grad=True))
 
 def alone(x):
     return x
+
+class Block(torch.nn.Linear):
+    def forward(self, x):
+        return torch.tanh(super().forward(x))
+
+stack = torch.nn.Sequential(Block(3, 3), Block(3, 3), Block(3, 3))
+stack_example = torch.ones(2, 3)
+stack_blocks = Block
 """
 
 
@@ -95,3 +105,21 @@ def test_no_gradient_means_no_joint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "_recorded", lambda *_: [])
     with pytest.raises(IngotError, match="nothing in it needs a gradient"):
         torch_stage("shown:loss", "joint")
+
+
+@pytest.mark.slow
+def test_the_report_of_a_module_has_the_whole_beside_its_blocks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert status(["show", "shown:stack", "--stage", "regions", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["distinct"], found["instances"], found["compiled"]) == (1, 3, 1)
+    assert 0 < found["blocks"][0]["seconds"] < found["seconds"]
+    assert found["whole_seconds"] > 0
+
+
+def test_only_modules_have_regions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(IngotError, match="'shown:loss' is a function"):
+        region_report("shown:loss")

@@ -1,5 +1,6 @@
 """`ingot show`: what a file, a model or its program says, at any stage."""
 
+import json as jsonlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -30,6 +31,7 @@ def show(
     *overrides: str,
     stage: Stage = "model",
     driver: str | None = None,
+    json: bool = False,
     flags: Targeted = Flags(),  # noqa: B008 it is frozen
 ) -> int:
     """Print a model of FILE, or a torch function, as it is after a stage of compilation.
@@ -40,7 +42,8 @@ def show(
     ----------
     file
         The input file; for the stages of torch MODULE:FUNCTION, whose arguments stand beside the
-        function as FUNCTION_example.
+        function as FUNCTION_example; for the regions of an nn.Module MODULE:NAME, whose blocks may
+        stand beside it as NAME_blocks.
     model
         The name of a block in [Models].
     overrides
@@ -51,7 +54,21 @@ def show(
         to a stage of AOT autograd (joint, forward, backward) or of Inductor.
     driver
         A driver whose values give the structural shapes of the model's variables.
+    json
+        Print the report of --stage regions as JSON, for programs.
     """
+    if json and stage != "regions":
+        fix = "leave --json out, or choose --stage regions"
+        told = Problem("wrong-usage", f"--stage {stage} is text only", None, fix)
+        print(told, file=sys.stderr)
+        return 2
+    if stage == "regions" and not Path(file).exists():
+        from ingot.regions.stages import is_target, region_report
+
+        if is_target(file):
+            report = region_report(file)
+            print(report.json() if json else report)
+            return 0
     if stage in get_args(Torch):
         from ingot.regions.stages import torch_stage
 
@@ -86,13 +103,17 @@ def show(
         print(at_stage(stage, tree, model, target_of(flags), driver, shapes))
         return 0
     from ingot.program import prepared
-    from ingot.program.passes import planned, staged
+    from ingot.program.passes import clean, loops, planned, staged
 
     program = prepared(built, shapes)
     if stage == "source":
         from ingot.execute.cpp import source
 
         print(source(planned(program), flags.inline), end="")
+    elif json:
+        from ingot.program.regions import report
+
+        print(jsonlib.dumps(report(loops(clean(program)))))
     else:
         print(staged(program, stage))
     return 0

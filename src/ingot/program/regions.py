@@ -6,14 +6,14 @@ they read lines of equal code these belong to the region; everything else is lif
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ingot.program.graph import Node, ordered
 from ingot.program.program import Program, Solve
 
 __all__ = [
     "MANY", "SEVERAL", "Inline", "Region", "Twins", "aligned", "codes", "found", "grown",
-    "regions", "twins",
+    "regions", "report", "twins",
 ]  # fmt: skip
 
 Inline = Literal["all", "auto", "none"]
@@ -202,17 +202,37 @@ def aligned(line: Twins, code: Codes) -> list[Twins]:
     return list(zip(*found, strict=True))
 
 
+def report(program: Program) -> list[dict[str, Any]]:
+    """The regions of all solves of a program, as JSON holds it."""
+    return [_row(solve, regions(solve)) for solve in program.solves()]
+
+
+def _row(solve: Solve, parts: Sequence[Region]) -> dict[str, Any]:
+    return {
+        "solve": solve.name,
+        "lines": len([n for n in ordered(solve.rows) if n.args]),
+        "distinct": len(parts),
+        "instances": sum(len(p.instances) for p in parts),
+        "blocks": [
+            {
+                "instances": list(p.instances), "lines": len(p.lines),
+                "function": len(p.instances) >= SEVERAL,
+            }
+            for p in parts
+        ],
+    }  # fmt: skip
+
+
 def found(program: Program) -> str:
     """The regions of all solves of a program, as text."""
     told: list[str] = []
     for solve in program.solves():
         parts = regions(solve)
-        count = sum(len(p.instances) for p in parts)
-        whole = len([n for n in ordered(solve.rows) if n.args])
-        told.append(f"solve [{solve.name}]: {whole} lines, {len(parts)} repeated blocks,"
-                    f" {count} instances")  # fmt: skip
+        row = _row(solve, parts)
+        told.append(f"solve [{solve.name}]: {row['lines']} lines, {row['distinct']} repeated"
+                    f" blocks, {row['instances']} instances")  # fmt: skip
         for i, part in enumerate(parts):
             once = "a function of its own" if len(part.instances) >= SEVERAL else "written out"
             told.append(f"  region {i}: {', '.join(part.instances)} ({once} in --inline auto)")
-            told += [f"    {row}" for row in str(part).splitlines()]
+            told += [f"    {line}" for line in str(part).splitlines()]
     return "\n".join(told) or "no solve"

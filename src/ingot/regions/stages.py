@@ -1,6 +1,8 @@
-"""`module:function` -> what torch makes of it at a stage of AOT autograd or Inductor, as text.
+"""`module:function` -> what torch makes of it at a stage of AOT autograd or Inductor, as text;
+and of a module the report of its regions.
 
-Torch writes its log artifacts in a child process; here they are read and cut to what was asked.
+All of it happens in a child process, where torch writes its log artifacts; here they are read and
+cut to what was asked.
 """
 
 import importlib
@@ -14,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ingot.errors import IngotError, Problem, did_you_mean
+import msgspec
 
-__all__ = ["TorchStage", "torch_stage"]
+from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.regions.report import Report
+
+__all__ = ["TorchStage", "is_target", "region_report", "torch_stage"]
 
 TorchStage = Literal["joint", "forward", "backward", "post-grad", "inductor-ir", "fused", "code"]
 
@@ -41,7 +46,7 @@ def torch_stage(target: str, stage: str) -> str:
         known = get_args(TorchStage)
         fix = did_you_mean(stage, known) or f"the stages are {', '.join(known)}"
         raise _problem("stage-target", f"torch has no stage '{stage}'", fix)
-    if target.count(":") != 1 or not all(target.split(":")):
+    if not is_target(target):
         raise _problem("stage-target", f"'{target}' is not of the form module:function", "for"
                        " example my_models:loss")  # fmt: skip
     records = [r for r in _recorded(target, ARTIFACTS[stage]) if not _is_noise(r.text)]
@@ -54,6 +59,18 @@ def torch_stage(target: str, stage: str) -> str:
     return "\n\n".join(found) + "\n"
 
 
+def is_target(word: str) -> bool:
+    """Whether a word is of the form module:function."""
+    place, _, name = word.partition(":")
+    return name.isidentifier() and all(part.isidentifier() for part in place.split("."))
+
+
+def region_report(target: str) -> Report:
+    """What compiling the blocks of a module takes, and the whole of it, both from empty caches."""
+    said = _in_child("report", target, {})
+    return msgspec.json.decode(said.splitlines()[-1], type=Report)
+
+
 @dataclass(frozen=True, slots=True)
 class _Record:
     artifact: str
@@ -64,22 +81,24 @@ def _recorded(target: str, artifacts: tuple[str, ...]) -> list[_Record]:
     """What torch logs while a child process compiles and differentiates the target."""
     with tempfile.TemporaryDirectory(prefix="ingot-") as scratch:
         log = Path(scratch) / "log"
-        environment = {
-            **os.environ,
-            "TORCH_LOGS": ",".join(artifacts),
-            "TORCH_LOGS_OUT": str(log),
+        _in_child("differentiate", target, {
+            "TORCH_LOGS": ",".join(artifacts), "TORCH_LOGS_OUT": str(log),
             "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
-            "TORCHINDUCTOR_VEC_ISA_OK": "1",
-            "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path]),
-        }
-        command = "from ingot.regions.stages import child; child()"
-        said = subprocess.run(
-            [sys.executable, "-c", command, target], capture_output=True, text=True,
-            env=environment,
-        )  # fmt: skip
-        if said.returncode:
-            raise _failed(target, said.stderr)
+        })  # fmt: skip
         return list(_records(log.read_text() if log.exists() else ""))
+
+
+def _in_child(work: str, target: str, environment: dict[str, str]) -> str:
+    """What a function of this file prints about the target in a process of its own."""
+    paths = os.pathsep.join([str(Path.cwd()), *sys.path])
+    common = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "PYTHONPATH": paths}
+    said = subprocess.run(
+        [sys.executable, "-c", f"from ingot.regions.stages import {work}; {work}()", target],
+        capture_output=True, text=True, env={**os.environ, **common, **environment},
+    )  # fmt: skip
+    if said.returncode:
+        raise _failed(target, said.stderr)
+    return said.stdout
 
 
 def _records(log: str) -> Iterator[_Record]:
@@ -150,7 +169,31 @@ def _plain(text: str) -> str:
 # in the child process
 
 
-def child() -> None:
+def report() -> None:
+    """Compile the regions of the module that the command line names.
+
+    Its blocks may stand beside it as `NAME_blocks`.
+    """
+    from torch import nn
+
+    from ingot.regions.build import compile
+
+    target = sys.argv[1]
+    place, name = target.split(":")
+    module, args, kwargs = _found(target)
+    if not isinstance(module, nn.Module):
+        fix = "name an nn.Module; a function has no blocks"
+        sys.exit(f"stage-target\0'{target}' is a {type(module).__name__}\0{fix}")
+    blocks: Any = getattr(importlib.import_module(place), f"{name}_blocks", "auto")
+    try:
+        found = compile(module, kwargs or args, blocks, measure=True)
+    except IngotError as error:
+        first = error.problems[0]
+        sys.exit(f"{first.code}\0{first.message}\0{first.fix}")
+    print(msgspec.json.encode(found.report).decode())
+
+
+def differentiate() -> None:
     """Compile and differentiate the target that the command line names."""
     import torch
     from torch import Tensor
@@ -186,10 +229,8 @@ def _failed(target: str, said: str) -> IngotError:
     """What the child says, or the last line of its trace."""
     last = said.strip().splitlines()[-1] if said.strip() else "its process ended without a word"
     parts = last.split("\0")
-    if len(parts) == 3 and parts[0] == "stage-example":
-        return IngotError([Problem("stage-example", parts[1], None, parts[2])])
     if len(parts) == 3:
-        return IngotError([Problem("stage-target", parts[1], None, parts[2])])
+        return _problem(*parts)
     return _problem("stage-target", f"torch cannot compile '{target}': {last}",
                     "call it once without compiling, and see that it runs")  # fmt: skip
 
