@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import ingot.train as train
 from ingot.errors import IngotError
@@ -102,3 +103,24 @@ def test_the_source_module_is_left_as_it_was() -> None:
     assert [id(p) for p in model.parameters()] == identities
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
+
+
+class Checkpointed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return checkpoint(self.inner, x, use_reentrant=False).square()
+
+
+def test_what_is_computed_again_in_the_backward_pass_has_its_gradients() -> None:
+    module = Checkpointed()
+    found = eager(module, (X,), dynamic="batch")
+    found(X).sum().backward()
+    ours = [p.grad for p in found.parameters()]
+    for p in module.parameters():
+        p.grad = None
+    module(X).sum().backward()
+    for mine, parameter in zip(ours, module.parameters(), strict=True):
+        torch.testing.assert_close(mine, parameter.grad, rtol=1e-12, atol=1e-12)

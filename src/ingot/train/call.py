@@ -1,7 +1,8 @@
 """A function or module and an example of its arguments -> Call: flat, named, without numbers."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,15 @@ VALUES = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How to call it with flat tensors, and those tensors without numbers, in symbols of `open`."""
+    """How to call it with flat tensors, and those tensors without numbers, in symbols of `open`.
+
+    holding: lets the module hold the first of some flat tensors, also after `run` has returned:
+    what is computed once more during the backward pass (checkpoints) reads them then.
+    """
 
     name: str
     run: Callable[[list[Tensor]], Any]
+    holding: Callable[[list[Tensor]], AbstractContextManager[None]]
     training: bool | None
     held: tuple[Held, ...]
     tensors: tuple[Tensor, ...]
@@ -64,6 +70,7 @@ def prepare(function: Callable[..., Any], example: Any, dynamic: Dynamic = None)
     return Call(
         name=type(function).__name__ if module else getattr(function, "__name__", "function"),
         run=_flat(function, held, leaves, tree, len(positional), tuple(keyword)),
+        holding=lambda tensors: _holding(module, held, tensors),
         training=module.training if module else None,
         held=held,
         tensors=tuple(values),
@@ -190,10 +197,8 @@ def _with_held(
     module: nn.Module, held: tuple[Held, ...], primals: list[Tensor],
     values: list[Any], named: dict[str, Any],
 ) -> Any:  # fmt: skip
-    from torch.nn.utils.stateless import _reparametrize_module
-
-    tensors = {n: t for h, t in zip(held, primals, strict=False) for n in h.names}
-    with _reparametrize_module(module, tensors):
+    tensors = _named(held, primals)
+    with _holding(module, held, primals):
         result = module(*values, **named)
         for name, given in tensors.items():
             owner, _, leaf = name.rpartition(".")
@@ -201,6 +206,23 @@ def _with_held(
             if now is not given:
                 _reassigned(name, given, now)
     return result
+
+
+@contextmanager
+def _holding(
+    module: nn.Module | None, held: tuple[Held, ...], primals: list[Tensor]
+) -> Iterator[None]:
+    from torch.nn.utils.stateless import _reparametrize_module
+
+    if module is None:
+        yield
+        return
+    with _reparametrize_module(module, _named(held, primals)):
+        yield
+
+
+def _named(held: tuple[Held, ...], primals: list[Tensor]) -> dict[str, Tensor]:
+    return {n: t for h, t in zip(held, primals, strict=False) for n in h.names}
 
 
 def _reassigned(name: str, given: Tensor, now: Any) -> None:

@@ -85,11 +85,12 @@ def _joint(call: Call, survey: _Survey) -> tuple[GraphModule, list[int]]:
 
     def joint(primals: list[Tensor], tangents: list[Tensor]) -> Any:
         noted = functional.wrapped(primals)
-        results = _results(call, survey, noted)
         grads: Sequence[Tensor | None] = ()
-        if wanted:
-            ends = [r for r, d in zip(results, differ, strict=True) if d]
-            grads = _gradients(ends, [noted[i] for i in wanted], functional.wrapped(tangents))
+        with call.holding(noted):
+            results = _results(call, survey, noted)
+            if wanted:
+                ends = [r for r, d in zip(results, differ, strict=True) if d]
+                grads = _gradients(ends, [noted[i] for i in wanted], functional.wrapped(tangents))
         return [*map(functional.plain, results)], [*map(functional.plain, grads)]
 
     with _translated(call):
