@@ -24,6 +24,7 @@ ROOT = HERE.parent
 WAYS = ("ingot-jit", "ingot-aot", "whole", "regional", "nested")
 STACKS = {"transformer-64": 64, "transformer-512": 512, "mlp-256": 256}
 COUNTS = (1, 4, 16, 64)
+PATHS = [path for path in (os.environ.get("PYTHONPATH"),) if path]
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "1",
 }  # fmt: skip
@@ -32,7 +33,7 @@ ENVIRONMENT = {
 # the modules
 
 
-def model_of(stack: str, count: int) -> tuple[Any, Any, Any]:
+def model_of(stack: str, count: int, device: str) -> tuple[Any, Any, Any]:
     """A stack of blocks, its block class and an example; the same numbers in every process."""
     import torch
     import torch.nn.functional as F
@@ -78,19 +79,21 @@ def model_of(stack: str, count: int) -> tuple[Any, Any, Any]:
 
     torch.manual_seed(0)
     width = STACKS[stack]
-    if stack.startswith("mlp"):
-        return Model(Perceptron, width), Perceptron, torch.randn(64, width)
-    return Model(Transformer, width), Transformer, torch.randn(4, 32, width)
+    block = Perceptron if stack.startswith("mlp") else Transformer
+    shape = (64, width) if block is Perceptron else (4, 32, width)
+    return Model(block, width).to(device), block, torch.randn(shape).to(device)
 
 
 # the ways to compile one
 
 
-def built(way: str, stack: str, count: int, folder: Path) -> tuple[Any, Callable[[Any], Any], Any]:
+def built(
+    way: str, stack: str, count: int, folder: Path, device: str
+) -> tuple[Any, Callable[[Any], Any], Any]:
     """A model, the same compiled, ready to be called for the first time, and its input."""
     import torch
 
-    model, block, x = model_of(stack, count)
+    model, block, x = model_of(stack, count, device)
     if way == "eager":
         return model, model, x
     if way.startswith("ingot"):
@@ -101,6 +104,8 @@ def built(way: str, stack: str, count: int, folder: Path) -> tuple[Any, Callable
         return model, regions.compile(model, x, block, mode, output=output), x
     if way == "whole":
         return model, torch.compile(model), x
+    if way == "whole-graphs":
+        return model, torch.compile(model, mode="reduce-overhead"), x
     again = copy.deepcopy(model)
     if way == "regional":
         for part in again.blocks:
@@ -114,7 +119,7 @@ def busy() -> float:
     return sum(os.times()[:4])
 
 
-def compile_once(way: str, stack: str, count: int, *, train: bool) -> dict[str, float]:
+def compile_once(way: str, stack: str, count: int, *, train: bool, device: str) -> dict[str, float]:
     """Wall and processor seconds from a model to its first result, and the error of that."""
     import torch
 
@@ -124,36 +129,60 @@ def compile_once(way: str, stack: str, count: int, *, train: bool) -> dict[str, 
 
     with tempfile.TemporaryDirectory() as scratch, torch.set_grad_enabled(train):
         begun, cpu = time.perf_counter(), busy()
-        _, run, x = built(way, stack, count, Path(scratch))
+        _, run, x = built(way, stack, count, Path(scratch), device)
         found = run(x)
         if train:
             found.sum().backward()
+        wait(device)
         wall, cpu = time.perf_counter() - begun, busy() - cpu
         with torch.no_grad():
-            right = model_of(stack, count)[0](x)
+            right = model_of(stack, count, device)[0](x)
         error = float((found.detach() - right).abs().max() / right.abs().max())
     return {"wall": wall, "cpu": cpu, "error": error}
 
 
-def run_times(stack: str, count: int, ways: list[str], seconds: float, *, train: bool) -> Any:
+def run_times(
+    stack: str, count: int, ways: list[str], seconds: float, *, train: bool, device: str
+) -> Any:
     """Median microseconds of a call by each way, the ways in turns."""
     import torch
 
     with tempfile.TemporaryDirectory() as scratch, torch.set_grad_enabled(train):
         runs: dict[str, Callable[[], None]] = {}
         for way in ways:
-            _, run, x = built(way, stack, count, Path(scratch))
+            _, run, x = built(way, stack, count, Path(scratch), device)
             runs[way] = called(run, x, train=train)
-            runs[way]()
-            runs[way]()
+            for _ in range(4):
+                runs[way]()
         took: dict[str, list[float]] = {way: [] for way in ways}
         end = time.perf_counter() + seconds * len(ways)
         while time.perf_counter() < end or len(took[ways[0]]) < 5:
             for way in ways:
+                wait(device)
                 begun = time.perf_counter()
                 runs[way]()
+                wait(device)
                 took[way].append((time.perf_counter() - begun) * 1e6)
     return {way: {"median": median(t), "least": min(t), "runs": len(t)} for way, t in took.items()}
+
+
+def chaboche_once(count: int) -> dict[str, float]:
+    """Seconds from an input file with so many back stresses to a kernel and its slopes."""
+    from benchmarks.chaboche import built as material
+    from ingot.execute.kernel import Kernel
+    from ingot.program import prepared, with_jacobian
+
+    begun, cpu = time.perf_counter(), busy()
+    Kernel(with_jacobian(prepared(material(count)), [("stress", "E")]))
+    return {"wall": time.perf_counter() - begun, "cpu": busy() - cpu}
+
+
+def wait(device: str) -> None:
+    """Until a GPU has done what it was given."""
+    if device != "cpu":
+        import torch
+
+        torch.cuda.synchronize()
 
 
 def called(run: Callable[[Any], Any], x: Any, *, train: bool) -> Callable[[], None]:
@@ -178,6 +207,8 @@ class Options:
     repeats: int
     seconds: float
     train: bool
+    device: str
+    chaboche: tuple[int, ...]
     output: Path
 
 
@@ -186,7 +217,7 @@ def child(job: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as caches:
         environment = {
             **os.environ, **ENVIRONMENT, "HOME": caches, "TORCHINDUCTOR_CACHE_DIR": caches,
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), *PATHS]),
         }  # fmt: skip
         command = [sys.executable, "-m", "benchmarks.regions", "--job", json.dumps(job)]
         said = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
@@ -203,12 +234,17 @@ def measured(options: Options) -> Iterator[dict[str, Any]]:
             for repeat in range(options.repeats):
                 for way in options.ways:
                     job = {"what": "compile", "way": way, "stack": stack, "count": count,
-                           "train": options.train}  # fmt: skip
+                           "train": options.train, "device": options.device}  # fmt: skip
                     yield job | {"repeat": repeat} | child(job)
             ways = ["eager", *options.ways]
             job = {"what": "run", "stack": stack, "count": count, "ways": ways,
-                   "seconds": options.seconds, "train": options.train}  # fmt: skip
+                   "seconds": options.seconds, "train": options.train,
+                   "device": options.device}  # fmt: skip
             yield job | {"times": child(job)}
+    for count in options.chaboche:
+        for repeat in range(options.repeats):
+            job = {"what": "chaboche", "count": count}
+            yield job | {"repeat": repeat} | child(job)
 
 
 def main() -> None:
@@ -223,15 +259,17 @@ def main() -> None:
 
 
 def said(row: dict[str, Any]) -> str:
-    head = f"{row['what']} {row['stack']} x {row['count']}"
+    head = f"{row['what']} {row.get('stack', '')} x {row['count']}"
     if row["what"] == "run":
         times = row["times"]
         if "failed" in times:
             return f"{head}: {times['failed']}"
         return f"{head}: " + ", ".join(f"{w} {t['median']:.0f} µs" for w, t in times.items())
     if "failed" in row:
-        return f"{head} {row['way']}: {row['failed']}"
+        return f"{head} {row.get('way', '')}: {row['failed']}"
     took = f"{row['wall']:.1f} s ({row['cpu']:.1f} s cpu)"
+    if row["what"] == "chaboche":
+        return f"{head}: {took}"
     return f"{head} {row['way']}: {took}, error {row['error']:.0e}"
 
 
@@ -256,7 +294,19 @@ def tables(rows: list[dict[str, Any]], options: Options) -> Iterator[str]:
         }  # fmt: skip
         yield table(f"{stack}: µs of a call", options, times, "{:.0f}")
         verdicts += held(stack, options, cost, times)
+    if options.chaboche:
+        yield "\n".join(repeated(rows, options))
     yield "\n".join(["what must hold", *verdicts])
+
+
+def repeated(rows: list[dict[str, Any]], options: Options) -> Iterator[str]:
+    """What a material model costs as it repeats its back stresses."""
+    yield "Chaboche: seconds to a kernel with the derivative of the stress\n"
+    yield "| back stresses | wall | processor |\n|---|---|---|"
+    for count in options.chaboche:
+        found = [r for r in rows if r["what"] == "chaboche" and r["count"] == count]
+        cells = [f"{median(r[k] for r in found):.1f}" for k in ("wall", "cpu") if k in found[0]]
+        yield f"| {count} | {' | '.join(cells or ['failed', 'failed'])} |"
 
 
 def table(
@@ -299,24 +349,26 @@ def parsed() -> Options:
     parser.add_argument("--quick", action="store_true", help="1, 4 and 8 small blocks, once")
     parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--ways", nargs="+", choices=[*WAYS, "whole-graphs"], default=list(WAYS))
+    parser.add_argument("--repeats", type=int, default=1, help="compilations of each")
     parser.add_argument("--seconds", type=float, default=5.0, help="of running, for each way")
     parser.add_argument("--train", action="store_true", help="with the backward pass")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--chaboche", nargs="*", type=int, default=[2, 4, 8, 16])
     parser.add_argument("--output", type=Path, default=HERE / "results" / "regions.json")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.job:
         job = json.loads(given.job)
-        what = job.pop("what")
-        print(json.dumps((compile_once if what == "compile" else run_times)(**job)))
+        jobs = {"compile": compile_once, "run": run_times, "chaboche": chaboche_once}
+        print(json.dumps(jobs[job.pop("what")](**job)))
         sys.exit()
     if given.quick:
         given.stacks, given.counts = ["transformer-64"], [1, 4, 8]
-        given.repeats, given.seconds = 1, 1.0
+        given.repeats, given.seconds, given.chaboche = 1, 1.0, [2, 4]
     return Options(
         tuple(given.stacks), tuple(given.counts), tuple(given.ways), given.repeats, given.seconds,
-        given.train, given.output,
+        given.train, given.device, tuple(given.chaboche), given.output,
     )  # fmt: skip
 
 

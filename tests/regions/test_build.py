@@ -448,3 +448,23 @@ def test_report_counts_measures_and_is_json(monkeypatch: pytest.MonkeyPatch) -> 
     assert lines[0].startswith("3 blocks, 1 distinct, 1 compiled now (jit, ")
     assert lines[2].startswith("  block Residual x 3 ") and lines[2].endswith("with its gradient")
     assert lines[-1].startswith("  the whole by torch.compile: ")
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRU(3, 3, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.cell(x)[0] + x
+
+
+def test_recurrent_blocks_are_one_with_an_open_batch(compilations: mock.Mock) -> None:
+    module = nn.Sequential(Recurrent(), Recurrent()).double()
+    with torch.no_grad():
+        x = torch.randn(4, 2, 3, dtype=torch.float64)
+        made = regions.compile(module, x, Recurrent, dynamic={0: "batch"})
+        assert (made.report.distinct, made.report.instances) == (1, 2)
+        torch.testing.assert_close(made(x[:3]), module(x[:3]), rtol=1e-12, atol=1e-12)
+        module[1].cell.weight_hh_l0 = nn.Parameter(torch.randn(9, 3, dtype=torch.float64))
+        torch.testing.assert_close(made(x), module(x), rtol=1e-12, atol=1e-12)

@@ -14,8 +14,8 @@ from ingot.regions.run import Compiled
 __all__ = ["Compiled", "Report", "compile", "load", "noinline"]
 
 
-def load(folder: str | Path) -> Compiled:
+def load(folder: str | Path, *, cuda_graphs: bool = True) -> Compiled:
     """The module of a package that `compile(..., mode="aot", output=folder)` wrote."""
     from ingot.regions.aot import load
 
-    return load(folder)
+    return load(folder, cuda_graphs=cuda_graphs)

@@ -123,7 +123,9 @@ def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
     return Packaged(made.signature, made.saved, files, seconds)
 
 
-def load(folder: str | Path, *, tensors: Sequence[Tensor] | None = None) -> Compiled:
+def load(
+    folder: str | Path, *, tensors: Sequence[Tensor] | None = None, cuda_graphs: bool = True
+) -> Compiled:
     """The module of a package; `tensors` take the place of the parameters that are in it."""
     place = Path(folder)
     description = _checked(place)
@@ -140,7 +142,7 @@ def load(folder: str | Path, *, tensors: Sequence[Tensor] | None = None) -> Comp
         )
         units.append(Unit(info, made, packaged.seconds, made.settled))
     module = _tree(plan, tensors)
-    result = Compiled(module, description.report, None)
+    result = Compiled(module, description.report, None, cuda_graphs=cuda_graphs)
     result.prepare(Planned(plan, units))
     result.train(plan.training)
     result.look()

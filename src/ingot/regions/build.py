@@ -37,6 +37,7 @@ def compile(
     grad: bool | None = None,
     output: str | Path | None = None,
     measure: bool = False,
+    cuda_graphs: bool = True,
 ) -> Compiled:
     """Compile each distinct block of a module once, and what lies between them.
 
@@ -45,6 +46,8 @@ def compile(
     grad: whether for training; by default if gradients are on and a parameter wants one.
     output: with "aot" the folder of the package, which `load` reads without the source.
     measure: also compile the whole with torch.compile, both from empty caches, for the report.
+    cuda_graphs: on GPUs, whether calls without gradients that lie alike are recorded and replayed;
+        a recording keeps the memory that a call needs.
     """
     job = _Job(module, example_of(example, dynamic), blocks, Report(mode=mode))
     learns = any(p.requires_grad for p in module.parameters())
@@ -55,9 +58,9 @@ def compile(
                 "region-argument", 'mode="aot" writes a package and was given no place for it',
                 None, "add output=FOLDER",
             )])  # fmt: skip
-        return job.packaged(Path(output), grad=wanted, measure=measure)
+        return job.packaged(Path(output), grad=wanted, measure=measure, cuda_graphs=cuda_graphs)
     with torch_facts.fresh_cache() if measure else nullcontext():
-        result = Compiled(module, job.report, job.make)
+        result = Compiled(module, job.report, job.make, cuda_graphs=cuda_graphs)
         result.prepare(job.make(wanted, autocast_now(), None))
     if measure:
         job.report.whole_seconds = whole_seconds(module, job.example, grad=wanted)
@@ -90,7 +93,7 @@ class _Job:
         known = msgspec.structs.replace(plan, units=tuple(u.info for u in units))
         return Planned(known, units, _other(pieces, grad=grad))
 
-    def packaged(self, folder: Path, *, grad: bool, measure: bool) -> Compiled:
+    def packaged(self, folder: Path, *, grad: bool, measure: bool, cuda_graphs: bool) -> Compiled:
         """A package that is loaded, and shares the tensors of the module."""
         from ingot.regions.aot import aot, load, save
 
@@ -104,7 +107,7 @@ class _Job:
         state = [s.tensor for s in state_of(self.module)]
         seconds = [u.seconds for u, _ in made]
         save(known, [j for _, j in made], seconds, state, self.report, folder)
-        return load(folder, tensors=state)
+        return load(folder, tensors=state, cuda_graphs=cuda_graphs)
 
     def planned(self, example: Example, *, grad: bool, autocast: str) -> tuple[Plan, list[Piece]]:
         """The plan of the module, and the pieces to compile."""

@@ -13,6 +13,7 @@ from ingot.execute.torch_facts import same_layout
 from ingot.regions.call import flattened, input_problems, state_problem
 from ingot.regions.capture import nested
 from ingot.regions.plan import Plan
+from ingot.regions.recorded import Dispatcher, recordable
 from ingot.regions.report import Report
 from ingot.regions.state import state_of, unliftable
 from ingot.regions.structure import structure
@@ -70,12 +71,14 @@ class Compiled(nn.Module):
 
     def __init__(
         self, module: nn.Module, report: Report,
-        make: Callable[[bool, str, Sequence[Any] | None], Planned] | None,
+        make: Callable[[bool, str, Sequence[Any] | None], Planned] | None, *,
+        cuda_graphs: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.module = module
         self.report = report
         self._make = make
+        self._recorded = cuda_graphs
         self._plans: dict[Mode, list[Planned]] = {}
         self.look()
 
@@ -107,8 +110,7 @@ class Compiled(nn.Module):
             mode, count = torch.is_grad_enabled(), len(args)
             for again in self._again:
                 if again.mode is mode and again.count == count and again.same(*args):
-                    values = _run(again.planned, again.steps, args, in_order=again.in_order)
-                    return _given(again.planned, values)
+                    return again(args)
         return self._other(args, kwargs)
 
     def _other(self, args: Any, kwargs: Any) -> Any:
@@ -132,7 +134,8 @@ class Compiled(nn.Module):
     ) -> None:
         # a tensor that is given twice, or autocast of some type, is looked at anew at each call
         if len(set(map(id, args))) == len(args) and not any_autocast():
-            self._again = (_Again(planned, steps, args), *self._again[: LAST - 1])
+            state = self._state(planned) if self._recorded else None
+            self._again = (_Again(planned, steps, args, state), *self._again[: LAST - 1])
 
     # the slow way: a call unlike those before
 
@@ -240,13 +243,30 @@ def _fixed(plan: Plan, module: nn.Module, found: Mapping[str, Tensor]) -> Iterat
 class _Again:
     """Calls that lie like one before: nothing is examined but that they do."""
 
-    __slots__ = ("count", "in_order", "mode", "planned", "same", "steps")
+    __slots__ = ("count", "dispatch", "in_order", "mode", "planned", "same", "steps")
 
-    def __init__(self, planned: Planned, steps: Sequence[Prepared], args: Sequence[Tensor]) -> None:
+    def __init__(
+        self, planned: Planned, steps: Sequence[Prepared], args: Sequence[Tensor],
+        state: Sequence[Tensor] | None,
+    ) -> None:  # fmt: skip
         self.planned, self.steps = planned, steps
         self.count, self.mode = len(args), torch.is_grad_enabled()
         self.same = same_layout(args)
         self.in_order = all(map(is_whole, args))
+        quiet = not (self.mode and planned.plan.grad)
+        self.dispatch = None
+        if state is not None and quiet and recordable(args, state):
+            self.dispatch = Dispatcher(self.outputs, state)
+
+    def __call__(self, args: Sequence[Tensor]) -> Any:
+        """What the module gives."""
+        found = self.outputs(args) if self.dispatch is None else self.dispatch(args)
+        return found[0] if self.planned.single else _nest(self.planned, found)
+
+    def outputs(self, args: Sequence[Tensor]) -> list[Tensor]:
+        """The tensors among what the module gives."""
+        values = _run(self.planned, self.steps, args, in_order=self.in_order)
+        return [values[i] for i in self.planned.plan.outputs]
 
 
 def _looks(x: Tensor) -> tuple[object, ...]:
@@ -268,10 +288,12 @@ def _run(
 
 
 def _given(planned: Planned, values: Sequence[Any]) -> Any:
-    plan = planned.plan
-    if planned.single:
-        return values[plan.outputs[0]]
-    return nested([values[i] for i in plan.outputs], plan.returned, planned.output_tree)
+    found = [values[i] for i in planned.plan.outputs]
+    return found[0] if planned.single else _nest(planned, found)
+
+
+def _nest(planned: Planned, outputs: Sequence[Tensor]) -> Any:
+    return nested(outputs, planned.plan.returned, planned.output_tree)
 
 
 def autocast_now() -> str:

@@ -11,7 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from ingot.errors import Problem
 from ingot.regions.plan import StateInfo
-from ingot.regions.structure import HOOKS, MACHINERY, Held, held_tensors
+from ingot.regions.structure import HOOKS, MACHINERY, Held, derived, held_tensors
 
 __all__ = ["State", "dtype_name", "lifted", "state_infos", "state_of", "unliftable"]
 
@@ -149,6 +149,7 @@ def _restored(
     """Undo what a call has set; the names of it."""
     changed = []
     for path, (table, old) in before.items():
+        follows = derived(module.get_submodule(path))
         now = {k for k in table if k not in MACHINERY}
         for key in now | old.keys():
             if key not in old:
@@ -157,5 +158,6 @@ def _restored(
                 continue
             else:
                 table[key] = old[key]
-            changed.append(f"{path}.{key}" if path else key)
+            if key not in follows:
+                changed.append(f"{path}.{key}" if path else key)
     return changed

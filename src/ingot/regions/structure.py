@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 __all__ = [
-    "HOOKS", "MACHINERY", "Held", "TensorKey", "held_tensors", "structure", "tensor_key",
-    "value_key",
+    "HOOKS", "MACHINERY", "Held", "TensorKey", "derived", "held_tensors", "structure",
+    "tensor_key", "value_key",
 ]  # fmt: skip
 
 HOOKS = (
@@ -26,6 +26,9 @@ HOOKS = (
 
 MACHINERY = (frozenset(vars(nn.Module())) - {"training"}) | {"_is_torch_compile"}
 """What torch keeps in every module; hooks, tensors and children are visited by themselves."""
+
+DERIVED = frozenset({"_flat_weights", "_flat_weight_refs"})
+"""What torch's recurrent modules keep of their parameters, and make again where these change."""
 
 PLAIN = (
     str, bytes, bool, int, complex, type(None), type(...), torch.dtype, torch.device,
@@ -79,6 +82,11 @@ def held_tensors(module: nn.Module) -> Iterator[Held]:
                     yield Held(lead + key, table, key, kind)
 
 
+def derived(module: nn.Module) -> frozenset[str]:
+    """The attributes of a module that follow from its parameters."""
+    return DERIVED if isinstance(module, nn.RNNBase) else frozenset()
+
+
 def tensor_key(tensor: Tensor) -> TensorKey:
     """What compiled code takes for granted of a tensor that it is given."""
     kind = type(tensor) if type(tensor) is not nn.Parameter else Tensor
@@ -117,7 +125,8 @@ class _Keys:
         number = self.again(module)
         if number is not None:
             return ("module", number)
-        own = {k: v for k, v in vars(module).items() if k not in MACHINERY}
+        unread = MACHINERY | derived(module)
+        own = {k: v for k, v in vars(module).items() if k not in unread}
         return (
             self.kind(_written_class(module)),
             self.entries(own),

@@ -59,8 +59,13 @@ def quietly() -> AbstractContextManager[Any]:
 def graph_of(
     function: Callable[..., Any], mode: FakeTensorMode, inputs: list[Any]
 ) -> fx.GraphModule:
-    """The operations that a function of tensors runs on tensors without numbers."""
-    with mode:
+    """The operations that a function of tensors runs on tensors without numbers.
+
+    2.13: recurrent networks, unless they are taken apart in Python, read open sizes as numbers.
+    """
+    from torch._dispatch.python import enable_python_dispatcher
+
+    with mode, enable_python_dispatcher():
         return make_fx(function, tracing_mode="real")(*inputs)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ingot.regions.structure import HOOKS, MACHINERY
+from ingot.regions.structure import HOOKS, MACHINERY, derived
 from ingot.regions.torch_facts import same_tensors
 
 __all__ = ["Watch"]
@@ -30,7 +30,8 @@ class Watch:
             own = vars(part)
             self._hooks += [own[name] for name in HOOKS]
             self._sized.append(own)
-            self._note(own, [k for k in own if k not in MACHINERY])
+            unread = MACHINERY | derived(part)
+            self._note(own, [k for k in own if k not in unread])
             for table in (part._parameters, part._buffers, part._modules):
                 self._note(table, list(table))
                 self._sized.append(table)
