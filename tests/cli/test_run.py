@@ -159,6 +159,7 @@ def test_a_simulation_goes_on_from_a_checkpoint(decay: str, capsys: Captured) ->
     assert status(["run", decay, "--eager", *words]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["steps"], report["restarted_at"], report["checkpoint"]) == (6, 4, "later")
+    assert report["device"] in ("cpu", "cuda:0")
     assert report["values"]["mean"] == pytest.approx(0.9**6)
     assert Path("decay_out.csv").read_bytes() == whole
     assert json.loads(Path("later/about.json").read_text())["step"] == 6
@@ -167,9 +168,38 @@ def test_a_simulation_goes_on_from_a_checkpoint(decay: str, capsys: Captured) ->
     assert first.startswith("8 steps, the first 6 of them before the restart, to time 0.8 in ")
 
 
+def test_a_file_may_be_named_as_marlin_has_it(decay: str, capsys: Captured) -> None:
+    before = torch.get_num_threads()
+    words = ["-i", decay, "Executioner/num_steps=1", "--eager", "--n-threads", str(before + 1)]
+    try:
+        assert status(["run", *words, "--compute-device", "cpu"]) == 0
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+    assert "mean = 0.9\n" in capsys.readouterr().out
+
+
+def test_the_environment_may_name_a_device(
+    decay: str,
+    capsys: Captured,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MARLIN_TORCH_DEVICE", "nowhere")
+    assert status(["run", decay, "--eager"]) == 1
+    assert "'nowhere' is no device" in capsys.readouterr().err
+    assert status(["run", decay, "--eager", "--compute-device", "cpu"]) == 0
+    assert status(["run", decay, "--eager", "Domain/device_names=cpu"]) == 0
+    assert "device_names in [Domain] says, not on nowhere" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["decay.i", "--n-threads", "0"], "--n-threads 0 leaves no thread to run on"),
+        (["decay.i", "--compute-device", "gpu"], "'gpu' is no device"),
+        (["model.i", "driver", "--n-threads", "2"], "leave --n-threads out"),
+        (["model.i", "driver", "--compute-device", "cpu"], "leave --compute-device out"),
         (["decay.i", "--restart", "nowhere"], "there is no checkpoint at nowhere"),
         (["decay.i", "--checkpoint", "here"], "add --checkpoint-every 100"),
         (["decay.i", "--checkpoint-every", "0"], "a checkpoint every 0 steps is none"),

@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ingot import fields
 from ingot.cli.main import status
 
 Captured = pytest.CaptureFixture[str]
@@ -167,6 +169,31 @@ def test_specs_are_run_away_from_their_folder(specs: Path, capsys: Captured) -> 
         "3 passed, 0 failed, 1 skipped",
     ]
     assert sorted(specs.rglob("*")) == before
+
+
+def test_specs_may_run_without_compiling(
+    specs: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    run = fields.run
+
+    def listening(*arguments: Any, jit: bool, **more: Any) -> Any:
+        asked.append(jit)
+        return run(*arguments, jit=jit, **more)
+
+    monkeypatch.setattr(fields, "run", listening)
+    assert status(["test", str(specs), "--eager"]) == 0
+    assert status(["test", str(specs)]) == 0
+    assert asked == [False, False, True, True]
+    assert capsys.readouterr().out.count("3 passed, 0 failed, 1 skipped") == 2
+
+
+def test_specs_run_on_the_device_of_the_environment(
+    specs: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARLIN_TORCH_DEVICE", "nowhere")
+    assert status(["test", str(specs)]) == 1
+    assert "[fits] failed: no-device: 'nowhere' is no device" in capsys.readouterr().out
 
 
 def test_a_tests_file_may_be_named(specs: Path, capsys: Captured) -> None:

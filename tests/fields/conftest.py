@@ -1,12 +1,15 @@
 """What tests of fields share: the published cases, one thread, small runs."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from ingot.errors import Span
 from ingot.fields import Result, build, run
+from ingot.fields.blocks.device import device_of
 from ingot.hit import read_text
 
 MARLIN = Path(__file__).parents[3] / "shared" / "cases" / "marlin"
@@ -19,6 +22,16 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that name no device take place on the CPU, also where there is a GPU."""
+
+    def chosen(names: tuple[str, ...], asked: str = "", span: Span | None = None) -> str:
+        return device_of(names, asked or ("" if names else "cpu"), span)
+
+    monkeypatch.setattr(sys.modules["ingot.fields.run"], "device_of", chosen)
 
 
 @pytest.fixture(scope="session")

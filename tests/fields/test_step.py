@@ -1,7 +1,9 @@
 """Steps, sequences of them, and the state they change."""
 
+import pytest
 import torch
 
+from ingot.errors import IngotError
 from ingot.fields import space
 from ingot.fields.step import Ambient, Buffer, Constant, Eager, Old, State, Step, evaluate
 
@@ -75,3 +77,25 @@ def test_a_step_says_what_it_reads_and_why_it_is_left_out() -> None:
     assert step.reads == ("x", "y")
     assert not step.jit
     assert str(step) == "s*: x, y -> z"
+
+
+def test_a_step_that_fails_is_told_with_what_it_reads() -> None:
+    now = state(x=1.0)
+    now.buffers["y"] = torch.zeros(2, dtype=torch.float64)
+    failing = Step("sum", add, {"a": Buffer("x"), "b": Buffer("y")}, ("z",))
+    with pytest.raises(IngotError) as error:
+        Eager().run((failing,), now)
+    said = str(error.value)
+    line = add.__code__.co_firstlineno + 1
+    assert "error[compute-failed]: 'sum' cannot be computed: The size of tensor a (4)" in said
+    assert f"(at test_step.py:{line})" in said
+    assert "'x' is a field of 4, 'y' is a field of 2" in said
+
+
+def test_a_spectrum_that_nobody_has_written_is_zero_over_wavenumbers() -> None:
+    now = State(space((4, 6)), spectra=frozenset({"bar"}))
+    zeros = now.look_up(Buffer("bar"))
+    assert (zeros.shape, zeros.dtype) == ((4, 4), torch.complex128)
+    assert now.described("bar") == "a spectrum of 4 x 4, not written yet"
+    now.buffers["one"] = torch.ones(1, 6, dtype=torch.float64)
+    assert now.described("one").endswith("(expand = REAL would spread it over the grid)")

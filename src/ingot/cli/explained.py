@@ -78,6 +78,12 @@ EXPLAIN: dict[str, str] = {
         " compiler. Report it with the model; `--backend interpret` runs the model without a"
         " compiler."
     ),
+    "compute-failed": (
+        "A compute or a postprocessor of a simulation was given fields that do not go together: a"
+        " field of the grid has nx x ny x nz entries, a spectrum fewer along its last axis, and"
+        " only the latter is complex. Transform one of them, or spread a result with expand = REAL"
+        " or RECIPROCAL."
+    ),
     "double-backward": (
         "A joint graph holds a function and its first derivatives. A second differentiation, by"
         " create_graph=True or by a gradient of a gradient, would need the graph of the"
@@ -114,6 +120,12 @@ EXPLAIN: dict[str, str] = {
         "A graph that torch compiled does not compute what the model says, at points where both"
         " were tried before it was kept. This is a fault of torch, of the C++ compiler or of"
         " Ingot; report it with the model. The kernel backend compiles the model meanwhile."
+    ),
+    "hdf5-threads": (
+        "Marlin writes every output of fields in a thread of its own, and stops where several of"
+        " them write HDF5 with a library that is not made for that. So does a run with"
+        " marlin_compatible = true. Ingot writes them one after the other: with"
+        " marlin_compatible = false in [Problem] they just work, and so does a single HDF5 output."
     ),
     "hidden-parameter": (
         "A traced function uses a tensor that asks for a gradient and is neither an argument"
@@ -172,6 +184,12 @@ EXPLAIN: dict[str, str] = {
     "no-derivatives": (
         "A derivative was asked of a package that does not hold it. Pairs are chosen when"
         " compiling: add -d OUT:IN for this pair, or -d : for all."
+    ),
+    "no-device": (
+        "A simulation is to run on a device that this machine, or this build of torch, does not"
+        " have. device_names in [Domain] comes before --compute-device, and that before the"
+        " environment's MARLIN_TORCH_DEVICE; without any of them a run takes place on a GPU if"
+        " there is one, else on the CPU."
     ),
     "no-gradient": (
         "A tensor that asks for a gradient is passed where the trace saw one that does not, so"
@@ -424,6 +442,10 @@ EXPLAIN: dict[str, str] = {
         "A function's course depends on the values of tensors (if, while, item, boolean"
         " indexing), or it does something that torch cannot trace. Use torch.where and masks, or"
         " torch.while_loop."
+    ),
+    "unwritable": (
+        "A run cannot write one of its files: the folder is not there or may not be written to, or"
+        " the disk is full. Files go to the working folder, or to where file_base says."
     ),
     "values-differ": (
         "A result differs from what is expected by more than atol + rtol * |expected|. The"

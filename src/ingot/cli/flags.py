@@ -1,17 +1,21 @@
 """The flags that say what a model is compiled for: one dataclass, a flag for each of its fields.
 
-`ingot compile` and `ingot show --stage` take the same ones; both hand them on as a Target.
+`ingot compile` and `ingot show --stage` take the same ones; both hand them on as a Target. Beside
+them, what commands say about the machine that a simulation runs on.
 """
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from ingot.errors import IngotError, Problem
+
 if TYPE_CHECKING:
     from ingot.package.target import Target
 
-__all__ = ["Flags", "Targeted", "target_of"]
+__all__ = ["Flags", "Targeted", "device_asked", "target_of", "use_threads"]
 
 Several = tuple[str, ...]
 
@@ -69,3 +73,20 @@ def target_of(flags: Flags, **more: Any) -> "Target":
 
     chosen = {name: getattr(flags, name) for name in Flags.__dataclass_fields__}
     return Target(**chosen, **more)
+
+
+def device_asked(flag: str | None) -> str:
+    """The device that a flag asks for, else the environment, else nothing."""
+    return flag or os.environ.get("MARLIN_TORCH_DEVICE", "").strip()
+
+
+def use_threads(count: int | None) -> None:
+    """Let torch use so many threads of the CPU; none leaves it the choice."""
+    if count is None:
+        return
+    if count < 1:
+        message = f"--n-threads {count} leaves no thread to run on"
+        raise IngotError([Problem("wrong-usage", message, fix="give 1 or more")])
+    import torch
+
+    torch.set_num_threads(count)

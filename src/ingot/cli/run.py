@@ -4,8 +4,11 @@ import json as jsonlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from cyclopts import Parameter
+
+from ingot.cli.flags import device_asked, use_threads
 from ingot.errors import IngotError, Problem
 
 if TYPE_CHECKING:
@@ -19,8 +22,7 @@ Backend = Literal["interpret", "kernel"]
 
 
 def run(
-    file: Path,
-    /,
+    file: Annotated[Path, Parameter(name=("--file", "-i"))],
     *words: str,
     backend: Backend = "kernel",
     json: bool = False,
@@ -29,6 +31,8 @@ def run(
     checkpoint: Path | None = None,
     restart: Path | None = None,
     eager: bool = False,
+    compute_device: str | None = None,
+    n_threads: int | None = None,
 ) -> int:
     """Run a driver of FILE: its only one, or the one named first among WORDS; or a simulation.
 
@@ -56,6 +60,10 @@ def run(
         Go on from this checkpoint, or from the only one in this folder.
     eager
         Run the computes of a simulation one by one, without compiling sequences of them.
+    compute_device
+        What a simulation runs on, cpu, cuda or mps, where its file does not say.
+    n_threads
+        How many threads of the CPU a simulation uses.
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
     from ingot.hit import read, sections_of
@@ -67,13 +75,18 @@ def run(
             message, fix = "--checkpoint does not say how often", "add --checkpoint-every 100"
             raise IngotError([Problem("wrong-usage", message, fix=fix)])
         stored = None if checkpoint_every is None else (checkpoint_every, place)
-        return simulate(file, words, stored, restart, eager=eager, json=json)
-    only = {"--checkpoint-every": checkpoint_every, "--checkpoint": checkpoint}
-    refuse(
-        file,
-        "no simulation: it has no [Domain]",
-        only | {"--restart": restart, "--eager": eager or None},
-    )
+        use_threads(n_threads)
+        device = device_asked(compute_device)
+        return simulate(file, words, stored, restart, eager=eager, device=device, json=json)
+    only = {
+        "--checkpoint-every": checkpoint_every,
+        "--checkpoint": checkpoint,
+        "--restart": restart,
+        "--eager": eager or None,
+        "--compute-device": compute_device,
+        "--n-threads": n_threads,
+    }
+    refuse(file, "no simulation: it has no [Domain]", only)
     named = words[:1] if words and "=" not in words[0] else ()
     tree = read(file, words[len(named) :])
     name = named[0] if named else only_driver(tree)
@@ -97,6 +110,7 @@ def simulate(
     restart: Path | None,
     *,
     eager: bool,
+    device: str,
     json: bool,
 ) -> int:
     """Run a simulation on a grid; `stored` says how often to store it, and where."""
@@ -104,15 +118,16 @@ def simulate(
 
     from ingot.cli.live import live, statistics
     from ingot.fields import build, prepared
-    from ingot.fields.checkpoint import every, restore
+    from ingot.fields.checkpoint import restore
     from ingot.hit import read
 
     start = perf_counter()
     simulation = build(read(file, overrides, moose=True))
     if simulation.problem.print_debug_output:
         print(simulation)
-    store = None if stored is None else every(*stored)
-    ready = prepared(simulation, jit=not eager)
+    ready = prepared(simulation, jit=not eager, device=device)
+    if stored is not None:
+        ready.stored = (stored,)
     if restart is not None:
         restore(ready, restart)
     first = ready.number
@@ -120,8 +135,6 @@ def simulate(
         with live(ready) as show:
             for now in ready.steps():
                 show(now)
-                if store is not None:
-                    store(now)
     except KeyboardInterrupt:
         message = f"the run was stopped after step {ready.number}, at time {ready.time:g}"
         fix = "store it on the way with --checkpoint-every, and go on with --restart"
@@ -132,11 +145,12 @@ def simulate(
         "steps": result.steps,
         "time": result.times[-1],
         "seconds": seconds,
+        "device": str(result.state.space.k2.device),
         "steps_per_second": (result.steps - first) / seconds,
         "values": result.values[-1],
         "files": [str(path) for path in result.files],
         "jit": counts,
-        "checkpoint": None if stored is None else str(stored[1]),
+        "checkpoint": str(ready.stored[-1][1]) if ready.stored else None,
         "restarted_at": None if restart is None else first,
     }
     print(jsonlib.dumps(report) if json else told(report, compiled))
@@ -146,8 +160,9 @@ def simulate(
 def told(report: dict[str, Any], compiled: str) -> str:
     """The summary of a simulation as lines."""
     steps, first, seconds = report["steps"], report["restarted_at"], report["seconds"]
+    place = "" if report["device"] == "cpu" else f" on {report['device']}"
     since = "" if first is None else f", the first {first} of them before the restart,"
-    lines = [f"{steps} steps{since} to time {report['time']:g} in {seconds:.3g} s"]
+    lines = [f"{steps} steps{since} to time {report['time']:g} in {seconds:.3g} s{place}"]
     lines += [f"{name} = {value:.6g}" for name, value in report["values"].items()]
     lines += [compiled] if compiled else []
     lines += [f"wrote {path}" for path in report["files"]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from ingot.cli.flags import device_asked
 from ingot.cli.run import Backend
 from ingot.errors import IngotError, Problem, raise_if
 
@@ -46,6 +47,15 @@ class Outcome:
         return f"{self.file}{block} {'passed' if self.passed else f'{word}: {self.reason}'}"
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """How things are run: drivers by these backends, specs compiled or not, on a device."""
+
+    backends: tuple[Backend, ...]
+    eager: bool
+    device: str
+
+
 def test(
     path: Path,
     /,
@@ -53,6 +63,7 @@ def test(
     backend: tuple[Backend, ...] = ("interpret", "kernel"),
     json: bool = False,
     jobs: Annotated[int, Parameter(alias="-j")] = 1,
+    eager: bool = False,
 ) -> int:
     """Run every self-checking driver of files and folders, and every spec of MOOSE `tests` files.
 
@@ -70,10 +81,13 @@ def test(
         Print the outcome as JSON.
     jobs
         How many drivers or specs to run at a time.
+    eager
+        Run the computes of specs one by one, without compiling sequences of them.
     """
     outcomes, work = found((path, *paths))
     total = sum(len(names) for _, names in work)
-    for outcome in progress(run_all(work, backend, jobs), total):
+    how = How(backend, eager, device_asked(None))
+    for outcome in progress(run_all(work, how, jobs), total):
         outcomes.append(outcome)
     print(as_json(outcomes) if json else as_text(outcomes))
     return int(any(outcome.failed for outcome in outcomes))
@@ -129,11 +143,11 @@ def checks_of(file: Path) -> list[tuple[str, ...]]:
     return [(name,) for name in self_checking(read(file))]
 
 
-def run_all(work: Sequence[Work], backends: tuple[Backend, ...], jobs: int) -> Iterator[Outcome]:
+def run_all(work: Sequence[Work], how: How, jobs: int) -> Iterator[Outcome]:
     """The outcome of everything that checks itself, in order; several at a time where asked."""
     if jobs <= 1 or len(work) <= 1:
         for file, names in work:
-            yield from outcomes_of(file, names, backends)
+            yield from outcomes_of(file, names, how)
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -141,7 +155,7 @@ def run_all(work: Sequence[Work], backends: tuple[Backend, ...], jobs: int) -> I
     # Workers are started afresh: torch does not survive a fork once its threads run.
     with ProcessPoolExecutor(jobs, get_context("spawn"), one_thread) as pool:
         files, names = zip(*work, strict=True)
-        for outcomes in pool.map(outcomes_of, files, names, [backends] * len(work)):
+        for outcomes in pool.map(outcomes_of, files, names, [how] * len(work)):
             yield from outcomes
 
 
@@ -152,17 +166,18 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def outcomes_of(file: Path, names: tuple[str, ...], backends: tuple[Backend, ...]) -> list[Outcome]:
+def outcomes_of(file: Path, names: tuple[str, ...], how: How) -> list[Outcome]:
     """The outcomes of one piece of work: drivers of an input, or specs of a `tests` file."""
     from ingot.hit import sections_of
 
     if "Tests" in {name.split("/")[0] for name in sections_of(file)}:
-        return specs_checked(file, names)
-    return [checked(file, name, backends) for name in names]
+        return specs_checked(file, names, how)
+    return [checked(file, name, how.backends) for name in names]
 
 
-def specs_checked(file: Path, names: tuple[str, ...]) -> list[Outcome]:
+def specs_checked(file: Path, names: tuple[str, ...], how: How) -> list[Outcome]:
     """Run specs of one file in their order, away from the file's folder."""
+    from functools import partial
     from tempfile import TemporaryDirectory
 
     from ingot.fields.compare import Skipped, chains, check_all, read_specs
@@ -170,7 +185,7 @@ def specs_checked(file: Path, names: tuple[str, ...]) -> list[Outcome]:
     chain = next(c for c in chains(read_specs(file)) if tuple(s.name for s in c) == names)
     outcomes: list[Outcome] = []
     with TemporaryDirectory(prefix="ingot-test-") as folder:
-        for spec, result in check_all(chain, run_spec, Path(folder)):
+        for spec, result in check_all(chain, partial(run_spec, how=how), Path(folder)):
             if isinstance(result, Skipped):
                 outcomes.append(Outcome(str(file), spec.name, False, str(result), skipped=True))
             elif result.passed:
@@ -180,13 +195,14 @@ def specs_checked(file: Path, names: tuple[str, ...]) -> list[Outcome]:
     return outcomes
 
 
-def run_spec(spec: "Spec", folder: Path) -> None:
+def run_spec(spec: "Spec", folder: Path, how: How) -> None:
     """Run the input of a spec, which writes its files into the folder."""
     from ingot.fields import build, run
     from ingot.hit import read
 
     assert spec.input is not None, "a spec that runs has an input"
-    run(build(read(spec.input, spec.overrides, moose=True)), folder, ranks=spec.ranks)
+    simulation = build(read(spec.input, spec.overrides, moose=True))
+    run(simulation, folder, jit=not how.eager, device=how.device, ranks=spec.ranks)
 
 
 def checked(file: Path, name: str, backends: Iterable[Backend]) -> Outcome:

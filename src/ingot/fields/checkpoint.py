@@ -11,17 +11,20 @@ import pickle
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ingot import __version__
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
-from ingot.fields.run import Run
+from ingot.fields.outputs.table import writable
 from ingot.fields.space import Space
 from ingot.hit import Block, Tree
 from ingot.package.write import put, scratch
+
+if TYPE_CHECKING:
+    from ingot.fields.run import Run
 
 __all__ = ["every", "find", "restore", "store"]
 
@@ -77,7 +80,7 @@ def store(run: Run, place: Path) -> None:
         "files": names_of(run, run.files),
     }
     about = {"ingot": __version__, "step": run.number, "time": run.time, "dt": run.dt}
-    with scratch(place) as folder:
+    with writable(), scratch(place) as folder:
         torch.save(kept, folder / STATE)
         (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")
         put(folder, place)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from torch import Tensor
 
 from ingot.errors import Problem
-from ingot.fields.space import Space
+from ingot.fields.space import Space, Spectrum
 from ingot.fields.step import Ambient
 from ingot.hit import Block
 
@@ -36,6 +36,7 @@ __all__ = [
     "Prepared",
     "Time",
     "compute",
+    "gives_spectrum",
     "named",
     "options_of",
     "postprocessor",
@@ -223,6 +224,11 @@ def role_of(hint: Any) -> tuple[Role, Ambient | None]:
     if get_origin(hint) in (Union, types.UnionType) and role_of(get_args(hint)[0])[0] == "grid":
         return "grid", None
     return "option", None
+
+
+def gives_spectrum(function: Callable[..., Any]) -> bool:
+    """Whether a function is declared to give a spectrum."""
+    return get_type_hints(function, include_extras=True).get("return") == Spectrum
 
 
 def options_of(cls: Any) -> tuple[Option, ...]:

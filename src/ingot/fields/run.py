@@ -10,16 +10,18 @@ from pathlib import Path
 import torch
 
 from ingot.errors import IngotError, Problem
+from ingot.fields.blocks.device import device_of
 from ingot.fields.blocks.domain import ranks_of, space_of
 from ingot.fields.blocks.executioner import Progress, shortened
 from ingot.fields.blocks.measure import measured, stops, vectors
+from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
 from ingot.fields.outputs.exodus import ExodusWriter
-from ingot.fields.outputs.table import Event, write_table
+from ingot.fields.outputs.table import Event, Target, writable, write_table
 from ingot.fields.outputs.xdmf import XDMFWriter
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Solve
-from ingot.fields.step import Buffer, Eager, Executor, State
+from ingot.fields.step import Buffer, Eager, Executor, State, told_of
 from ingot.hit import read
 
 __all__ = ["Result", "Run", "prepared", "run", "run_file"]
@@ -45,7 +47,7 @@ class Run:
     executor: Executor
     state: State
     writers: tuple[XDMFWriter, ...]
-    exodus: tuple[tuple[tuple[Event, ...], ExodusWriter], ...]
+    exodus: tuple[tuple[Target, ExodusWriter], ...]
     number: int = 0
     time: float = 0.0
     dt: float = 0.0
@@ -56,16 +58,16 @@ class Run:
     rows: list[dict[str, float]] = field(default_factory=list)
     files: dict[Path, None] = field(default_factory=dict)
     begun: bool = False
+    stored: tuple[tuple[int, Path], ...] = ()
+    """After how many steps the run is stored, and where."""
 
     def start(self) -> None:
         """Fill the buffers and write what is due before the first step."""
         made = self.simulation
         self.time = self.state.time = made.executioner.start_time
-        shape = self.state.space.shape
         for name, sizes in made.buffers.items():
-            zero = self.state.space.full(0.0)
-            grid = zero.reshape(*shape, *([1] * len(sizes))).expand(*shape, *sizes)
-            self.state.buffers[name] = grid.contiguous()
+            with told_of(name, None, self.state, ()):
+                self.state.buffers[name] = self.state.zeros(name, sizes)
         Eager().run(made.initialize, self.state)  # once: compiling it would not pay
         self.executor.run(made.postprocess, self.state)
         self.tell("INITIAL")
@@ -127,7 +129,7 @@ class Run:
         retried = made.stepper.retry(Progress(self.number, self.time, size))
         if size <= made.executioner.dtmin:
             message = f"the solver fails at time {self.time:g} even with dt = {size:g}"
-            fix = "raise max_iterations, or lower dtmin"
+            fix = "raise max_iterations or the tolerances, or lower dtmin"
             raise IngotError([Problem("not-converged", message, fix=fix)])
         logging.getLogger("ingot").info("step %d fails, dt = %g", self.number + 1, retried)
         return max(retried, made.executioner.dtmin)
@@ -148,7 +150,8 @@ class Run:
         for index in range(solver.substeps):
             changed = size != self.dt and self.number > 0
             solve = Solve(made.root, state, self.executor, index, changed, compatible)
-            solver.substep(solve)
+            with told_of("[TensorSolver]", made.tree.section("TensorSolver")[0].span, state, ()):
+                solver.substep(solve)
             self.iterations = solve.iterations
             if not solve.converged:
                 return False
@@ -162,56 +165,70 @@ class Run:
     def tell(self, event: Event, previous: dict[str, torch.Tensor] | None = None) -> None:
         """Take all numbers and write all files that are due at an event."""
         made, state = self.simulation, self.state
-        state.dt = self.dt
+        state.time, state.dt = self.time, self.dt
         measured(made.measures, state, self.values, event, previous)
         if event != "FINAL":
             self.times.append(self.time)
             self.rows.append(dict(self.values))
         for target in made.outputs.targets:
-            if target.kind == "CSV" and self.due(event, target.events):
+            if target.kind == "CSV" and self.due(event, target.interval, target.events):
                 self.write_csv(target.base)
-        for measure, columns in vectors(made.measures, state):
+        for measure, columns in vectors([m for m in made.measures if m.shown], state):
             for target in made.outputs.targets:
-                if target.kind == "CSV" and self.due(event, target.events, measure.events):
+                asked = (target.events, measure.events)
+                asked = asked if target.vectors is None else (target.vectors,)
+                if target.kind == "CSV" and self.due(event, target.interval, *asked):
                     path = self.folder / f"{target.base}_{measure.name}_{self.number:04d}.csv"
                     write_table(path, list(columns), list(zip(*columns.values(), strict=True)))
                     self.files[path] = None
         for writer in self.writers:
-            asked = writer.output.options.execute_on
-            between = self.number % writer.output.options.time_step_interval > 0
-            if event == "FINAL" and event in asked if between else self.due(event, asked):
+            options = writer.output.options
+            if self.due(event, options.time_step_interval, options.execute_on):
                 writer.write(state, self.time)
                 self.files |= dict.fromkeys(writer.started)
-        for events, writer in self.exodus:
-            if self.due(event, events):
-                writer.write(state, self.time, self.values, event)
+        for target, writer in self.exodus:
+            if self.due(event, target.interval, target.events):
+                writer.write(state, self.time, self.shown, event)
                 self.files[writer.path] = None
 
-    def due(self, event: Event, *lists: tuple[Event, ...]) -> bool:
-        """Whether an event is in all lists; the end is not told again after a step that was."""
-        told = event == "FINAL" and all("TIMESTEP_END" in each for each in lists) and self.number
-        return all(event in each for each in lists) and not told
+    def due(self, event: Event, interval: int, *lists: tuple[Event, ...]) -> bool:
+        """Whether an event is in all lists and a step's turn has come; an end told is not again."""
+        turn = self.number % interval == 0
+        if event == "FINAL":
+            told = turn and self.number > 0 and all("TIMESTEP_END" in each for each in lists)
+            return all(event in each for each in lists) and not told
+        return all(event in each for each in lists) and turn
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """The numbers that files show."""
+        hidden = {measure.name for measure in self.simulation.measures if not measure.shown}
+        return {name: value for name, value in self.values.items() if name not in hidden}
 
     def write_csv(self, base: str) -> None:
         """Add the present row to a table, sorted by name; nothing where there are no numbers."""
-        if self.values:
-            path, names = self.folder / f"{base}.csv", sorted(self.values)
-            row = [self.time, *(self.values[name] for name in names)]
+        if self.shown:
+            path, names = self.folder / f"{base}.csv", sorted(self.shown)
+            row = [self.time, *(self.shown[name] for name in names)]
             write_table(path, ["time", *names], [row], append=path in self.files)
             self.files[path] = None
 
     def steps(self) -> Iterator[Run]:
         """Start, unless restored, and take step after step to the end; itself after each."""
-        try:
-            if not self.begun:
-                self.start()
-            while not self.over() and not stops(self.simulation.measures, self.values):
-                self.step()
-                yield self
-            self.tell("FINAL")
-        finally:
-            for _, writer in self.exodus:
-                writer.flush()
+        stores = [every(count, place) for count, place in self.stored]
+        with writable():
+            try:
+                if not self.begun:
+                    self.start()
+                while not self.over() and not stops(self.simulation.measures, self.values):
+                    self.step()
+                    for store in stores:
+                        store(self)
+                    yield self
+                self.tell("FINAL")
+            finally:
+                for _, writer in self.exodus:
+                    writer.flush()
 
     def result(self) -> Result:
         """What the run leaves."""
@@ -231,30 +248,36 @@ def prepared(
 ) -> Run:
     """A run that has not started; `ranks` is among how many a shared box would be cut.
 
-    Without an executor, `jit` says whether sequences of computes are compiled.
+    Without an executor, `jit` says whether sequences of computes are compiled. The `device` counts
+    where the file names none; without either it is a GPU, if there is one.
     """
     domain = simulation.domain
-    names = domain.device_names
-    device = device or (names[0] if names else "cpu")
+    device = device_of(domain.device_names, device, simulation.span("Domain", "device_names"))
     count = ranks_of(domain) if ranks is None else ranks
     space = space_of(domain, device, count)
-    state = State(space, simulation.constants, simulation.histories)
+    state = State(space, simulation.constants, simulation.histories, simulation.spectra)
     folder = Path(folder)
     writers = tuple(XDMFWriter(each, domain, folder, space.slabs) for each in simulation.fields_out)
     exodus = tuple(
-        (target.events, ExodusWriter(folder / f"{target.base}.e", domain, simulation.mapped))
+        (target, ExodusWriter(folder / f"{target.base}.e", domain, simulation.mapped))
         for target in simulation.outputs.targets
         if target.kind == "Exodus"
     )
     executor = executor or (jit_executor(simulation) if jit else Eager())
-    return Run(simulation, folder, executor, state, writers, exodus)
+    stored = tuple((count, folder / name) for count, name in simulation.outputs.stored)
+    return Run(simulation, folder, executor, state, writers, exodus, stored=stored)
 
 
 def run_file(
-    file: Path, overrides: Sequence[str] = (), folder: Path | str = ".", *, jit: bool = True
+    file: Path,
+    overrides: Sequence[str] = (),
+    folder: Path | str = ".",
+    *,
+    jit: bool = True,
+    device: str = "",
 ) -> Result:
     """Read, build and run an input file."""
-    return run(build(read(file, overrides, moose=True)), folder, jit=jit)
+    return run(build(read(file, overrides, moose=True)), folder, jit=jit, device=device)
 
 
 def run(

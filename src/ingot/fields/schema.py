@@ -26,7 +26,7 @@ from ingot.fields.declare import (
     options_of,
     summary,
 )
-from ingot.fields.outputs.table import OneOutput, OutputOptions
+from ingot.fields.outputs.table import Checkpoint, OneOutput, OutputOptions
 from ingot.fields.outputs.xdmf import XDMFTensorOutput
 from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
@@ -53,7 +53,12 @@ def sections() -> dict[str, Mapping[str, Any]]:
         "AuxKernels": {"ProjectTensorAux": ProjectTensorAux},
         "Executioner": {"Transient": Executioner},
         "Executioner/TimeStepper": STEPPERS,
-        "Outputs": {"": OutputOptions, "CSV": OneOutput, "Exodus": OneOutput},
+        "Outputs": {
+            "": OutputOptions,
+            "CSV": OneOutput,
+            "Exodus": OneOutput,
+            "Checkpoint": Checkpoint,
+        },
     }
 
 

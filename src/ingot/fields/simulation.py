@@ -13,20 +13,29 @@ from typing import Any
 
 import ingot.fields.computes
 import ingot.fields.postprocessors  # noqa: F401  declares the postprocessors
-from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.fields.blocks.bind import Binder
 from ingot.fields.blocks.domain import Domain, check_domain
-from ingot.fields.blocks.executioner import STEPPERS, ConstantDT, Executioner, Stepper
+from ingot.fields.blocks.executioner import (
+    STEPPERS,
+    ConstantDT,
+    Executioner,
+    Stepper,
+    TensorSolveIterationAdaptiveDT,
+    check_executioner,
+)
 from ingot.fields.blocks.functions import read_functions
 from ingot.fields.blocks.measure import Measure, read_measures
-from ingot.fields.blocks.options import Reader
+from ingot.fields.blocks.options import Reader, place
 from ingot.fields.blocks.problem import MOOSE_ONLY, ProblemOptions, read_problem
 from ingot.fields.blocks.variables import Mapped, declared_buffers, read_mapped
-from ingot.fields.declare import FunctionName
+from ingot.fields.computes.parsed import ParsedCompute
+from ingot.fields.declare import FunctionName, gives_spectrum
 from ingot.fields.group import Group, steps_of
 from ingot.fields.outputs.table import Outputs, read_outputs
 from ingot.fields.outputs.xdmf import XDMF, read_tensor_outputs
 from ingot.fields.solvers import SOLVERS
+from ingot.fields.solvers.multistep import ForwardEulerSolver
 from ingot.fields.solvers.solve import Root, Solver, SolverOptions, forwards
 from ingot.fields.step import Step
 from ingot.hit import Block, Tree, activated, unknown_sections, unused_globals
@@ -69,6 +78,11 @@ class Simulation:
             depths[name] = max(depths.get(name, 0), depth)
         return depths
 
+    def span(self, section: str, option: str) -> Span | None:
+        """Where an option of a section is written, if it is."""
+        fields = (part.field(option) for part in self.tree.section(section))
+        return next((found.value_span for found in fields if found is not None), None)
+
     @property
     def observed(self) -> frozenset[str]:
         """The buffers that something outside the solve reads: outputs, measures, histories."""
@@ -77,6 +91,16 @@ class Simulation:
         names |= {name for output in self.fields_out for name in output.options.buffer}
         names |= {each.buffer for each in self.mapped}
         return frozenset(names | set(self.histories))
+
+    @property
+    def spectra(self) -> frozenset[str]:
+        """The buffers that are seen to hold spectra, from who writes or reads them."""
+        found = set(solver_reads(self.solver, SPECTRAL))
+        for step in (*self.initialize, *self.root.steps, *self.postprocess):
+            pointwise = step.function is ParsedCompute and not found.isdisjoint(step.reads)
+            if pointwise or gives_spectrum(step.function):
+                found |= set(step.gives)
+        return frozenset(found)
 
     def __str__(self) -> str:
         parts = (("initialize", self.initialize), ("solve", self.root.steps),
@@ -120,11 +144,15 @@ def build(tree: Tree) -> Simulation:
         initialize=initialize, root=root, postprocess=postprocess, solver=solver,
         executioner=read_executioner(whole.one("Executioner"), reader),
         stepper=read_stepper(whole.one("Executioner"), binder),
-        measures=read_measures(whole, binder, [*solve.groups]),
+        measures=read_measures(whole, binder, [*solve.groups, *root.groups]),
         outputs=outputs,
-        fields_out=read_tensor_outputs(whole.blocks("TensorOutputs"), outputs, stem, reader),
+        fields_out=read_tensor_outputs(
+            whole.blocks("TensorOutputs"), outputs, stem, reader,
+            compatible=options.marlin_compatible,
+        ),
         mapped=read_mapped(whole, reader),
     )  # fmt: skip
+    reader.problems += wrong_stepper(made, whole.one("Executioner"))
     reader.problems += unused_globals(tree, reader.asked)
     reader.problems += undeclared_constants(reader, constants)
     raise_if(reader.problems)
@@ -200,6 +228,10 @@ def repeated_names(blocks: Iterator[Block]) -> Iterator[Problem]:
             yield Problem("duplicate-block", message, block.span, "rename one of the two")
 
 
+AUTOMATIC = "automatic_root_compute"
+"""What the group of all computes is called where a solver names none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
     """Computes that run together.
@@ -267,6 +299,7 @@ class Solving:
                     parts = self.named(solver.root_compute, block)
                 more = forwards(solver.forward_buffer, solver.forward_buffer_new)
             names = [name for part in parts if isinstance(part, Group) for name in part.groups]
+            names += [] if solver is None or solver.root_compute else [AUTOMATIC]
             return Root((*steps_of(parts), *more), tuple(dict.fromkeys(names)))
         except IngotError as error:
             reader.problems += error.problems
@@ -314,6 +347,10 @@ def read_solver(block: Block | None, reader: Reader) -> Any:
                 Problem("wrong-value", message, block.span, "give as many of each")
             )
             return None
+    if not getattr(solver, "buffer", ()) and not isinstance(solver, ForwardEulerSolver):
+        message = f"{block.title} has no field to move"
+        reader.problems.append(Problem("wrong-value", message, block.span, "name one in 'buffer'"))
+        return None
     if solver.substeps < 1:
         message = f"substeps = {solver.substeps} leaves nothing to do"
         reader.problems.append(Problem("wrong-value", message, block.span, "give 1 or more"))
@@ -330,6 +367,8 @@ def read_executioner(block: Block | None, reader: Reader) -> Executioner:
             logging.getLogger("ingot").warning(message, field.name)
     reader.type_of(block, {"Transient": Executioner}, "Transient")
     made = reader.made(block, Executioner, ("type", *MOOSE_ONLY), ("TimeStepper",))
+    if made is not None:
+        reader.problems += check_executioner(made, block)
     return made or Executioner()
 
 
@@ -344,6 +383,19 @@ def read_stepper(block: Block | None, binder: Binder) -> Stepper:
         function = binder.resolved(inner, FunctionName, name)
         made = dataclasses.replace(made, function=function)
     return made or ConstantDT()
+
+
+def wrong_stepper(made: Simulation, block: Block | None) -> Iterator[Problem]:
+    """A problem for each postprocessor that a stepper does not find."""
+    inner = None if block is None else block.block("TimeStepper")
+    if not isinstance(made.stepper, TensorSolveIterationAdaptiveDT) or inner is None:
+        return
+    names = [measure.name for measure in made.measures]
+    for name in made.stepper.timestep_limiting_postprocessor:
+        if name not in names:
+            message = f"[Postprocessors] has no block '{name}'"
+            span = place(inner, "timestep_limiting_postprocessor")
+            yield Problem("missing-block", message, span, did_you_mean(name, names))
 
 
 def undeclared_constants(reader: Reader, constants: Mapping[str, float]) -> Iterator[Problem]:
@@ -362,7 +414,10 @@ def warn_of_unwritten(made: Simulation) -> None:
     written = {name for step in steps for name in step.gives} | set(made.buffers)
     written |= set(getattr(made.solver, "buffer", ()))
     readers = [(f"'{step.name}'", name) for step in steps for name in step.reads]
-    readers += [("[TensorSolver]", name) for name in solver_reads(made.solver)]
+    readers += [
+        ("[TensorSolver]", name)
+        for name in solver_reads(made.solver, (*SPECTRAL, "time_derivative"))
+    ]
     readers += [(f"'{each.name}'", name) for each in made.measures for name in each.reads()]
     readers += [("[TensorOutputs]", n) for each in made.fields_out for n in each.options.buffer]
     for reader, name in dict.fromkeys(readers):
@@ -372,8 +427,14 @@ def warn_of_unwritten(made: Simulation) -> None:
             logging.getLogger("ingot").warning(message, reader, name, fix)
 
 
-def solver_reads(solver: Any) -> Iterator[str]:
-    """The buffers that a solver reads."""
-    for option in ("reciprocal_buffer", "linear_reciprocal", "nonlinear_reciprocal",
-                   "time_derivative", "time_derivative_reciprocal", "linear_offdiag"):  # fmt: skip
+SPECTRAL = (
+    "reciprocal_buffer", "linear_reciprocal", "nonlinear_reciprocal",
+    "time_derivative_reciprocal", "linear_offdiag",
+)  # fmt: skip
+"""The options of solvers that name spectra."""
+
+
+def solver_reads(solver: Any, options: Sequence[str]) -> Iterator[str]:
+    """The buffers that some options of a solver name."""
+    for option in options:
         yield from (name for name in getattr(solver, option, ()) if name != "0")

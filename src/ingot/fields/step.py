@@ -6,14 +6,18 @@ here calls them one by one, `ingot.fields.jit` compiles runs of them.
 
 from __future__ import annotations
 
+import math
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from ingot.errors import Span
+from ingot.errors import IngotError, Problem, Span
 from ingot.fields.space import Space
 
 __all__ = [
@@ -27,7 +31,9 @@ __all__ = [
     "State",
     "Step",
     "evaluate",
+    "flat",
     "perform",
+    "told_of",
 ]
 
 
@@ -138,16 +144,45 @@ def evaluate(steps: Sequence[Step], look_up: Callable[[Source], Any]) -> dict[st
     return given
 
 
+def own_line(error: Exception) -> str:
+    """The line of a user's compute at which an error came up, in a message; else nothing."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(Path(__file__).parents[1]):
+            break
+        if "torch" not in path.parts:
+            return f" (at {path.name}:{frame.lineno})"
+    return ""
+
+
+@contextmanager
+def told_of(name: str, span: Span | None, state: State, reads: Sequence[str]) -> Iterator[None]:
+    """Tell an error of torch as one of a block of the file, with what the block reads."""
+    try:
+        yield
+    except IngotError as error:
+        found = (replace(each, span=each.span or span) for each in error.problems)
+        raise IngotError(found) from error
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        message = f"'{name}' cannot be computed: {first}{own_line(error)}"
+        inputs = ", ".join(f"'{each}' is {state.described(each)}" for each in reads)
+        fix = inputs or "check its options, and whether the grid fits into memory"
+        raise IngotError([Problem("compute-failed", message, span, fix)]) from error
+
+
 @dataclass(slots=True)
 class State:
     """All that changes in a run: buffers with their old states, and the clock.
 
     Buffers are replaced, never written into, so that an old state is a handle and costs nothing.
+    A buffer that nobody has written holds zeros, over wavenumbers if it is one of the `spectra`.
     """
 
     space: Space
     constants: Mapping[str, float] = field(default_factory=dict)
     depths: Mapping[str, int] = field(default_factory=dict)
+    spectra: frozenset[str] = frozenset()
     buffers: dict[str, Tensor] = field(default_factory=dict)
     old: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
@@ -166,10 +201,10 @@ class State:
         return self.scalars[value]
 
     def look_up(self, source: Source) -> Any:
-        """The present value of a source; a buffer that nobody has written holds zeros."""
+        """The present value of a source."""
         match source:
             case Buffer(name):
-                return self.buffers[name] if name in self.buffers else self.space.full(0.0)
+                return self.buffers[name] if name in self.buffers else self.zeros(name)
             case Old(name, age):
                 return self.old[name][age - 1]
             case Constant(name):
@@ -182,6 +217,31 @@ class State:
                 return self.scalar(self.dt)
             case _:
                 raise AssertionError(source)
+
+    def zeros(self, name: str, sizes: tuple[int, ...] = ()) -> Tensor:
+        """What a buffer holds before it is written; `sizes` are those of its components."""
+        like, spectral = self.space.k2, name in self.spectra
+        shape = self.space.spectrum_shape if spectral else self.space.shape
+        kind = like.dtype.to_complex() if spectral else like.dtype
+        return like.new_zeros((*shape, *sizes), dtype=kind)
+
+    def described(self, name: str) -> str:
+        """A buffer in a message: its sizes, what it holds, and whether anybody has written it."""
+        value = self.look_up(Buffer(name))
+        whole, half = self.space.shape, self.space.spectrum_shape
+        spectral = value.is_complex() or whole != tuple(value.shape) == half
+        kind = "a spectrum" if spectral else "a field"
+        sizes = " x ".join(map(str, value.shape)) or "one number"
+        fits = all(n in (1, m) for n, m in zip(value.shape, whole, strict=False))
+        narrow = not spectral and fits and value.numel() < math.prod(whole)
+        more = " (expand = REAL would spread it over the grid)" if narrow else ""
+        unwritten = "" if name in self.buffers else ", not written yet"
+        return f"{kind} of {sizes}{unwritten}{more}"
+
+    def perform(self, step: Step) -> None:
+        """Run one step by itself and store what it gives."""
+        with told_of(step.name, step.span, self, step.reads):
+            self.buffers |= perform(step, self.look_up)
 
     def age(self, name: str) -> int:
         """How many old states of a buffer there are."""
@@ -209,7 +269,7 @@ class Eager:
         """Run the steps in order and store what they give."""
         with torch.no_grad():
             for step in due(steps, state):
-                state.buffers |= perform(step, state.look_up)
+                state.perform(step)
 
 
 def due(steps: tuple[Step, ...], state: State) -> tuple[Step, ...]:

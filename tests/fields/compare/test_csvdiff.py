@@ -45,6 +45,13 @@ def test_spoiled_table_fails(tmp_path: Path, old: str, new: str, says: str) -> N
     assert any(says in str(finding) for finding in findings)
 
 
+def test_a_reference_that_is_no_text_fails(tmp_path: Path) -> None:
+    for name, content in (("found", TABLE.encode()), ("expected", bytes(range(256)))):
+        (tmp_path / name).write_bytes(content)
+    (finding,) = compare_csv(tmp_path / "found", tmp_path / "expected", Limits()).findings
+    assert str(finding).startswith("'expected': is no table of text: ")
+
+
 def test_additional_column_fails(tmp_path: Path) -> None:
     wide = "".join(f"{line},7\n" for line in TABLE.replace("b", "b,c", 1).split()).replace(
         "c,7", "c"

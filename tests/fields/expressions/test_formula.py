@@ -84,3 +84,23 @@ def test_constants_may_use_those_before_them() -> None:
 def test_only_inputs_can_be_differentiated_by() -> None:
     with pytest.raises(ExpressionError, match="cannot differentiate by 'mu': it is not one of the"):
         formula("c^2", ("c",), ("mu",))
+
+
+def test_transforms_run_along_the_last_axis() -> None:
+    values = grids()
+    found = formula("iFFT(FFT(c)*2)", ("c",))(values, values["c"])
+    torch.testing.assert_close(found.real, 2 * values["c"])
+    assert formula("FFT(c)", ("c",))(values, values["c"]).is_complex()
+    with pytest.raises(ExpressionError, match="FFT cannot be differentiated"):
+        formula("FFT(c)", ("c",), ("c",))
+
+
+@pytest.mark.parametrize("text", ["(" * 3000 + "c" + ")" * 3000, "+".join(["c"] * 5000)])
+def test_an_expression_that_is_too_deep_is_told(text: str) -> None:
+    with pytest.raises(ExpressionError, match="it is nested too deeply; give parts of it names"):
+        formula(text, ("c",), ("c",))
+
+
+def test_a_constant_is_a_number() -> None:
+    with pytest.raises(ExpressionError, match="'b' is not a number"):
+        constants_of(("a", "b"), ("2", "(1 - a)^0.5"))

@@ -44,6 +44,15 @@ def test_numbers_are_folded(text: str, value: float) -> None:
     assert found.value == pytest.approx(value)
 
 
+def test_complex_numbers_are_folded_where_the_text_has_them() -> None:
+    names = NAMES | {"i": number(1j)}
+    assert parse("exp(i*pi)", names).value == pytest.approx(-1)
+    assert parse("sqrt(i)^2", names).value == pytest.approx(1j)
+    assert math.isnan(parse("floor(i)", names).value.real)
+    root = parse("(-1)^0.5", names).value
+    assert isinstance(root, float) and math.isnan(root)
+
+
 @pytest.mark.parametrize(
     ("text", "simple"),
     [("a+0", "a"), ("0-a", "(-a)"), ("a*0", "0"), ("1*a", "a"), ("a/1", "a"), ("a^1", "a"),

@@ -1,5 +1,6 @@
 """The files that a run writes: tables, HDF5 with XDMF, raw fields, Exodus."""
 
+import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from ingot.errors import IngotError
 from ingot.fields import build, prepared, run
 from ingot.fields.compare import read_exodus
+from ingot.fields.outputs import xdmf
 from ingot.hit import read_text
 
 INPUT = """
@@ -132,6 +134,14 @@ def test_tables_are_written_when_asked(tmp_path: Path) -> None:
     assert lines == ["time,Late,low", "0.1,27,16", "0.2,27,16"]
 
 
+def test_a_number_may_be_hidden_from_files(tmp_path: Path) -> None:
+    folder = written(tmp_path, "Postprocessors/low/outputs=none")
+    assert (folder / "res.csv").read_text().splitlines()[0] == "time,Late"
+    assert list(read_exodus(folder / "res.e").scalar) == ["Late"]
+    folder = written(tmp_path, "Postprocessors/low/outputs=csv")
+    assert (folder / "res.csv").read_text().splitlines()[0] == "time,Late,low"
+
+
 def test_numbers_have_fourteen_digits(tmp_path: Path) -> None:
     third = "TensorComputes/Initialize/c/expression='0*x+y-y+1/3'"
     row = (written(tmp_path, third) / "res.csv").read_text().splitlines()[2]
@@ -144,6 +154,14 @@ def test_a_vector_has_a_table_for_every_step(tmp_path: Path) -> None:
     assert found == ["res_counts_0001.csv", "res_counts_0002.csv"]
     lines = (folder / found[0]).read_text().splitlines()
     assert lines == ["bin,count", "15,2", "25,2", "35,2"]
+
+
+def test_tables_of_vectors_may_have_a_time_of_their_own(tmp_path: Path) -> None:
+    late = ("Outputs/late/type=CSV", "Outputs/late/file_base=late",
+            "Outputs/late/execute_vector_postprocessors_on=FINAL")  # fmt: skip
+    folder = written(tmp_path, *late)
+    assert [path.name for path in folder.glob("late_counts_*.csv")] == ["late_counts_0002.csv"]
+    assert len((folder / "late.csv").read_text().splitlines()) == 4
 
 
 def test_an_output_by_itself_is_named_after_its_block(tmp_path: Path) -> None:
@@ -247,12 +265,77 @@ def test_what_is_wrong_with_an_output_is_told(
     assert message in str(error.value)
 
 
+SECOND = (
+    "TensorOutputs/y/type=XDMFTensorOutput",
+    "TensorOutputs/y/buffer=c",
+    "TensorOutputs/y/file_base=second",
+    "TensorOutputs/y/enable_hdf5=true",
+)
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_two_outputs_need_a_library_for_threads_where_the_reference_does(
+    safe: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xdmf, "thread_safe", lambda: safe)
+    if safe:
+        assert (written(tmp_path, *SECOND) / "second.h5").is_file()
+        return
+    with pytest.raises(IngotError) as error:
+        written(tmp_path, *SECOND)
+    marlin = "Using an hdf5 library that is not threadsafe and multiple XDMF output objects"
+    assert marlin in str(error.value)
+    assert "or marlin_compatible = false in [Problem]" in str(error.value)
+    folder = written(tmp_path, *SECOND, "Problem/marlin_compatible=false")
+    with h5py.File(folder / "second.h5") as file:
+        assert "c.2" in file
+    raw = ("TensorOutputs/y/enable_hdf5=false",)
+    assert (written(tmp_path, *SECOND[:-1], *raw) / "second.xmf").is_file()
+
+
+def test_the_library_says_whether_it_may_be_called_from_threads() -> None:
+    folder = Path(h5py.__file__).parents[1] / "h5py.libs"
+    libraries = list(folder.glob("libhdf5-*.so*"))
+    if not libraries:
+        pytest.skip("h5py brings no HDF5 library of its own here")
+    # the library holds the settings that it was built with, as text
+    assert xdmf.thread_safe() == (b"Threadsafety: ON" in libraries[0].read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place", "step"),
+    [
+        (["Outputs/checkpoint=true"], "res.checkpoint", 2),
+        (["Outputs/cp/type=Checkpoint", "Outputs/cp/file_base=kept"], "kept.checkpoint", 2),
+        (["Outputs/cp/type=Checkpoint", "Outputs/cp/time_step_interval=5",
+          "Executioner/num_steps=7"], "res.checkpoint", 7),
+    ],
+)  # fmt: skip
+def test_a_file_may_ask_for_checkpoints(
+    overrides: list[str], place: str, step: int, tmp_path: Path
+) -> None:
+    about = written(tmp_path, *overrides) / place / "about.json"
+    assert json.loads(about.read_text())["step"] == step
+
+
 def test_the_end_may_be_written_alone(tmp_path: Path) -> None:
     folder = written(tmp_path, "Outputs/execute_on=FINAL", "TensorOutputs/x/execute_on=FINAL")
     assert (folder / "res.csv").read_text().splitlines() == ["time,Late,low", "0.2,27,16"]
     with h5py.File(folder / "res.h5") as file:
         assert "c.0" in file
         assert "c.1" not in file
+
+
+def test_tables_may_have_some_steps_only(tmp_path: Path) -> None:
+    seven = ("Executioner/num_steps=7", "Outputs/time_step_interval=3")
+    folder = written(tmp_path, *seven, "Outputs/execute_on='INITIAL TIMESTEP_END FINAL'")
+    rows = (folder / "res.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["0", "0.3", "0.6", "0.7"]
+    assert read_exodus(folder / "res.e").times.tolist() == pytest.approx([0, 0.3, 0.6, 0.7])
+    folder = written(tmp_path, *seven, "Outputs/some/type=CSV", "Outputs/some/time_step_interval=5",
+                     "Outputs/some/file_base=some")  # fmt: skip
+    rows = (folder / "some.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["0", "0.5"]
 
 
 def test_the_end_is_not_written_twice(tmp_path: Path) -> None:

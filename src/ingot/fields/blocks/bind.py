@@ -11,7 +11,7 @@ from ingot.errors import IngotError
 from ingot.fields.blocks.functions import Functions
 from ingot.fields.blocks.options import Reader
 from ingot.fields.declare import COMPUTES, Declared
-from ingot.fields.step import Buffer, Constant, Source, Step
+from ingot.fields.step import Buffer, Constant, Source, Step, flat
 from ingot.hit import Block, Tree
 
 __all__ = ["Binder", "Bound"]
@@ -26,6 +26,12 @@ class Bound:
     options: dict[str, Any]
     gives: tuple[str, ...]
     past: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The buffers that are read."""
+        found = flat(self.arguments.values())
+        return tuple(dict.fromkeys(s.name for s in found if isinstance(s, Buffer)))
 
 
 @dataclass(slots=True)

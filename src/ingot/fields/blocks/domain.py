@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
-from ingot.errors import Problem
+from ingot.errors import IngotError, Problem
 from ingot.fields.space import Mode, Space, space
 from ingot.hit import Block
 
@@ -77,7 +78,7 @@ class Domain:
 def check_domain(domain: Domain, block: Block) -> Iterator[Problem]:
     """What is wrong with a domain."""
     for axis, low, high in zip("xyz", domain.lower, domain.upper, strict=True):
-        if high <= low:
+        if not -math.inf < low < high < math.inf:
             message = f"{axis}max = {high:g} does not lie above {axis}min = {low:g}"
             yield Problem("wrong-value", message, block.span, f"give a larger {axis}max")
     for axis, count in zip("xyz", domain.sizes, strict=False):
@@ -88,6 +89,16 @@ def check_domain(domain: Domain, block: Block) -> Iterator[Problem]:
     if domain.parallel_mode == "REAL_SPACE" and wrapped:
         message = f"parallel_mode = REAL_SPACE needs periodic_directions to hold {min(wrapped)}"
         yield Problem("wrong-value", message, block.span, "list all axes: 'X Y Z'")
+    least = {"FFT_SLAB": 2, "FFT_PENCIL": 3}.get(domain.parallel_mode, 1)
+    if int(domain.dim) < least:
+        message = f"parallel_mode = {domain.parallel_mode} cuts no box of dim = {domain.dim}"
+        yield Problem("wrong-value", message, block.span, "use parallel_mode = NONE")
+    elif domain.parallel_mode == "FFT_SLAB" and 0 < domain.ny < ranks_of(domain):
+        message = f"ny = {domain.ny} rows cannot be shared among {ranks_of(domain)} ranks"
+        yield Problem("wrong-value", message, block.span, "use parallel_mode = NONE")
+    if any(weight < 1 for weight in domain.device_weights):
+        message = f"device_weights holds {min(domain.device_weights)}, which is no share of a box"
+        yield Problem("wrong-value", message, block.span, "give 1 or more")
     if domain.device_weights and len(domain.device_weights) != len(domain.device_names):
         message = "device_weights and device_names are not of one length"
         yield Problem("wrong-value", message, block.span, "give a weight for each device")
@@ -115,12 +126,17 @@ def space_of(domain: Domain, device: str, ranks: int) -> Space:
     weights = domain.device_weights if len(domain.device_weights) == ranks else (1,) * ranks
     slabs = split(domain.ny, weights) if ranks > 1 and domain.parallel_mode == "FFT_SLAB" else ()
     mode: Mode = domain.parallel_mode
-    return space(
-        domain.sizes,
-        domain.lower,
-        domain.upper,
-        mode=mode,
-        slabs=slabs,
-        dtype=torch.float32 if single else torch.float64,
-        device=device,
-    )
+    try:
+        return space(
+            domain.sizes,
+            domain.lower,
+            domain.upper,
+            mode=mode,
+            slabs=slabs,
+            dtype=torch.float32 if single else torch.float64,
+            device=device,
+        )
+    except (RuntimeError, ValueError) as error:
+        sizes = " x ".join(map(str, domain.sizes))
+        message = f"a grid of {sizes} cells cannot be made: {str(error).splitlines()[0]}"
+        raise IngotError([Problem("wrong-value", message, fix="give fewer cells")]) from error

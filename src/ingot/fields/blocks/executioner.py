@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.functions import Function, at_origin
+from ingot.fields.blocks.options import place
 from ingot.fields.declare import FunctionName
+from ingot.hit import Block
 
-__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper"]
+__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper", "check_executioner", "shortened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +195,29 @@ STEPPERS = {
 }
 
 
+def check_executioner(executioner: Executioner, block: Block) -> Iterator[Problem]:
+    """What is wrong with the bounds of a run."""
+    for name in ("dt", "dtmin", "dtmax"):
+        size = getattr(executioner, name)
+        if not size > 0:
+            message = f"{name} = {size:g} is no size of a step"
+            yield Problem("wrong-value", message, place(block, name), "give one above 0")
+    if executioner.num_steps is not None and executioner.num_steps < 0:
+        message = f"num_steps = {executioner.num_steps} is no number of steps"
+        fix = "give 0 or more, or leave it out"
+        yield Problem("wrong-value", message, place(block, "num_steps"), fix)
+    for name in ("start_time", "end_time"):
+        if math.isnan(getattr(executioner, name)):
+            message = f"{name} is no time"
+            yield Problem("wrong-value", message, place(block, name))
+
+
 def shortened(executioner: Executioner, time: float, size: float) -> float:
     """A step within the executioner's bounds, which does not pass the end."""
+    if math.isnan(size):
+        message = f"the size of the step that begins at time {time:g} is not a number"
+        fix = "check the options of [TimeStepper], and what they refer to"
+        raise IngotError([Problem("wrong-value", message, fix=fix)])
     size = min(max(size, executioner.dtmin), executioner.dtmax)
     left = executioner.end_time - time
     return left if size > left or math.isclose(size, left, rel_tol=1e-12) else size

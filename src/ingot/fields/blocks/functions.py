@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.fields.blocks.options import Reader
+from ingot.fields.blocks.options import Reader, place
 from ingot.fields.expressions.formula import formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.hit import Block
@@ -135,6 +135,10 @@ class Functions:
                     return self.parsed(block, options)
                 case ConstantFunction(value):
                     return Parsed("value", (("value", value),), {})
+                case ShiftedFunction(_, shift, _) if len(shift) != 3:
+                    message = f"'shift' has {len(shift)} entries, not 3"
+                    span = place(block, "shift")
+                    raise IngotError([Problem("wrong-value", message, span, "give x, y and z")])
                 case ShiftedFunction(name, shift, delta_t):
                     return Shifted(self.function(name, block.span), shift, delta_t)
         except IngotError as error:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.fields.blocks.bind import Binder, Bound
+from ingot.fields.blocks.options import place
 from ingot.fields.blocks.variables import Sectioned
 from ingot.fields.declare import POSTPROCESSORS, Declared
-from ingot.fields.expressions.formula import Formula, formula
+from ingot.fields.expressions.formula import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram
-from ingot.fields.step import Buffer, State
+from ingot.fields.step import Buffer, State, told_of
 from ingot.hit import Block
 
 __all__ = ["Measure", "measured", "read_measures", "stops", "vectors"]
@@ -34,14 +35,14 @@ class ParsedPostprocessor:
     pp_names: the postprocessors that it uses
     pp_symbols: what the expression calls them, their names unless given
     constant_names: names for numbers
-    constant_expressions: those numbers
+    constant_expressions: those numbers; each may use the ones before it
     """
 
     expression: str
     pp_names: tuple[str, ...] = ()
     pp_symbols: tuple[str, ...] = ()
     constant_names: tuple[str, ...] = ()
-    constant_expressions: tuple[float, ...] = ()
+    constant_expressions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,9 @@ class Measure:
     rule: Any
     events: tuple[Event, ...]
     formula: Formula | None = None
+    span: Span | None = None
+    shown: bool = True
+    """Whether files show it; `outputs = none` hides what only others are made of."""
 
     def histories(self) -> Iterator[tuple[str, int]]:
         """Which buffers need how many old states."""
@@ -113,7 +117,7 @@ class Measure:
         if isinstance(self.rule, TensorHistogram):
             yield self.rule.buffer
         if isinstance(self.rule, Bound):
-            yield from (s.name for s in self.rule.arguments.values() if isinstance(s, Buffer))
+            yield from self.rule.reads
 
 
 def read_measures(whole: Sectioned, binder: Binder, groups: list[str]) -> tuple[Measure, ...]:
@@ -140,11 +144,13 @@ def read_measures(whole: Sectioned, binder: Binder, groups: list[str]) -> tuple[
                 fix = "give min below max, and bins above 0"
                 reader.problems.append(Problem("wrong-value", message, block.span, fix))
             if rule is not None:
-                made = Measure(block.name, rule, events)
+                places = reader.either(block, "outputs", tuple[str, ...], ())
+                shown = not places or not {"none", "console"}.issuperset(places)
+                made = Measure(block.name, rule, events, span=block.span, shown=shown)
                 found.append(bound_formula(made, block, binder) or made)
     names = [measure.name for measure in found]
     for measure in found:
-        binder.reader.problems += wrong_names(measure, names, groups, whole)
+        binder.reader.problems += wrong_names(measure, names, groups)
     try:
         return in_turn(found)
     except IngotError as error:
@@ -177,25 +183,27 @@ def bound_formula(measure: Measure, block: Block, binder: Binder) -> Measure | N
     match measure.rule:
         case ParsedPostprocessor() as rule:
             symbols = rule.pp_symbols or rule.pp_names
-            names, numbers = rule.constant_names, rule.constant_expressions
-            if len(symbols) != len(rule.pp_names) or len(names) != len(numbers):
+            names, texts = rule.constant_names, rule.constant_expressions
+            if len(symbols) != len(rule.pp_names) or len(names) != len(texts):
                 message = "pp_symbols and pp_names, or constants and their values, do not pair up"
                 fix = "give as many of the one as of the other"
                 binder.reader.problems.append(Problem("wrong-value", message, block.span, fix))
                 return None
-            constants = tuple(zip(names, numbers, strict=True))
         case Terminator() as rule:
-            symbols, constants = tuple(names_of(rule.expression)), ()
+            symbols, names, texts = tuple(names_of(rule.expression)), (), ()
         case _:
             return None
+    option = "constant_expressions"
     try:
+        constants = tuple(constants_of(names, texts).items())
+        option = "expression"
         found = formula(rule.expression, symbols, (), constants)
     except ExpressionError as error:
-        message = f"'expression' is not understood: {error}"
-        span = block.require("expression").value_span
+        message = f"'{option}' is not understood: {error}"
+        span = place(block, option)
         binder.reader.problems.append(Problem("bad-expression", message, span))
         return None
-    return Measure(measure.name, measure.rule, measure.events, found)
+    return replace(measure, formula=found)
 
 
 def names_of(expression: str) -> list[str]:
@@ -203,13 +211,8 @@ def names_of(expression: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*(?!\w*\s*\()", expression)))
 
 
-def wrong_names(
-    measure: Measure, names: list[str], groups: list[str], whole: Sectioned
-) -> Iterator[Problem]:
+def wrong_names(measure: Measure, names: list[str], groups: list[str]) -> Iterator[Problem]:
     """A problem for each measure or group that is not there."""
-    places = ("Postprocessors", "UserObjects")
-    spans = {block.name: block.span for place in places for block in whole.blocks(place)}
-    span = spans.get(measure.name)
     match measure.rule:
         case ParsedPostprocessor() | Terminator() as rule:
             used = measure.formula.names if measure.formula is not None else ()
@@ -219,10 +222,10 @@ def wrong_names(
                     message = (
                         f"'{measure.name}' uses the postprocessor '{name}', which is not there"
                     )
-                    yield Problem("missing-block", message, span, fix)
+                    yield Problem("missing-block", message, measure.span, fix)
         case ComputeGroupExecutionCount(compute_group=name) if name not in groups:
             message = f"'{measure.name}' counts the group '{name}', which is not there"
-            yield Problem("missing-block", message, span, did_you_mean(name, groups))
+            yield Problem("missing-block", message, measure.span, did_you_mean(name, groups))
 
 
 def measured(
@@ -240,7 +243,8 @@ def measured(
             case _ if event not in measure.events:
                 values.setdefault(measure.name, 0.0)
             case Bound() as bound:
-                values[measure.name] = taken(bound, state, previous)
+                with told_of(measure.name, measure.span, state, bound.reads):
+                    values[measure.name] = taken(bound, state, previous)
             case ComputeGroupExecutionCount(compute_group=name):
                 values[measure.name] = float(state.counts.get(name, 0))
             case TimestepSize():
@@ -281,12 +285,13 @@ def stops(measures: tuple[Measure, ...], values: Mapping[str, float]) -> bool:
 
 
 def vectors(
-    measures: tuple[Measure, ...], state: State
+    measures: Sequence[Measure], state: State
 ) -> Iterator[tuple[Measure, dict[str, list[float]]]]:
     """The tables of all vector postprocessors: their columns."""
     for measure in measures:
         if isinstance(measure.rule, TensorHistogram):
             rule = measure.rule
             field = state.look_up(Buffer(rule.buffer))
-            middles, counts = histogram(field, rule.min, rule.max, rule.bins)
+            with told_of(measure.name, measure.span, state, (rule.buffer,)):
+                middles, counts = histogram(field, rule.min, rule.max, rule.bins)
             yield measure, {"bin": middles, "count": counts}

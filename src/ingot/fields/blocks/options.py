@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.fields.declare import REQUIRED, Option, options_of
 from ingot.fields.step import Constant
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields, with_globals
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "place"]
 
 Made = TypeVar("Made")
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False,
@@ -120,6 +120,12 @@ class Reader:
             self.problems.append(Problem("unknown-type", message, span, fix))
             return None
         return known[kind]
+
+
+def place(block: Block, name: str) -> Span:
+    """Where an option is written: in its block, or else, for all blocks, in [GlobalParams]."""
+    found = block.field(name)
+    return block.span if found is None else found.value_span
 
 
 def word_as(found: Field, word: str, kind: Any) -> Any:

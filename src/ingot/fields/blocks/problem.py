@@ -14,8 +14,12 @@ MOOSE_ONLY = (
     "solve_type", "scheme", "petsc_options", "petsc_options_iname", "petsc_options_value",
     "nl_rel_tol", "nl_abs_tol", "nl_max_its", "l_tol", "l_abs_tol", "l_max_its", "line_search",
     "automatic_scaling", "abort_on_solve_fail", "steady_state_detection", "verbose",
+    "nl_abs_step_tol", "nl_rel_step_tol", "nl_div_tol", "nl_forced_its", "timestep_tolerance",
 )  # fmt: skip
 """Options of a finite-element solve, which does not take place here."""
+
+CHECKS = ("solve", "kernel_coverage_check", "material_coverage_check", "skip_nl_system_check")
+"""Options of [Problem] that ask for, or spare, checks of such a solve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ def read_problem(block: Block | None, reader: Reader) -> tuple[ProblemOptions, d
     if block is None:
         return ProblemOptions(), {}
     reader.type_of(block, {"TensorProblem": ProblemOptions}, "TensorProblem")
-    options = reader.made(block, ProblemOptions, ("type", "solve", "kernel_coverage_check"))
+    options = reader.made(block, ProblemOptions, ("type", *CHECKS))
     if options is None:
         return ProblemOptions(), {}
     names, values = options.scalar_constant_names, options.scalar_constant_values

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ingot.errors import Problem, did_you_mean
-from ingot.fields.blocks.options import Reader
+from ingot.fields.blocks.options import Reader, place
 from ingot.fields.outputs.table import Event
 from ingot.hit import Block
 
@@ -86,7 +86,12 @@ def declared_buffers(blocks: Iterable[Block], reader: Reader) -> dict[str, tuple
     for each in blocks:
         own = reader.type_of(each, BUFFER_TYPES, "PlainTensorBuffer")
         options = None if own is None else reader.made(each, BufferOptions)
-        found[each.name] = (own or ()) + (options.value_dimensions if options else ())
+        sizes = options.value_dimensions if options is not None else ()
+        if any(size < 1 for size in sizes):
+            message = f"value_dimensions holds {min(sizes)}, which is no number of components"
+            span = place(each, "value_dimensions")
+            reader.problems.append(Problem("wrong-value", message, span, "give 1 or more"))
+        found[each.name] = (own or ()) + sizes
     return found
 
 

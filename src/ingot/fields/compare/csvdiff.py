@@ -46,8 +46,11 @@ def compare_csv(
 
 def read_table(file: Path) -> Table | Finding:
     """The columns of a file by their names."""
-    with file.open(newline="") as stream:
-        rows = [row for row in csv.reader(stream) if row]
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            rows = [row for row in csv.reader(stream) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        return Finding("", f"is no table of text: {error}")
     if not rows:
         return Finding("", "is empty")
     header = [name.strip() for name in rows[0]]

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import torch
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import Problem
+from ingot.fields.blocks.options import place
 from ingot.fields.declare import Names, Time, compute
 from ingot.fields.expressions.formula import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
@@ -40,15 +41,14 @@ def check(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
         )
         yield Problem("wrong-value", message, block.span, "give as many of the one as of the other")
         return
-    field = block.require("expression")
+    option = "constant_expressions"
     try:
+        numbers_of(names, options["constant_expressions"])
+        option = "expression"
         formula_from(options)
     except ExpressionError as error:
-        yield Problem(
-            "bad-expression", f"'expression' is not understood: {error}", field.value_span
-        )
-    except IngotError as error:
-        yield from error.problems
+        message = f"'{option}' is not understood: {error}"
+        yield Problem("bad-expression", message, place(block, option))
 
 
 def formula_from(options: dict[str, Any]) -> Formula:

@@ -6,10 +6,14 @@ import math
 
 from ingot.fields.expressions.parse import Node, make, number, variable
 
-__all__ = ["derivative"]
+__all__ = ["NoSlope", "derivative"]
 
 FLAT = ("<", ">", "<=", ">=", "==", "!=", "&", "|", "!", "round", "ceil", "floor", "trunc")
 """Operations whose slope is 0 wherever they have one."""
+
+
+class NoSlope(ValueError):
+    """Something that cannot be differentiated."""
 
 
 def derivative(expression: Node, name: str) -> Node:
@@ -115,4 +119,4 @@ def outer(f: Node, a: Node) -> Node:
         case "abs":
             return make("/", a, f)
         case _:
-            raise AssertionError(f"no slope of {f.operation} is known")
+            raise NoSlope(f"{f.operation} cannot be differentiated")

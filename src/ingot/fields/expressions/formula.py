@@ -6,6 +6,7 @@ In: a Node and the order of its variables. Out: a pure function of tensors.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import did_you_mean
-from ingot.fields.expressions.derivative import derivative
+from ingot.fields.expressions.derivative import NoSlope, derivative
 from ingot.fields.expressions.parse import ExpressionError, Node, node, number, parse, variable
 
 __all__ = ["Formula", "constants_of", "formula", "formula_of"]
@@ -65,6 +66,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         "atanh", "exp", "exp2", "log", "log10", "log2", "sqrt", "rsqrt", "abs", "ceil", "floor",
         "round", "trunc",
     )},
+    "FFT": torch.fft.fft, "iFFT": torch.fft.ifft,
 }  # fmt: skip
 
 
@@ -195,13 +197,19 @@ def formula(
     """The formula of a text, differentiated by each of `derivatives` in turn."""
     names = {name: variable(name) for name in inputs}
     names |= {name: number(value) for name, value in constants}
-    expression = parse(text, names)
-    for name in derivatives:
-        if name not in inputs:
-            fix = did_you_mean(name, inputs) or "it is not one of the inputs"
-            raise ExpressionError(f"cannot differentiate by '{name}': {fix}", text, 0)
-        expression = derivative(expression, name)
-    return formula_of(expression)
+    try:
+        expression = parse(text, names)
+        for name in derivatives:
+            if name not in inputs:
+                fix = did_you_mean(name, inputs) or "it is not one of the inputs"
+                raise ExpressionError(f"cannot differentiate by '{name}': {fix}", text, 0)
+            expression = derivative(expression, name)
+        return formula_of(expression)
+    except RecursionError:
+        message = "it is nested too deeply; give parts of it names, such as a := x + y;"
+        raise ExpressionError(message, text, 0) from None
+    except NoSlope as error:
+        raise ExpressionError(str(error), text, 0) from None
 
 
 def constants_of(names: Sequence[str], expressions: Sequence[str]) -> dict[str, float]:
@@ -209,6 +217,8 @@ def constants_of(names: Sequence[str], expressions: Sequence[str]) -> dict[str, 
     values: dict[str, float] = {}
     for name, text in zip(names, expressions, strict=True):
         found = parse(text, {each: number(value) for each, value in values.items()})
-        assert found.is_number and isinstance(found.value, float)
+        assert found.is_number and isinstance(found.value, float), "real numbers give real ones"
+        if math.isnan(found.value):
+            raise ExpressionError(f"'{name}' is not a number", text, 0)
         values[name] = found.value
     return values

@@ -5,6 +5,7 @@ In: text such as `0.1*c^2*(c-1)^2`. Out: a simplified Node, or where the text is
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 import re
@@ -28,7 +29,7 @@ FUNCTIONS: dict[str, int] = {
         (
             "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh",
             "atanh", "exp", "exp2", "log", "log10", "log2", "sqrt", "rsqrt", "abs", "ceil",
-            "floor", "round", "trunc",
+            "floor", "round", "trunc", "FFT", "iFFT",
         ),
         1,
     ),
@@ -102,7 +103,7 @@ def variable(name: str) -> Node:
 FOLDED: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "neg": operator.neg,
     "/": lambda a, b: a / b if b else math.copysign(math.inf, a) if a else math.nan,
-    "%": operator.mod, "pow": operator.pow, "^": operator.pow, "abs": abs, "min": min, "max": max,
+    "%": operator.mod, "pow": pow, "^": pow, "abs": abs, "min": min, "max": max,
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
     "!=": operator.ne, "&": lambda a, b: bool(a) and bool(b), "|": lambda a, b: bool(a) or bool(b),
     "!": operator.not_, "if": lambda c, a, b: a if c else b, "rsqrt": lambda a: 1 / math.sqrt(a),
@@ -110,14 +111,26 @@ FOLDED: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+UNFOLDED = ("FFT", "iFFT")
+"""Operations of whole arrays, which have no value for a number."""
+
+
+def folded(operation: str, *values: float | complex) -> float | complex:
+    """The value of an operation on numbers; not a number where it has none."""
+    is_complex = any(isinstance(value, complex) for value in values)
+    try:
+        function = FOLDED.get(operation) or getattr(cmath if is_complex else math, operation)
+        value = function(*values)
+    except (ValueError, ZeroDivisionError, OverflowError, TypeError, AttributeError):
+        return math.nan
+    # Python leaves the real numbers for (-1)^0.5; torch does not
+    return math.nan if isinstance(value, complex) and not is_complex else value
+
+
 def make(operation: str, *arguments: Node) -> Node:
     """An operation, numbers folded and the identities of 0 and 1 applied."""
-    if all(each.is_number for each in arguments):
-        function = FOLDED.get(operation) or getattr(math, operation)
-        try:
-            return number(function(*(each.value for each in arguments)))
-        except (ValueError, ZeroDivisionError, OverflowError, TypeError):
-            return number(math.nan)
+    if operation not in UNFOLDED and all(each.is_number for each in arguments):
+        return number(folded(operation, *(each.value for each in arguments)))
     a, b = arguments[0], arguments[-1]
     zero, one = number(0.0), number(1.0)
     match operation:

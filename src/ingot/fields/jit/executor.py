@@ -24,7 +24,7 @@ from ingot.fields.jit.program import Program, write
 from ingot.fields.jit.schema import Schema, Unstable, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
 from ingot.fields.space import Space
-from ingot.fields.step import Source, State, Step, due, evaluate, perform
+from ingot.fields.step import Source, State, Step, due, evaluate
 
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
@@ -124,7 +124,7 @@ class Jit:
             for part, sequence in self.planned(steps, whole=whole):
                 if sequence is None or not self.compiled(sequence, state):
                     for step in part.steps:
-                        state.buffers |= perform(step, state.look_up)
+                        state.perform(step)
 
     def invalidate(self, steps: Iterable[Step] | None = None) -> None:
         """Forget the sequences that hold any of some steps, or all."""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.options import Reader
 from ingot.hit import Block
 
-__all__ = ["Event", "Outputs", "Target", "read_outputs", "write_table"]
+__all__ = [
+    "Event",
+    "Outputs",
+    "Target",
+    "read_outputs",
+    "writable",
+    "write_table",
+    "wrong_interval",
+]
 
 Event = Literal["INITIAL", "TIMESTEP_END", "FINAL", "NONE"]
 BOTH: tuple[Event, ...] = ("INITIAL", "TIMESTEP_END")
@@ -22,18 +32,22 @@ class OutputOptions:
 
     csv: whether numbers go to CSV files
     exodus: whether fields mapped to variables go to an Exodus file
+    checkpoint: whether the run is stored after every step, for `ingot run --restart`
     perf_graph: accepted, without effect
     console: accepted, without effect
     file_base: the name of the files without their endings
     execute_on: when to write
+    time_step_interval: of how many steps one is written
     """
 
     csv: bool = False
     exodus: bool = False
+    checkpoint: bool = False
     perf_graph: bool = False
     console: bool = True
     file_base: str = ""
     execute_on: tuple[Event, ...] = BOTH
+    time_step_interval: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,34 +56,56 @@ class OneOutput:
 
     file_base: the name of the files without their endings
     execute_on: when to write
-    execute_vector_postprocessors_on: when to write tables of vectors
+    time_step_interval: of how many steps one is written
+    execute_vector_postprocessors_on: when to write tables of vectors, as the others unless given
     """
 
     file_base: str = ""
     execute_on: tuple[Event, ...] | None = None
+    time_step_interval: int | None = None
     execute_vector_postprocessors_on: tuple[Event, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Stores the run on its way, for `ingot run --restart`.
+
+    file_base: the name of the folder without its ending .checkpoint
+    time_step_interval: after how many steps to store, and at the end
+    num_files: accepted, without effect: each checkpoint replaces the last
+    execute_on: accepted, without effect: a run is stored after its steps
+    """
+
+    file_base: str = ""
+    time_step_interval: int = 1
+    num_files: int = 1
+    execute_on: tuple[Event, ...] = ("TIMESTEP_END",)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file to write to: its kind, its name without ending, when."""
+    """A file to write to: its kind, its name without ending, when, at one of how many steps."""
 
     kind: Literal["CSV", "Exodus"]
     base: str
     events: tuple[Event, ...]
+    interval: int = 1
+    vectors: tuple[Event, ...] | None = None
+    """When tables of vectors are written, if not with the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """All files that numbers and mapped variables go to."""
+    """All files that numbers and mapped variables go to; after how many steps to store, where."""
 
     targets: tuple[Target, ...] = ()
+    stored: tuple[tuple[int, str], ...] = ()
     file_base: str = ""
     events: tuple[Event, ...] = field(default=BOTH)
 
 
 def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
-    """The outputs of an [Outputs] block; other kinds than CSV and Exodus write nothing."""
+    """The outputs of an [Outputs] block; consoles and performance graphs write nothing."""
     if block is None:
         return Outputs()
     common = reader.made(block, OutputOptions, (), None)
@@ -80,15 +116,51 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
         ("CSV", common.csv),
         ("Exodus", common.exodus),
     ]
-    targets = [Target(kind, base, common.execute_on) for kind, asked in wanted if asked]
-    silent = dict.fromkeys(("Console", "PerfGraphOutput", "Checkpoint"))
+    steps = common.time_step_interval
+    reader.problems += wrong_interval(steps, block)
+    targets = [Target(kind, base, common.execute_on, steps) for kind, asked in wanted if asked]
+    stored = {common.file_base or stem: steps} if common.checkpoint else {}
+    kinds = {"CSV": OneOutput, "Exodus": OneOutput, "Checkpoint": Checkpoint,
+             "Console": OneOutput, "PerfGraphOutput": OneOutput}  # fmt: skip
     for each in block.blocks:
-        kind = reader.type_of(each, {"CSV": "CSV", "Exodus": "Exodus", **silent})
-        one = reader.made(each, OneOutput) if kind is not None else None
-        if one is not None and (kind == "CSV" or kind == "Exodus"):
+        kind = reader.type_of(each, kinds)
+        one = None if kind is None else reader.made(each, kind)
+        if isinstance(one, OneOutput) and (each.type == "CSV" or each.type == "Exodus"):
             own = one.file_base or common.file_base or f"{stem}_{each.name}"
-            targets.append(Target(kind, own, one.execute_on or common.execute_on))
-    return Outputs(tuple(targets), common.file_base, common.execute_on)
+            often = steps if one.time_step_interval is None else one.time_step_interval
+            reader.problems += wrong_interval(often, each)
+            vectors = one.execute_vector_postprocessors_on
+            events = one.execute_on or common.execute_on
+            targets.append(Target(each.type, own, events, often, vectors))
+        if isinstance(one, Checkpoint):
+            own = one.file_base or common.file_base or stem
+            reader.problems += wrong_interval(one.time_step_interval, each)
+            if own in stored:
+                message = "two checkpoints are stored in one folder"
+                fix = "give one of them a file_base"
+                reader.problems.append(Problem("duplicate-block", message, each.span, fix))
+            stored[own] = one.time_step_interval
+    pairs = tuple((steps, f"{own}.checkpoint") for own, steps in stored.items())
+    return Outputs(tuple(targets), pairs, common.file_base, common.execute_on)
+
+
+def wrong_interval(steps: int, block: Block) -> Iterator[Problem]:
+    """What is wrong with the distance of outputs."""
+    if steps < 1:
+        message = f"time_step_interval = {steps} is no number of steps"
+        yield Problem("wrong-value", message, block.span, "give 1 or more")
+
+
+@contextmanager
+def writable() -> Iterator[None]:
+    """Tell of a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        name = f"'{error.filename}'" if error.filename else "a file"
+        message = f"{name} cannot be written: {error.strerror or error}"
+        fix = "check the folder that file_base names, its rights and the room left there"
+        raise IngotError([Problem("unwritable", message, fix=fix)]) from error
 
 
 def write_table(

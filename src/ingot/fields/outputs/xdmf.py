@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.options import Reader
-from ingot.fields.outputs.table import Event, Outputs
+from ingot.fields.outputs.table import Event, Outputs, wrong_interval
 from ingot.fields.step import Buffer, State
 from ingot.hit import Block
 
@@ -56,10 +57,11 @@ class XDMF:
 
 
 def read_tensor_outputs(
-    blocks: Iterable[Block], outputs: Outputs, stem: str, reader: Reader
+    blocks: Iterable[Block], outputs: Outputs, stem: str, reader: Reader, *, compatible: bool
 ) -> tuple[XDMF, ...]:
     """The outputs of a [TensorOutputs] block."""
     found: dict[str, XDMF] = {}
+    with_hdf5: list[Block] = []
     for each in blocks:
         kind = reader.type_of(each, {"XDMFTensorOutput": XDMFTensorOutput})
         options = None if kind is None else reader.made(each, kind)
@@ -72,15 +74,19 @@ def read_tensor_outputs(
             reader.problems.append(
                 Problem("wrong-value", message, each.span, "give a mode for each buffer")
             )
-        if options.time_step_interval < 1:
-            message = f"time_step_interval = {options.time_step_interval} is no number of steps"
-            reader.problems.append(Problem("wrong-value", message, each.span, "give 1 or more"))
+        reader.problems += wrong_interval(options.time_step_interval, each)
         base = options.file_base or outputs.file_base or stem
         if base in found:
             message = f"two outputs write to the files '{base}'"
             fix = "give one of them a file_base"
             reader.problems.append(Problem("duplicate-block", message, each.span, fix))
         found[base] = XDMF(options, base)
+        with_hdf5 += [each] if options.enable_hdf5 else []
+    if compatible and len(with_hdf5) > 1 and not thread_safe():
+        # The reference writes each output in a thread of its own.
+        message = "Using an hdf5 library that is not threadsafe and multiple XDMF output objects"
+        fix = "set enable_hdf5 = false in all but one, or marlin_compatible = false in [Problem]"
+        reader.problems.append(Problem("hdf5-threads", message, with_hdf5[1].span, fix))
     return tuple(found.values())
 
 
@@ -93,6 +99,16 @@ def library() -> Any:
         fix = "pip install 'ingot[fields]', or set enable_hdf5 = false"
         raise IngotError([Problem("not-installed", message, fix=fix)]) from None
     return h5py
+
+
+def thread_safe() -> bool:
+    """Whether the HDF5 library may be called from several threads; yes where it does not say."""
+    answer = ctypes.c_bool(True)
+    # a module of h5py is linked with the library, and so finds what that exports
+    ask = getattr(ctypes.CDLL(library().h5.__file__), "H5is_library_threadsafe", None)
+    if ask is not None:
+        ask(ctypes.byref(answer))
+    return answer.value
 
 
 @dataclass(slots=True)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ingot.errors import Problem
+from ingot.fields.blocks.options import place
 from ingot.fields.solvers.multistep import SplitOptions
 from ingot.fields.solvers.solve import Solve, kept
 from ingot.fields.space import Grid, Space, Spectrum
 from ingot.fields.step import Ambient, Buffer, Step
+from ingot.hit import Block
 
 __all__ = ["BroydenSolver", "SecantSolver"]
 
@@ -41,16 +45,23 @@ class IterativeOptions(SplitOptions):
         """Iterations may not converge."""
         return True
 
+    def problems(self, block: Block) -> Iterator[Problem]:
+        """No iterations."""
+        if self.max_iterations < 1:
+            message = f"max_iterations = {self.max_iterations} leaves nothing to do"
+            yield Problem("wrong-value", message, place(block, "max_iterations"), "give 1 or more")
+
     def histories(self) -> dict[str, int]:
         """None."""
         return {}
 
-    def small(self, norms: list[float], first: list[float]) -> bool:
-        """Whether all residuals are small enough."""
-        return all(
-            norm < self.absolute_tolerance or norm < self.relative_tolerance * start
-            for norm, start in zip(norms, first, strict=True)
-        )
+    def limit(self, first: float, *spectra: Tensor) -> float:
+        """How small a residual must become; in single precision, no smaller than rounding."""
+        limit = max(self.absolute_tolerance, self.relative_tolerance * first)
+        if spectra[0].dtype != torch.complex64:
+            return limit
+        size = first + sum(float(norm(each)) for each in spectra)
+        return max(limit, 4 * torch.finfo(torch.float32).eps * size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +78,8 @@ class SecantSolver(IterativeOptions):
         spectra, state = self.reciprocal_buffer, solve.state
         solve.evaluate(*starts(self))
         solve.keep(*spectra)
-        first = norms(self, solve)
+        firsts = zip(norms(self, solve), spectra, strict=True)
+        limits = [self.limit(first, state.buffers[kept(s)]) for first, s in firsts]
         for iteration in range(self.max_iterations):
             solve.evaluate(*secants(self))
             solve.iterations = iteration
@@ -76,7 +88,7 @@ class SecantSolver(IterativeOptions):
                 logging.getLogger("ingot").info("secant %d: residuals %s", iteration, now)
             if any(norm != norm for norm in now):
                 break
-            if self.small(now, first):
+            if all(size < limit for size, limit in zip(now, limits, strict=True)):
                 return
         solve.converged = False
         for u, s in zip(self.buffer, spectra, strict=True):
@@ -180,15 +192,16 @@ class BroydenSolver(IterativeOptions):
             eye = torch.eye(len(self.buffer), dtype=residual.dtype, device=residual.device)
             shape = (*residual.shape[:-1], *eye.shape)
             state.buffers["#inverse"] = (self.initial_jacobian_guess * eye).expand(shape)
-        first = [float(norm(state.buffers["#residual"]))]
+        before = (state.buffers[kept(s)] for s in self.reciprocal_buffer)
+        limit = self.limit(float(norm(state.buffers["#residual"])), *before)
         for iteration in range(self.max_iterations + 1):
             solve.iterations = iteration
-            now = [float(norm(state.buffers["#residual"]))]
+            now = float(norm(state.buffers["#residual"]))
             if self.verbose:
-                logging.getLogger("ingot").info("broyden %d: residual %g", iteration, now[0])
-            if self.small(now, first):
+                logging.getLogger("ingot").info("broyden %d: residual %g", iteration, now)
+            if now < limit:
                 return
-            if now[0] != now[0] or iteration == self.max_iterations:
+            if now != now or iteration == self.max_iterations:
                 solve.converged = False
                 return
             solve.executor.run((broyden_move(self),), state)

@@ -1,0 +1,121 @@
+"""Hostile inputs: whatever is wrong with a file is told as a problem of it, never a traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from ingot.cli.main import status
+
+INPUT = (Path(__file__).parent / "inputs" / "every_compute.i").read_text()
+MU = "TensorComputes/Solve/mu"
+X = "Postprocessors/x"
+OUT = "TensorOutputs/x"
+Captured = pytest.CaptureFixture[str]
+
+
+def found(text: str, overrides: list[str], tmp_path: Path, capsys: Captured) -> str:
+    """What is told of a run that fails; it may be told by nothing but problems."""
+    file = tmp_path / "wrong.i"
+    file.write_text(text)
+    assert status(["run", str(file), "--eager", *overrides]) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    return said
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["Domain/nx=0"], "nx = 0 is no number of cells"),
+        (["Domain/nx=1e12"], "a grid of 1000000000000 x 6 cells cannot be made"),
+        (["Domain/nx=1e30"], "cells cannot be made"),
+        (["Domain/xmax=nan"], "xmax = nan does not lie above xmin = 0"),
+        (["Domain/xmax=inf"], "xmax = inf does not lie above xmin = 0"),
+        (["Domain/dim=1", "Domain/parallel_mode=FFT_SLAB"], "FFT_SLAB cuts no box of dim = 1"),
+        (["Domain/parallel_mode=FFT_PENCIL"], "FFT_PENCIL cuts no box of dim = 2"),
+        (["Domain/ny=1", "Domain/parallel_mode=FFT_SLAB"],
+         "ny = 1 rows cannot be shared among 2 ranks"),
+        (["Domain/device_names=cpu cpu", "Domain/device_weights=1 0",
+          "Domain/parallel_mode=FFT_SLAB"], "device_weights holds 0"),
+        (["Domain/device_names=gpu"], "'gpu' is no device"),
+        (["Domain/parallel_mode=REAL_SPACE", "Domain/periodic_directions=X Y"],
+         "parallel_mode = REAL_SPACE has no Fourier transform"),
+        (["Executioner/dt=nan"], "dt = nan is no size of a step"),
+        (["Executioner/dt=0"], "dt = 0 is no size of a step"),
+        (["Executioner/num_steps=-1"], "num_steps = -1 is no number of steps"),
+        (["Executioner/end_time=nan"], "end_time is no time"),
+        (["Executioner/TimeStepper/type=IterationAdaptiveDT", "Executioner/TimeStepper/dt=1",
+          "Executioner/TimeStepper/growth_factor=nan"],
+         "the size of the step that begins at time 1 is not a number"),
+        (["Executioner/TimeStepper/type=TensorSolveIterationAdaptiveDT",
+          "Executioner/TimeStepper/dt=1", "Executioner/TimeStepper/min_iterations=1",
+          "Executioner/TimeStepper/max_iterations=2",
+          "Executioner/TimeStepper/timestep_limiting_postprocessor=totl"],
+         "did you mean 'total'?"),
+        (["TensorSolver/buffer=''", "TensorSolver/reciprocal_buffer=''",
+          "TensorSolver/linear_reciprocal=''", "TensorSolver/nonlinear_reciprocal=''"],
+         "AdamsBashforthMoulton has no field to move"),
+        (["TensorSolver/type=BroydenSolver", "TensorSolver/max_iterations=0"],
+         "max_iterations = 0 leaves nothing to do"),
+        (["TensorSolver/nonlinear_reciprocal=c"], "'c by semi_implicit' cannot be computed"),
+        (["TensorSolver/nonlinear_reciprocal=c"],
+         "'stiffness' is a spectrum of 8 x 4, 'c' is a field of 8 x 6"),
+        ([f"{MU}/inputs=mubar", f"{MU}/expression=mubar", f"{MU}/derivatives=''"],
+         "these computes wait for each other: mu <- mubar <- mu"),
+        ([f"{MU}/expression=0.1*c^^2"], "line 1, column 7: a value was expected, but here is '^'"),
+        ([f"{MU}/expression={'(' * 3000}c{')' * 3000}"], "it is nested too deeply"),
+        ([f"{MU}/expression={'+'.join(['c'] * 5000)}"], "it is nested too deeply"),
+        ([f"{MU}/expression=FFT(c)"], "FFT cannot be differentiated"),
+        ([f"{MU}/expression=3*c"],
+         "'mu' is a field of one number (expand = REAL would spread it over the grid)"),
+        ([f"{MU}/constant_names=a", f"{MU}/constant_expressions=b"],
+         "'constant_expressions' is not understood: line 1, column 1: there is no 'b' here"),
+        ([f"{MU}/constant_names=a", f"{MU}/constant_expressions=(-1)^0.5"], "'a' is not a number"),
+        ([f"{MU}/expand=RECIPROCAL"], "'mu' cannot be computed: The expanded size"),
+        (["TensorComputes/Solve/mubar/input=cbar"],
+         "'cbar' is a spectrum of 8 x 4"),
+        ([f"{X}/type=TensorAveragePostprocessor", f"{X}/buffer=cbar"], "'x' cannot be computed"),
+        ([f"{X}/type=ParsedPostprocessor", f"{X}/expression=a*total", f"{X}/pp_names=total",
+          f"{X}/constant_names=a", f"{X}/constant_expressions=2*"],
+         "'constant_expressions' is not understood: line 1, column 3: a value was expected"),
+        (["VectorPostprocessors/histogram/buffer=cbar"], "'histogram' cannot be computed"),
+        ([f"{OUT}/type=XDMFTensorOutput", f"{OUT}/buffer=cbar"],
+         "'cbar' is a spectrum, which cannot be written as a field"),
+        (["Outputs/file_base=wrong.i/out"], "cannot be written: "),
+        (["Outputs/cp/type=Checkpoint", "Outputs/cp/time_step_interval=0"],
+         "time_step_interval = 0 is no number of steps"),
+        (["Outputs/checkpoint=true", "Outputs/cp/type=Checkpoint"],
+         "two checkpoints are stored in one folder"),
+        (["Functions/far/type=ShiftedFunction", "Functions/far/function=wave",
+          "Functions/far/shift=1 2"], "'shift' has 2 entries, not 3"),
+        (["TensorBuffers/c/value_dimensions=-1"], "which is no number of components"),
+    ],
+    ids=lambda each: None if isinstance(each, str) else " ".join(each)[:60],
+)  # fmt: skip
+def test_a_hostile_option_is_told(
+    overrides: list[str], message: str, tmp_path: Path, capsys: Captured
+) -> None:
+    assert message in found(INPUT, overrides, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("type = ForwardFFT", "type = ForwardFTT", "did you mean 'ForwardFFT'?"),
+        ("      type = ForwardFFT\n", "", "[TensorComputes/Solve/mubar] has no option 'buffer'"),
+        ("[Executioner]", "[TensorSolver]\n  type = ForwardEulerSolver\n[]\n[Executioner]",
+         "'type' is already set on line "),
+        ("  [Solve]\n", "  [Solve]\n    [g]\n      computes = g\n    []\n",
+         "the group 'g' contains itself"),
+        ("  csv = true\n[]\n", "  csv = true\n", "this block is not closed"),
+    ],
+)  # fmt: skip
+def test_a_hostile_block_is_told(
+    old: str, new: str, message: str, tmp_path: Path, capsys: Captured
+) -> None:
+    assert message in found(INPUT.replace(old, new, 1), [], tmp_path, capsys)
