@@ -1,11 +1,8 @@
 """A compiled library and what it reads and gives -> calls and transients, on all cores."""
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +13,7 @@ from ingot.execute.abi import ARGUMENTS, Given, Gives, Rules, Slot, knobs
 from ingot.execute.batch import Shape, common
 from ingot.execute.ready import Again, Ready, Reports, Signature, signature
 from ingot.execute.status import Status
+from ingot.execute.team import Work, shared
 from ingot.execute.transient import History, Transient
 from ingot.types import lag
 
@@ -24,16 +22,13 @@ __all__ = ["Arranged", "Native", "Solver"]
 WORTH_A_THREAD = 1000
 """The number of points times steps from which a second thread pays."""
 
+WORTH_A_TEAM = 200_000
+"""The number of points times steps from which work is long."""
+
 KEPT = 256
 """How many signatures of calls are remembered."""
 
-Work = Callable[[int, int], None]
 Steps = Callable[[int, int, object, bytes], None]
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +148,8 @@ class Native:
             work(0, points)
             return
         edges = [min(points, blocks * i // threads * self.lanes) for i in range(threads)]
-        jobs = [_pool().submit(work, a, b) for a, b in pairwise([*edges, points])]
-        for job in jobs:
-            job.result()
+        ranges = [*pairwise([*edges, points])]
+        shared(work, ranges, is_long=points * steps >= WORTH_A_TEAM)
 
 
 class Arranged:

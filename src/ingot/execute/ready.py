@@ -15,7 +15,7 @@ from ingot.execute.batch import Shape, flattened
 from ingot.execute.status import Status
 from ingot.execute.torch_facts import same_layout
 
-__all__ = ["Again", "Ready", "Reports", "Signature", "Told", "signature"]
+__all__ = ["Again", "Ready", "Reports", "Signature", "Told", "layout", "signature"]
 
 Told = Callable[[], tuple[Status, ...]]
 """Reads what the solves reported; most callers never ask."""
@@ -98,7 +98,7 @@ class Ready:
         self._given = [n for row in given for n in row]
         self._given[5 * count :: 5] = [x.data_ptr() for x in self._held]
         self._gives = [0, 0, 1, self.points] * len(outputs)
-        self._outputs = [_layout(v, self.batch) for v in outputs]
+        self._outputs = [layout(v, self.batch) for v in outputs]
         self._pack_given = struct.Struct(f"{len(self._given)}q").pack
         self._pack_gives = struct.Struct(f"{len(self._gives)}q").pack
 
@@ -198,7 +198,7 @@ def _as_numpy(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | 
     return shape[rank:] + shape[:rank], (*range(inner, x.ndim), *range(inner))
 
 
-def _layout(v: Shape, batch: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def layout(v: Shape, batch: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides of an output: components outermost, the points of each side by side."""
     points = math.prod(batch)
     inner = _row_major(batch)

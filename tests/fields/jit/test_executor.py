@@ -53,6 +53,13 @@ def test_a_box_of_two_cells_runs_directly(both: Both) -> None:
     assert executor.statistics.fallbacks == 0
 
 
+def test_a_device_that_there_are_no_loops_for_runs_directly(tmp_path: Path) -> None:
+    executor, state = Jit(folder=tmp_path), state_of((16, 12), "c", device="meta")
+    executor.run(cahn_hilliard(), state)
+    assert state.buffers["c"].is_meta
+    assert (executor.statistics.sequences, executor.statistics.fallbacks) == (0, 0)
+
+
 def test_single_precision_is_compiled(tmp_path: Path) -> None:
     box = space((24, 20), dtype=torch.float32)
     state = State(box, dt=1e-3, buffers={"c": torch.rand(24, 20)})

@@ -194,3 +194,48 @@ def test_fields_of_a_material_may_lack_axes(both: Both) -> None:
     assert made.statistics.fallbacks == 0
     made.run(sequence()[:1], other)
     assert largest_difference(state, other, "E") == 0
+
+
+def test_a_sequence_with_a_material_copies_nothing(tmp_path: Path) -> None:
+    steps, state, jit = sequence(), state_of_material((16, 16, 16)), Jit(folder=tmp_path)
+    for _ in range(3):
+        jit.run(steps, state)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        jit.run(steps, state)
+    made = sum(max(event.self_cpu_memory_usage, 0) for event in profile.events() or ())
+    given = sum(8 * state.buffers[name].numel() for name in ("E", "s", "p", "energy"))
+    reports = (8 + 4 + 4 + 1) * 16**3
+    assert given + reports <= made < given + reports + 1024
+
+
+def test_components_of_a_material_lie_outermost(tmp_path: Path) -> None:
+    state = state_of_material((5, 6, 4))
+    Jit(folder=tmp_path).run(sequence(), state)
+    assert all(state.buffers[name].movedim(-1, 0).is_contiguous() for name in ("E", "s"))
+
+
+def test_other_fields_with_components_are_right_beside_a_material(both: Both) -> None:
+    matrix = torch.arange(9, dtype=torch.float64).reshape(3, 3)
+
+    def others(space: Space, p: Tensor) -> tuple[Tensor, ...]:
+        wave = torch.exp(space.axes[0] * space.axes[1] * space.axes[2])
+        vector = wave[..., None] * matrix[0]
+        mixed = (p + wave * space.axes[0])[..., None] - matrix[1]
+        return vector, wave[..., None, None] * matrix, vector[..., None] + matrix, mixed
+
+    given = {"space": Ambient("space"), "p": Buffer("p_old")}
+    steps = (*sequence(), Step("others", others, given, ("v", "m", "w", "q")))
+    state = state_of_material((5, 6, 4))
+    assert both(steps, state, turns=1).statistics.fallbacks == 0
+    assert state.buffers["m"].movedim((-2, -1), (0, 1)).is_contiguous()
+    assert state.buffers["w"].is_contiguous()
+
+
+def test_components_lie_innermost_where_a_call_reads_them_so(both: Both) -> None:
+    def mixed(strain: Tensor) -> Tensor:
+        return strain @ torch.ones(6, 6, dtype=strain.dtype)
+
+    steps = (*sequence(), Step("mixed", mixed, {"strain": Buffer("E")}, ("F",)))
+    state = state_of_material((5, 6, 4))
+    assert both(steps, state, turns=1).statistics.fallbacks == 0
+    assert state.buffers["E"].is_contiguous()

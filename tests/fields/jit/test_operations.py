@@ -1,6 +1,6 @@
 """Every operation that a loop holds gives what torch gives: at any strides and at odd values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,73 +13,7 @@ from ingot.fields.space import space
 from ingot.fields.step import Buffer, Eager, State, Step
 
 from .conftest import copied, largest_difference
-
-A, B, Z, Y, M, N = "a", "b", "z", "y", "m", "n"
-"""Two fields of numbers, two of complex numbers, two of truth values."""
-
-BINARY = [(A, B), (A, Z), (Z, A), (Z, Y), (A, M), (A, 2), (Z, 0.5), (Z, 1j)]
-REAL = [(A, B), (A, M)]
-ARGUMENTS: dict[str, Sequence[tuple[object, ...]]] = {
-    "add.Tensor": BINARY, "sub.Tensor": [*BINARY[:4], *BINARY[5:]], "mul.Tensor": BINARY,
-    "div.Tensor": BINARY, "true_divide.Tensor": [(A, B)],
-    "add.Scalar": [(A, 2), (Z, 1j)], "sub.Scalar": [(A, 2.5)], "mul.Scalar": [(A, 2), (Z, 2.5)],
-    "div.Scalar": [(A, 3)], "rsub.Scalar": [(A, 1), (Z, 1)], "rsub.Tensor": [(A, B), (Z, A)],
-    "neg.default": [(A,), (Z,)], "reciprocal.default": [(A,), (Z,)], "square.default": [(A,), (Z,)],
-    "pow.Tensor_Scalar": [(A, e) for e in (2, 3, 4, -1, -2, 0.5, -0.5, 1, 2.7, 0, 17)] + [(Z, 3)],
-    "pow.Tensor_Tensor": [(A, B)], "pow.Scalar": [(2.0, A)],
-    "exp.default": [(A,), (Z,)], "abs.default": [(A,), (Z,)], "rsqrt.default": [(A,)],
-    "sign.default": [(A,)], "_conj.default": [(Z,)], "conj_physical.default": [(Z,)],
-    "_conj_physical.default": [(Z,)],
-    "complex.default": [(A, B)], "clone.default": [(A,), (Z,), (M,)],
-    "clamp.default": [(A, 0.3, 0.6), (A, None, 0.5), (A, 0.4)], "clamp.Tensor": [(A, B, None)],
-    "clamp_min.default": [(A, 0.4)], "clamp_max.default": [(A, 0.4)],
-    "minimum.default": [(A, B)], "maximum.default": [(A, B)],
-    "where.self": [(M, A, B), (M, Z, Y), (M, N, M)], "where.ScalarSelf": [(M, 1.5, A)],
-    "where.ScalarOther": [(M, A, 2.5), (M, Z, 0)], "where.Scalar": [],
-    "logical_and.default": [(M, N), (A, M)], "logical_or.default": [(M, N)],
-    "logical_not.default": [(M,), (A,)], "bitwise_and.Tensor": [(M, N)],
-    "bitwise_or.Tensor": [(M, N)], "bitwise_not.default": [(M,)],
-    "_to_copy.default": [], "real": [(Z,)], "imag": [(Z,)],
-    **{f"{n}.Tensor": [(A, B)] for n in ("eq", "ne", "lt", "gt", "le", "ge")},
-    **{f"{n}.Scalar": [(A, 0.5)] for n in ("eq", "ne", "lt", "gt", "le", "ge")},
-    **{f"{n}.default": [(A,)] for n in (
-        "sqrt", "log", "log10", "log1p", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh",
-        "floor", "ceil", "trunc", "round",
-    )},
-}  # fmt: skip
-ARGUMENTS["eq.Tensor"] = [(A, B), (Z, Y), (Z, A)]
-
-
-def operation(name: str) -> Callable[..., Tensor]:
-    if name in ("real", "imag"):
-        return getattr(torch, name)
-    base, overload = name.split(".")
-    return getattr(getattr(torch.ops.aten, base), overload)
-
-
-CALLS = [(name, arguments) for name, rows in ARGUMENTS.items() for arguments in rows]
-
-
-def every(**fields: Tensor) -> tuple[Tensor, ...]:
-    found = []
-    for name, arguments in CALLS:
-        given = [fields[x] if isinstance(x, str) else x for x in arguments]
-        found.append(operation(name)(*given))
-    found += [fields[A].to(torch.complex128), fields[M].to(torch.float64), fields[A].bool()]
-    return tuple(found)
-
-
-STEP = Step(
-    "every", every, {name: Buffer(name) for name in (A, B, Z, Y, M, N)},
-    tuple(f"r{k}" for k in range(len(CALLS) + 3)),
-)  # fmt: skip
-
-
-def fields(sizes: tuple[int, ...]) -> dict[str, Tensor]:
-    torch.manual_seed(1)
-    a, b, c, d = (0.2 + 0.6 * torch.rand(4, *sizes, dtype=torch.float64)).unbind()
-    return {A: a, B: b, Z: torch.complex(a, c - 0.5), Y: torch.complex(d, b - 0.5), M: a > 0.5,
-            N: b > c}  # fmt: skip
+from .every import ARGUMENTS, CALLS, STEP, fields
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +104,19 @@ def test_values_of_a_part_of_the_axes_are_spread(tmp_path: Path) -> None:
     Eager().run((step,), other)
     assert largest_difference(state, other, "d", "e") < 1e-14
     assert state.buffers["e"].shape == (12, 1)
+
+
+def test_signs_that_torch_has_not_written_yet_are_seen(tmp_path: Path) -> None:
+    def function(a: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        return 2 * a, z * z
+
+    state = State(space((8, 9)), buffers=fields((8, 9)))
+    z = state.buffers["z"].conj()
+    state.buffers |= {"a": z.imag, "z": z}
+    assert z.imag.is_neg() and z.is_conj()
+    executor = Jit(folder=tmp_path)
+    step = Step("signs", function, {"a": Buffer("a"), "z": Buffer("z")}, ("d", "e"))
+    executor.run((step,), state)
+    assert torch.allclose(state.buffers["d"], 2 * z.imag, rtol=1e-14)
+    assert torch.allclose(state.buffers["e"], z * z, rtol=1e-14)
+    assert executor.statistics.fallbacks == 0

@@ -54,6 +54,12 @@ def test_a_box_of_two_cells_has_no_schema() -> None:
     assert schema_of(state.space.tensors(), state.space) is None
 
 
+def test_tensors_on_two_devices_have_no_schema() -> None:
+    state = state_of((8, 9), "a")
+    inputs = [*state.space.tensors(), torch.empty(8, 9, device="meta")]
+    assert schema_of(inputs, state.space) is None
+
+
 def test_a_digest_is_the_same_for_equal_steps_alone() -> None:
     made = schema(state_of((8, 9), "a"), cahn_hilliard())
     one, same = (digest(cahn_hilliard(), ("c",), made, "") for _ in range(2))
@@ -62,10 +68,11 @@ def test_a_digest_is_the_same_for_equal_steps_alone() -> None:
         digest(cahn_hilliard(), ("c", "mu"), made, ""),
         digest(cahn_hilliard()[1:], ("c",), made, ""),
         digest(cahn_hilliard(), ("c",), dataclasses.replace(made, mode="FFT_SLAB"), ""),
+        digest(cahn_hilliard(), ("c",), dataclasses.replace(made, device="cuda:0"), ""),
         digest(cahn_hilliard(), ("c",), made, "-O3"),
         digest((*cahn_hilliard()[:-1], parsed("c", "2*mu", "mu")), ("c",), made, ""),
     ]
-    assert len({one, *others}) == 6
+    assert len({one, *others}) == 7
 
 
 def scaled(by: float) -> object:

@@ -11,7 +11,7 @@ from ingot.fields.jit.store import forget, keep, kept
 
 PROGRAM = Program(
     "def run(inputs):\n    return ()\n", "// nothing",
-    (Slot("kernel_0", ("float64",), (0, 1), 3),), 5, 2,
+    (Slot("kernel_0", ("float64",), (0, 1), 3),), 5, 2, {}, "cuda:0",
 )  # fmt: skip
 
 

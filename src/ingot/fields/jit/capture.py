@@ -111,6 +111,7 @@ def reason_of(error: Exception) -> str:
 
 def open_input(mode: Any, shape: Sequence[str | int], dtype: torch.dtype, device: str) -> Tensor:
     """A tensor without numbers whose named sizes are open."""
+    from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
     sizes = [TRACED[size] if isinstance(size, str) else size for size in shape]
@@ -118,7 +119,8 @@ def open_input(mode: Any, shape: Sequence[str | int], dtype: torch.dtype, device
     context: Any = StatelessSymbolicContext(
         dynamic_sizes=kinds, constraint_sizes=[None] * len(sizes)
     )
-    example = torch.empty(sizes, dtype=dtype, device=device)
+    with FakeTensorMode():
+        example = torch.empty(sizes, dtype=dtype, device=device)
     return mode.from_tensor(example, symbolic_context=context)
 
 

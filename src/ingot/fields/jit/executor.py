@@ -16,8 +16,9 @@ from torch import Tensor
 from ingot.fields.jit import store
 from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.capture import LOCK, Untraceable, capture
+from ingot.fields.jit.frames import FRAMES
 from ingot.fields.jit.fuse import fuse
-from ingot.fields.jit.native import FLAGS, ready
+from ingot.fields.jit.native import SETTINGS, ready
 from ingot.fields.jit.plan import Part, Plan, plan
 from ingot.fields.jit.private import private_of
 from ingot.fields.jit.program import Program, write
@@ -166,7 +167,7 @@ class Jit:
     def compiled(self, sequence: Compiled, state: State) -> bool:
         """Run a sequence as a graph; false where it has none and its steps are still to be run."""
         inputs = [state.look_up(source) for source in sequence.sources]
-        key = tuple([(x.shape, x.dtype) for x in inputs])
+        key = tuple([(x.shape, x.dtype, x.device) for x in inputs])
         inputs = [*state.space.tensors(), *inputs]
         try:
             if key not in sequence.bound:
@@ -188,10 +189,10 @@ class Jit:
         return True
 
     def bound(self, sequence: Compiled, inputs: list[Tensor]) -> Bound | None:
-        """The graph of a sequence at some sizes, if it is worth one; kernels are for CPUs."""
+        """The graph of a sequence at some sizes, if there are loops for its device."""
         assert self.space is not None
         schema = schema_of(inputs, self.space)
-        if schema is None or schema.device != "cpu":
+        if schema is None or self.space.k2.device.type not in FRAMES:
             return None
         return Bound(self.graph(sequence, schema), schema)
 
@@ -199,7 +200,7 @@ class Jit:
         """The graph of a sequence: known in this process, kept on disk, or captured now."""
         steps = sequence.part.steps
         try:
-            name = digest(steps, sequence.wanted, schema, " ".join(FLAGS))
+            name = digest(steps, sequence.wanted, schema, SETTINGS)
         except Unstable:
             name = None
         key: object = name or (steps, sequence.wanted, schema)

@@ -14,6 +14,7 @@ from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured
 from ingot.fields.jit.clusters import Loop, Unit, clustered, loads
+from ingot.fields.jit.components import apart
 from ingot.fields.jit.nodes import costs, name_of
 from ingot.fields.jit.view import View, viewed
 
@@ -53,7 +54,7 @@ def fuse(captured: Captured) -> Fused:
     name_parts(graph)
     share(graph)
     graph.eliminate_dead_code()
-    view = viewed(captured)
+    view = viewed(apart(captured))
     outputs = tuple(next(n for n in graph.nodes if n.op == "output").args[0])
     units = alive(clustered(captured, view), outputs, view)
     read = {each for unit in units if isinstance(unit, Loop) for each in loads(unit, view)}

@@ -1,23 +1,20 @@
-"""Loops over points -> C++: what a row shares is computed once a row, the rest in blocks."""
+"""Loops over points -> C++ or CUDA: one body for all devices, in the frame of one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import torch
 from torch import Tensor
 from torch.fx import Node
 
 from ingot.fields.jit.clusters import Loop
+from ingot.fields.jit.frames import Body, Frame
 from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.nodes import sizes_of
-from ingot.fields.jit.operations import Term, literal
+from ingot.fields.jit.operations import Kind, Term, literal
 from ingot.fields.jit.terms import applied, cast, kind_of
 
-__all__ = ["Printed", "kernel", "unit"]
-
-HEADER = Path(__file__).parent / "grid.h"
+__all__ = ["Printed", "kernel"]
 
 Level = int
 """Where a value changes: 0 nowhere, 1 from row to row, 2 from point to point."""
@@ -25,7 +22,7 @@ Level = int
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A loop as C++, the tensors and numbers that it reads, and those that it gives."""
+    """A loop as text, the tensors and numbers that it reads, and those that it gives."""
 
     text: str
     tensors: tuple[Node, ...]
@@ -33,13 +30,6 @@ class Printed:
     gives: tuple[Node, ...]
     varying: tuple[int, ...]
     operations: int
-
-
-def unit(kernels: list[str], real: torch.dtype) -> str:
-    """The source of a library of kernels."""
-    name = "double" if real == torch.float64 else "float"
-    head = [f"#define INGOT_REAL {name}", '#include "lanes.h"', HEADER.read_text()]
-    return "\n".join([*head, *kernels]) if kernels else ""
 
 
 def level_of(node: Node) -> Level:
@@ -50,9 +40,9 @@ def level_of(node: Node) -> Level:
     return 1 if any(size != 1 for size in sizes) else 0
 
 
-def kernel(fused: Fused, loop: Loop, name: str) -> Printed:
-    """The C++ of one loop."""
-    return Writer(fused, loop).printed(name)
+def kernel(fused: Fused, loop: Loop, name: str, frame: Frame) -> Printed:
+    """The text of one loop."""
+    return Writer(fused, loop).printed(name, frame)
 
 
 class Writer:
@@ -67,43 +57,24 @@ class Writer:
         self.lines: tuple[list[str], list[str], list[str]] = ([], [], [])
         self.operations = 0
 
-    def printed(self, name: str) -> Printed:
+    def printed(self, name: str, frame: Frame) -> Printed:
         """All of it."""
         terms = {node: self.term(node) for node in self.loop.nodes}
         gives = tuple(node for node in self.loop.nodes if node in self.fused.stored)
         inputs = tuple(self.tensors)
-        kinds = [kind_of(node, self.view.real) for node in (*inputs, *gives)]
-        stores = [
+        self.lines[2].extend(
             f"put<unit, full>(at[{len(inputs) + k}], j, n, {terms[node][0].text});"
             for k, node in enumerate(gives)
-        ]
-        width = ", ".join(f"Kind<{kind}>::bytes" for kind in kinds)
-        rows = [
-            "namespace ingot {", "namespace {",
-            f"struct {name}_loop {{",
-            f"  static constexpr int operands = {len(kinds)};",
-            f"  static constexpr int bytes[] = {{{width}}};",
-            "  template <bool unit> static void row(const Place* at, const double* number,",
-            "                                       int64_t begin, int64_t end) {",
-            *(f"    {line}" for level in self.lines[:2] for line in level),
-            "    const auto block = [&](int64_t j, int n, auto whole)"
-            " __attribute__((always_inline)) {",
-            "      constexpr bool full = decltype(whole)::value;",
-            *(f"      {line}" for line in (*self.lines[2], *stores)),
-            "    };",
-            "    int64_t j = begin;",
-            "    for (; j + W <= end; j += W) block(j, W, std::true_type{});",
-            "    if (j < end) block(j, int(end - j), std::false_type{});",
-            "  }", "};", "}  // namespace", "}  // namespace ingot",
-            f'extern "C" void {name}(char* const* operands, const double* numbers,',
-            "    const int64_t* layout) {",
-            f"  ingot::run_all<ingot::{name}_loop>(operands, numbers, layout);", "}", "",
-        ]  # fmt: skip
+        )
+        kinds: list[Kind] = [kind_of(node, self.view.real) for node in (*inputs, *gives)]
+        axes = max(len(self.loop.shape), 1)
+        body = Body(name, tuple(kinds), len(self.numbers), axes, self.lines)
         varying = [k for k, node in enumerate(inputs) if level_of(node) == 2]
         varying += range(len(inputs), len(kinds))
         return Printed(
-            "\n".join(rows), inputs, tuple(self.numbers), gives, tuple(varying), self.operations
-        )
+            "\n".join(frame.around(body)), inputs, tuple(self.numbers), gives, tuple(varying),
+            self.operations,
+        )  # fmt: skip
 
     def term(self, node: Node) -> tuple[Term, Level]:
         """The term of a node and its level; what it needs is written first."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from ingot.errors import IngotError
 from ingot.execute import Executor, executor
 from ingot.execute.batch import shape_of
+from ingot.execute.ready import layout
 from ingot.program import Program, freeze
 
 __all__ = ["Material", "material"]
@@ -102,14 +103,14 @@ def operation() -> torch._ops.OpOverload:
         graph = model.program.graph
         found = {v.name: shape_of(v, graph) for v in model.program.outputs}
         shapes = (found[each] for each in model.outputs)
-        return [fields[0].new_empty((*batch, *s.sizes, *s.base)) for s in shapes]
+        return [fields[0].new_empty_strided(*layout(s, batch)) for s in shapes]
 
     return torch.ops.ingot.material.default
 
 
 def spread(output: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """An output at every point, in memory of its own."""
+    """An output at every point; one that is given there stays as it lies."""
     rank = output.dim() - len(batch)
-    if output.shape[: len(batch)] == batch and output.is_contiguous():
+    if output.shape[: len(batch)] == batch and 0 not in output.stride():
         return output
     return output.expand((*batch, *output.shape[output.dim() - max(rank, 0) :])).contiguous()

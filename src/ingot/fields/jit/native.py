@@ -5,16 +5,18 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from ingot.execute.build import NATIVE, built
+from ingot.fields.jit.cuda import OPTIONS, Launch, loaded
+from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import Program, Slot
 
-__all__ = ["Kernel", "ready"]
+__all__ = ["SETTINGS", "Entry", "Kernel", "function", "ready"]
 
 WORTH_A_THREAD = 8192
 """The number of points from which a second thread pays."""
@@ -27,13 +29,30 @@ CHUNK = 1024
 
 FLAGS = (*(flag for flag in NATIVE if flag != "-O1"), "-O2")
 
+SETTINGS = " ".join((*FLAGS, *OPTIONS))
+"""How sources are compiled."""
+
+
+class Entry(Protocol):
+    """A compiled loop on one device."""
+
+    any_order: bool
+    """Whether it may take the axes in the order of memory."""
+
+    def arranged(self, layout: Layout, threads: int) -> Any:
+        """What the loop is told of its operands, which calls with the same layout share."""
+        ...
+
+    def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
+        """Run the loop over all points."""
+        ...
+
 
 class Kernel:
     """A loop over points: gives tensors of some sizes from tensors that broadcast to them."""
 
-    def __init__(self, slot: Slot, entry: Any) -> None:
-        entry.argtypes, entry.restype = (ctypes.c_void_p,) * 3, None
-        self.entry, self.slot = entry, slot
+    def __init__(self, slot: Slot, device: str, entry: Entry) -> None:
+        self.entry, self.device = entry, torch.device(device)
         self.dtypes = tuple(getattr(torch, name) for name in slot.gives)
         self.layouts: dict[Any, Any] = {}
 
@@ -45,66 +64,101 @@ class Kernel:
         tensors: Sequence[Tensor],
     ) -> tuple[Tensor, ...]:
         """The results, written into the given tensors where there are some."""
+        operands = [plain(x) for x in tensors]
+        threads = torch.get_num_threads()
+        key = (threads, sizes, *[(x.stride(), x.shape) for x in operands])
+        known = self.layouts.get(key)
+        order = self.order(sizes, operands) if known is None else known[0]
         gives = tuple(
-            torch.empty(sizes, dtype=dtype) if at is None else at
+            self.made(sizes, dtype, order) if at is None else at
             for dtype, at in zip(self.dtypes, into, strict=True)
         )
-        operands = [x.resolve_conj().resolve_neg() if x.is_conj() else x for x in tensors]
         operands += gives
-        threads = torch.get_num_threads()
-        key = (threads, sizes, *[x.stride() for x in operands], *[x.shape for x in tensors])
-        layout = self.layouts.get(key)
-        if layout is None:
+        if known is None:
             if len(self.layouts) >= KEPT:
                 self.layouts.clear()
-            layout = self.layouts[key] = laid_out(self.slot, sizes, operands, threads)
-        addresses = (ctypes.c_void_p * len(operands))(*[x.data_ptr() for x in operands])
-        values = (ctypes.c_double * max(len(numbers), 1))(*numbers)
+            arranged = self.entry.arranged(joined(sizes, operands, order), threads)
+            known = self.layouts[key] = (order, arranged)
         if 0 not in sizes:
-            self.entry(addresses, values, layout)
+            self.entry.run([x.data_ptr() for x in operands], numbers, known[1])
         return gives
 
+    def order(self, sizes: tuple[int, ...], operands: Sequence[Tensor]) -> tuple[int, ...] | None:
+        """The order in which to take the axes, if not that of the sizes."""
+        if not self.entry.any_order:
+            return None
+        order = order_of(sizes, operands)
+        return None if order == tuple(range(len(sizes))) else order
 
-def laid_out(slot: Slot, sizes: tuple[int, ...], operands: Sequence[Tensor], threads: int) -> Any:
-    """What a kernel is told of its operands: axes that lie as one are joined."""
-    rank = len(sizes)
-    rows = []
-    for x in operands:
-        missing = rank - x.dim()
-        pairs = zip(x.shape, x.stride(), strict=True)
-        rows.append([0] * missing + [0 if size == 1 else stride for size, stride in pairs])
-    extents = [*sizes] or [1]
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[0] * len(rows)]
-    at = len(extents) - 2
-    while at >= 0:
-        inner_fixed = at == len(extents) - 2 and extents[-1] == 1
-        together = all(
-            a == b * extents[at + 1] for a, b in zip(columns[at], columns[at + 1], strict=True)
-        )
-        if together and not inner_fixed:
-            extents[at : at + 2] = [extents[at] * extents[at + 1]]
-            columns[at : at + 2] = [columns[at + 1]]
-        at -= 1
-    points = math.prod(extents)
-    threads = max(1, min(threads, points // WORTH_A_THREAD))
-    unit = all(columns[-1][k] == 1 for k in slot.varying)
-    rows_count = points // max(extents[-1], 1)
-    chunk = extents[-1]
-    if rows_count < 4 * threads and threads > 1:
-        chunk = max(CHUNK, -(-extents[-1] // (4 * threads)) // 64 * 64)
-    strides = [column[k] for k in range(len(operands)) for column in columns]
-    values = [len(extents), threads, int(unit), max(chunk, 1), *extents, *strides]
-    return (ctypes.c_int64 * len(values))(*values)
+    def made(
+        self, sizes: tuple[int, ...], dtype: torch.dtype, order: tuple[int, ...] | None
+    ) -> Tensor:
+        """Memory for a result, which lies like most operands."""
+        if order is None:
+            return torch.empty(sizes, dtype=dtype, device=self.device)
+        return torch.empty_permuted(sizes, order, dtype=dtype, device=self.device)
 
 
-def ready(program: Program) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
-    """The function of a program."""
+def plain(x: Tensor) -> Tensor:
+    """A tensor whose memory holds its values as they are."""
+    return x.resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
+
+
+class Call:
+    """A loop of a library of C++, shared among the threads of this process."""
+
+    any_order = False
+
+    def __init__(self, slot: Slot, entry: Any) -> None:
+        entry.argtypes, entry.restype = (ctypes.c_void_p,) * 3, None
+        self.entry, self.slot = entry, slot
+
+    def arranged(self, layout: Layout, threads: int) -> Any:
+        """Axes, threads, whether all is contiguous, pieces of rows; then sizes and strides."""
+        inner, points = layout.extents[-1], layout.points
+        threads = max(1, min(threads, points // WORTH_A_THREAD))
+        unit = all(layout.columns[-1][k] == 1 for k in self.slot.varying)
+        rows = points // max(inner, 1)
+        chunk = inner
+        if rows < 4 * threads and threads > 1:
+            chunk = max(CHUNK, -(-inner // (4 * threads)) // 64 * 64)
+        strides = [stride for row in layout.strides for stride in row]
+        head = [len(layout.extents), threads, int(unit), max(chunk, 1)]
+        values = [*head, *layout.extents, *strides]
+        return (ctypes.c_int64 * len(values))(*values)
+
+    def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
+        """Run the loop over all points."""
+        operands = (ctypes.c_void_p * len(addresses))(*addresses)
+        values = (ctypes.c_double * max(len(numbers), 1))(*numbers)
+        self.entry(operands, values, arranged)
+
+
+def entries(program: Program) -> dict[str, Entry]:
+    """The compiled loops of a program by name."""
+    if not program.kernels:
+        return {}
+    device = torch.device(program.device)
+    if device.type == "cuda":
+        functions = loaded(program.source, device)
+        return {slot.name: Launch(functions(slot.name)) for slot in program.kernels}
+    library = built(program.source, FLAGS)
+    return {slot.name: Call(slot, getattr(library, slot.name)) for slot in program.kernels}
+
+
+def function(
+    program: Program, loops: Mapping[str, Entry]
+) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
+    """The function of a program whose loops are compiled."""
     names: dict[str, Any] = {
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
         "inf": math.inf, "nan": math.nan,
     }  # fmt: skip
-    if program.kernels:
-        library = built(program.source, FLAGS)
-        names |= {s.name: Kernel(s, getattr(library, s.name)) for s in program.kernels}
+    names |= {s.name: Kernel(s, program.device, loops[s.name]) for s in program.kernels}
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]
+
+
+def ready(program: Program) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
+    """The function of a program."""
+    return function(program, entries(program))

@@ -1,4 +1,4 @@
-"""write: fused units -> a Program: a Python text that calls torch and kernels, and their C++.
+"""write: fused units -> a Program: a Python text that calls torch and kernels, and their source.
 
 Nothing in it refers to torch's graphs, so that another process can run it as it stands.
 """
@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.fx import Node
 
 from ingot.fields.jit.clusters import Call, Loop, Unit, loads
+from ingot.fields.jit.frames import FRAMES, unit
 from ingot.fields.jit.fuse import Fused
-from ingot.fields.jit.kernels import Printed, kernel, unit
+from ingot.fields.jit.kernels import Printed, kernel
 from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
 
@@ -48,6 +49,7 @@ class Program:
     before: int
     after: int
     constants: dict[str, Tensor] = field(default_factory=dict)
+    device: str = "cpu"
 
     def __str__(self) -> str:
         return self.text
@@ -56,7 +58,9 @@ class Program:
 def write(fused: Fused) -> Program:
     """The program of fused units."""
     loops = [each for each in fused.units if isinstance(each, Loop)]
-    printed = {each: kernel(fused, each, f"kernel_{at}") for at, each in enumerate(loops)}
+    device = fused.captured.schema.device
+    frame = FRAMES[torch.device(device).type]
+    printed = {each: kernel(fused, each, f"kernel_{at}", frame) for at, each in enumerate(loops)}
     nodes = list(fused.captured.module.graph.nodes)
     inputs = [node for node in nodes if node.op == "placeholder"]
     lines = [*heads(fused, inputs), *bodies(fused, printed)]
@@ -75,8 +79,9 @@ def write(fused: Fused) -> Program:
         )
         for at, each in enumerate(printed.values())
     )  # fmt: skip
-    source = unit([each.text for each in printed.values()], fused.view.real)
-    return Program(f"def run(inputs):\n{body}", source, slots, fused.before, fused.after, constants)
+    source = unit([each.text for each in printed.values()], fused.view.real, frame)
+    counts = fused.before, fused.after
+    return Program(f"def run(inputs):\n{body}", source, slots, *counts, constants, device)
 
 
 def heads(fused: Fused, inputs: list[Node]) -> Iterator[str]:

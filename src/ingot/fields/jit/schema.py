@@ -74,9 +74,12 @@ def named_sizes(space: Space) -> tuple[dict[str, int], dict[str, int]] | None:
 
 
 def schema_of(tensors: Sequence[Tensor], space: Space) -> Schema | None:
-    """The schema of tensors on a box; none where its sizes do not tell its axes."""
+    """The schema of tensors on a box; none where its sizes do not tell its axes.
+
+    Tensors that do not lie on one device have none either.
+    """
     sizes = named_sizes(space)
-    if sizes is None:
+    if sizes is None or any(each.device != space.k2.device for each in tensors):
         return None
     grid, spectrum = sizes
 

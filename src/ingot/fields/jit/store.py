@@ -32,11 +32,12 @@ def kept(digest: str, place: Path | None = None) -> Program | None:
             for s in found["kernels"]
         )
         constants = {
-            name: torch.tensor(values, dtype=getattr(torch, dtype)).reshape(shape)
-            for name, (dtype, shape, values) in found["constants"].items()
+            name: torch.tensor(values, dtype=getattr(torch, dtype), device=device).reshape(shape)
+            for name, (dtype, device, shape, values) in found["constants"].items()
         }
         counts = found["before"], found["after"]
-        return Program(found["text"], found["source"], slots, *counts, constants)
+        texts = found["text"], found["source"]
+        return Program(*texts, slots, *counts, constants, found["device"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError):
         return None
 
@@ -46,9 +47,11 @@ def keep(digest: str, program: Program, place: Path | None = None) -> None:
     if any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
         return
     constants = {
-        name: (str(x.dtype).removeprefix("torch."), list(x.shape), x.flatten().tolist())
+        name: (
+            str(x.dtype).removeprefix("torch."), str(x.device), list(x.shape), x.flatten().tolist(),
+        )
         for name, x in program.constants.items()
-    }
+    }  # fmt: skip
     found = asdict(replace(program, constants={})) | {"constants": constants}
     at = place or folder()
     at.mkdir(parents=True, exist_ok=True)

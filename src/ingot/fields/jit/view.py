@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,7 +46,7 @@ class View:
 
 def viewed(captured: Captured) -> View:
     """How each node of a graph is seen."""
-    real = captured.real
+    real, device = captured.real, torch.device(captured.schema.device)
     constants: dict[Node, complex] = {}
     through: dict[Node, Node] = {}
     points: set[Node] = set()
@@ -65,7 +65,7 @@ def viewed(captured: Captured) -> View:
             constants[node] = constants[node.args[0]]
         elif name in THROUGH:
             through[node] = node.args[0]
-        elif name in OPERATIONS and works(node, real):
+        elif name in OPERATIONS and works(node, real) and is_on(node, device, constants):
             points.add(node)
     view = View(real, constants, through, frozenset(points))
     whole = needed_whole(captured.module.graph, view)
@@ -78,7 +78,7 @@ def works(node: Node, real: torch.dtype) -> bool:
     kinds = (real, real.to_complex(), torch.bool)
     name, value = name_of(node), node.meta["val"]
     tensors = [a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), Tensor)]
-    same = all(x.dtype in kinds and x.device == value.device for x in (*tensors, value))
+    same = all(x.dtype in kinds for x in (*tensors, value))
     if not same or not tensors or not known_sizes(node):
         return False
     if name.startswith("rsub") and len(node.args) > 2:
@@ -86,6 +86,13 @@ def works(node: Node, real: torch.dtype) -> bool:
     if name in ("div.Tensor", "true_divide.Tensor") and node.kwargs.get("rounding_mode"):
         return False
     return bool(printable(node, real))
+
+
+def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
+    """Whether a node and all that it reads, but what is one number, lie on a device."""
+    near = (each for each in node.all_input_nodes if each not in constants)
+    values = [node.meta["val"], *(each.meta.get("val") for each in near)]
+    return all(value.device == device for value in values if isinstance(value, Tensor))
 
 
 def printable(node: Node, real: torch.dtype) -> bool:

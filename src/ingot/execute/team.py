@@ -1,0 +1,63 @@
+"""shared: work on ranges -> done by several threads, long work by those of torch.
+
+They stay awake for some milliseconds after a loop of torch, and others would share cores with
+them. But they wait awake for each other: where cores are taken, short work is done by others.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+__all__ = ["Work", "shared"]
+
+Work = Callable[[int, int], None]
+
+FIRST = os.getpid()
+SHARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@cache
+def _team(process: int) -> tuple[Any, Any] | None:
+    """What runs a function on the threads of OpenMP, and what tells a thread its number."""
+    if process != FIRST:  # forked, and OpenMP does not know that its threads are gone
+        return None
+    try:
+        names = ctypes.CDLL(None)
+        return names.GOMP_parallel, names.omp_get_thread_num
+    except (AttributeError, TypeError):  # another OpenMP, another system
+        return None
+
+
+@cache
+def _pool(_process: int) -> ThreadPoolExecutor:
+    """The threads of one process; those of its parent are not in it."""
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+def shared(work: Work, ranges: Sequence[tuple[int, int]], *, is_long: bool) -> None:
+    """Work on all ranges, each in a thread of its own."""
+    process = os.getpid()
+    team = _team(process) if is_long else None
+    if team is None:
+        for job in [_pool(process).submit(work, *each) for each in ranges]:
+            job.result()
+        return
+    parallel, number = team
+    left, raised = dict(enumerate(ranges)), list[BaseException]()
+
+    def share(_: int | None) -> None:
+        try:
+            each = number()
+            work(*ranges[each])
+            del left[each]
+        except BaseException as error:  # which would be lost on its way through C
+            raised.append(error)
+
+    parallel(SHARE(share), None, ctypes.c_uint(len(ranges)), ctypes.c_uint(0))
+    if raised:
+        raise raised[0]
+    for each in left.values():  # the team may be smaller than asked for
+        work(*each)
