@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -87,32 +88,29 @@ def model_of(stack: str, count: int, device: str) -> tuple[Any, Any, Any]:
 # the ways to compile one
 
 
-def built(
-    way: str, stack: str, count: int, folder: Path, device: str
-) -> tuple[Any, Callable[[Any], Any], Any]:
-    """A model, the same compiled, ready to be called for the first time, and its input."""
+def built(way: str, model: Any, block: Any, x: Any, folder: Path) -> Callable[[Any], Any]:
+    """A model compiled, ready to be called for the first time."""
     import torch
 
-    model, block, x = model_of(stack, count, device)
     if way == "eager":
-        return model, model, x
+        return model
     if way.startswith("ingot"):
         from ingot import regions
 
         mode: Any = way.removeprefix("ingot-")
         output = folder / "package" if mode == "aot" else None
-        return model, regions.compile(model, x, block, mode, output=output), x
+        return regions.compile(model, x, block, mode, output=output)
     if way == "whole":
-        return model, torch.compile(model), x
+        return torch.compile(model)
     if way == "whole-graphs":
-        return model, torch.compile(model, mode="reduce-overhead"), x
+        return torch.compile(model, mode="reduce-overhead")
     again = copy.deepcopy(model)
     if way == "regional":
         for part in again.blocks:
             part.compile()
-        return model, again, x
+        return again
     block.forward = torch.compiler.nested_compile_region(block.forward)
-    return model, torch.compile(again), x
+    return torch.compile(again)
 
 
 def busy() -> float:
@@ -128,8 +126,9 @@ def compile_once(way: str, stack: str, count: int, *, train: bool, device: str) 
     import torch._inductor.compile_fx
 
     with tempfile.TemporaryDirectory() as scratch, torch.set_grad_enabled(train):
+        model, block, x = model_of(stack, count, device)
         begun, cpu = time.perf_counter(), busy()
-        _, run, x = built(way, stack, count, Path(scratch), device)
+        run = built(way, model, block, x, Path(scratch))
         found = run(x)
         if train:
             found.sum().backward()
@@ -150,7 +149,8 @@ def run_times(
     with tempfile.TemporaryDirectory() as scratch, torch.set_grad_enabled(train):
         runs: dict[str, Callable[[], None]] = {}
         for way in ways:
-            _, run, x = built(way, stack, count, Path(scratch), device)
+            model, block, x = model_of(stack, count, device)
+            run = built(way, model, block, x, Path(scratch))
             runs[way] = called(run, x, train=train)
             for _ in range(4):
                 runs[way]()
@@ -230,12 +230,12 @@ def child(job: dict[str, Any]) -> dict[str, Any]:
 def measured(options: Options) -> Iterator[dict[str, Any]]:
     """One row after another, compilations in turns so that no way has the machine at its best."""
     for stack in options.stacks:
+        turns = product(range(options.repeats), options.counts, options.ways)
+        for repeat, count, way in turns:
+            job = {"what": "compile", "way": way, "stack": stack, "count": count,
+                   "train": options.train, "device": options.device}  # fmt: skip
+            yield job | {"repeat": repeat} | child(job)
         for count in options.counts:
-            for repeat in range(options.repeats):
-                for way in options.ways:
-                    job = {"what": "compile", "way": way, "stack": stack, "count": count,
-                           "train": options.train, "device": options.device}  # fmt: skip
-                    yield job | {"repeat": repeat} | child(job)
             ways = ["eager", *options.ways]
             job = {"what": "run", "stack": stack, "count": count, "ways": ways,
                    "seconds": options.seconds, "train": options.train,
@@ -350,7 +350,7 @@ def parsed() -> Options:
     parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
     parser.add_argument("--ways", nargs="+", choices=[*WAYS, "whole-graphs"], default=list(WAYS))
-    parser.add_argument("--repeats", type=int, default=1, help="compilations of each")
+    parser.add_argument("--repeats", type=int, default=3, help="compilations of each")
     parser.add_argument("--seconds", type=float, default=5.0, help="of running, for each way")
     parser.add_argument("--train", action="store_true", help="with the backward pass")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
