@@ -189,7 +189,7 @@ def test_edit_in_place_acts_on_the_next_call(decay: Artifact) -> None:
 
 
 def test_named_parameters_are_exactly_the_promoted_ones(decay: Artifact) -> None:
-    assert {n: float(p) for n, p in decay.named_parameters()} == {RATE: 4.0, ORDER: 0.6}
+    assert {n: p.item() for n, p in decay.named_parameters()} == {RATE: 4.0, ORDER: 0.6}
 
 
 def test_single_precision_package_gives_single_precision() -> None:

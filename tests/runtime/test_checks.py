@@ -238,7 +238,7 @@ def test_wrong_parameter_values_are_refused(name: str, value: Any, text: str) ->
     with pytest.raises(IngotError) as refused:
         artifact.set_parameter(name, value)
     assert text in str(refused.value)
-    assert float(dict(artifact.named_parameters())[RATE]) == 4.0
+    assert dict(artifact.named_parameters())[RATE].item() == 4.0
 
 
 def test_parameter_without_its_base_is_refused() -> None:

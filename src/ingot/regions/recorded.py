@@ -35,9 +35,9 @@ Place = tuple[int, list[int]]
 
 
 def recordable(inputs: Sequence[Tensor], state: Sequence[Tensor]) -> bool:
-    """Whether all of a call lies on one GPU."""
+    """Whether a call takes something, and all of it lies on one GPU."""
     devices = {x.device for x in (*inputs, *state)}
-    return len(devices) == 1 and next(iter(devices)).type == "cuda"
+    return len(inputs) > 0 and len(devices) == 1 and inputs[0].is_cuda
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class Dispatcher:
 
     def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs, in memory that belongs to the caller."""
-        if torch.cuda.is_current_stream_capturing():
+        elsewhere = inputs[0].device.index != torch.cuda.current_device()
+        if elsewhere or torch.cuda.is_current_stream_capturing():
             return self.run(inputs)
         place = self.place()
         with self.lock:
