@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ingot.execute import compiler
 
-__all__ = ["NATIVE", "built", "cache_folder", "compiled"]
+__all__ = ["NATIVE", "built", "cache_folder", "compiled", "put_in_cache"]
 
 NATIVE = (*compiler.FLAGS, "-march=native", "-mprefer-vector-width=512")
 """Flags for the machine that compiles."""
@@ -19,6 +19,14 @@ NATIVE = (*compiler.FLAGS, "-march=native", "-mprefer-vector-width=512")
 def cache_folder() -> Path:
     """Where compiled kernels are kept from one process to the next."""
     return Path.home() / ".cache" / "ingot" / "kernels"
+
+
+def put_in_cache(file: Path, content: bytes) -> None:
+    """Write a file that other processes look for, in one step."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as copy:
+        copy.write(content)
+    Path(copy.name).replace(file)
 
 
 def compiled(source: str, flags: tuple[str, ...] = NATIVE, folder: Path | None = None) -> Path:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem
 from ingot.execute import compiler, inductor_child, torch_facts
-from ingot.execute.build import cache_folder
+from ingot.execute.build import cache_folder, put_in_cache
 from ingot.execute.graphs import Printed
 
 __all__ = ["Children"]
@@ -94,10 +94,7 @@ class Children:
 
     def keep(self, file: Path, graph: Printed, dtype: str) -> None:
         """Remember a graph that was tried and found right."""
-        kept = self._kept / f"{_digest(graph, dtype)}.pt2"
-        with tempfile.NamedTemporaryFile(dir=self._kept, delete=False) as copy:
-            copy.write(file.read_bytes())
-        Path(copy.name).replace(kept)
+        put_in_cache(self._kept / f"{_digest(graph, dtype)}.pt2", file.read_bytes())
 
     def _ask(self, folder: Path, name: str) -> tuple[float, float]:
         """Have a child compile a job; the seconds it took, and those it kept a processor busy."""

@@ -20,7 +20,7 @@ from ingot.program.rewrite import renewed
 from ingot.program.schedule import peak, scheduled
 from ingot.program.unroll import LIMIT, short, unroll
 
-__all__ = ["STAGES", "Factored", "Plan", "clean", "factor", "hoisted", "loops", "planned", "staged"]
+__all__ = ["Factored", "Plan", "clean", "factor", "hoisted", "loops", "planned", "staged"]
 
 
 def clean(program: Program) -> Program:
@@ -159,10 +159,6 @@ def planned(program: Program, limit: int = LIMIT, like: Plan | None = None) -> P
     return Plan(ready, {
         id(s): factor(s, linear=id(s) in again, like=chosen.get(s.name)) for s in ready.solves()
     })  # fmt: skip
-
-
-STAGES = ("program", "clean", "hoist", "loops", "regions", "factor", "schedule")
-"""What `staged` can print, in order."""
 
 
 def staged(program: Program, stage: str) -> str:

@@ -19,7 +19,7 @@ from ingot.regions.capture import LOCK, Example, captured, nested
 from ingot.regions.mark import Blocks, selected
 from ingot.regions.plan import Plan, check
 from ingot.regions.report import BlockReport, Report
-from ingot.regions.run import Compiled, Planned, autocast_now
+from ingot.regions.run import Compiled, Planned, autocast_told
 from ingot.regions.split import Piece, split
 from ingot.regions.state import state_of, unliftable
 from ingot.regions.unit import UNITS, Unit, jit
@@ -61,7 +61,7 @@ def compile(
         return job.packaged(Path(output), grad=wanted, measure=measure, cuda_graphs=cuda_graphs)
     with torch_facts.fresh_cache() if measure else nullcontext():
         result = Compiled(module, job.report, job.make, cuda_graphs=cuda_graphs)
-        result.prepare(job.make(wanted, autocast_now(), None))
+        result.prepare(job.make(wanted, autocast_told(), None))
     if measure:
         job.report.whole_seconds = whole_seconds(module, job.example, grad=wanted)
     return result
@@ -97,7 +97,7 @@ class _Job:
         """A package that is loaded, and shares the tensors of the module."""
         from ingot.regions.aot import aot, load, save
 
-        plan, pieces = self.planned(self.example, grad=grad, autocast=autocast_now())
+        plan, pieces = self.planned(self.example, grad=grad, autocast=autocast_told())
         made = [aot(piece, grad=grad) for piece in pieces]
         for i, (unit, _) in enumerate(made):
             self.note(plan, i, unit.seconds, found=False)

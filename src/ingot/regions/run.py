@@ -19,10 +19,11 @@ from ingot.regions.state import state_of, unliftable
 from ingot.regions.structure import structure
 from ingot.regions.unit import Unit
 from ingot.regions.watch import Watch
+from ingot.train.call import autocast_now
 from ingot.train.functional import any_autocast, transforms
 from ingot.train.ready import is_whole, whole
 
-__all__ = ["Compiled", "Planned", "autocast_now"]
+__all__ = ["Compiled", "Planned", "autocast_told"]
 
 VARIANTS = 8
 """How many plans one mode may have: each holds for sizes that the others do not take."""
@@ -121,7 +122,7 @@ class Compiled(nn.Module):
             looks: Any = tuple([_looks(x) for x in args])
         except AttributeError:
             return self._first(None, args, kwargs)
-        key = (looks, torch.is_grad_enabled(), autocast_now())
+        key = (looks, torch.is_grad_enabled(), autocast_told())
         taken = self._taken.get(key)
         if taken is None:
             return self._first(key, args, kwargs)
@@ -143,7 +144,7 @@ class Compiled(nn.Module):
         """Find or make a plan that takes these arguments, and check every unit on its way."""
         leaves = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         grad = torch.is_grad_enabled() and (self._learns or any(x.requires_grad for x in leaves))
-        mode = (self._key, grad, autocast_now())
+        mode = (self._key, grad, autocast_told())
         planned, inputs = self._found(mode, args, kwargs)
         steps, values = self._checked(planned, inputs)
         if planned.plain and key is not None:
@@ -296,10 +297,9 @@ def _nest(planned: Planned, outputs: Sequence[Tensor]) -> Any:
     return nested(outputs, planned.plan.returned, planned.output_tree)
 
 
-def autocast_now() -> str:
+def autocast_told() -> str:
     """The automatic precisions that are switched on, by device; empty if none."""
-    on = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
-    return " ".join(f"{d}:{torch.get_autocast_dtype(d)}" for d in on) if on else ""
+    return " ".join(f"{device}:{dtype}" for device, dtype in autocast_now().items())
 
 
 def _wrong_mode(plan: Plan, *, grad: bool, autocast: str) -> Problem:

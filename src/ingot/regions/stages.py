@@ -14,16 +14,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import msgspec
 
 from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.regions.report import Report
 
-__all__ = ["TorchStage", "is_target", "region_report", "torch_stage"]
-
-TorchStage = Literal["joint", "forward", "backward", "post-grad", "inductor-ir", "fused", "code"]
+__all__ = ["is_target", "region_report", "torch_stage"]
 
 ARTIFACTS: dict[str, tuple[str, ...]] = {
     "joint": ("aot_joint_graph",),
@@ -42,9 +40,8 @@ NODE = re.compile(r"^\s+\w+(?:: \"[^\"]*\")? = torch\.ops\.", re.MULTILINE)
 
 def torch_stage(target: str, stage: str) -> str:
     """The text of a stage for a function, or a module, and the example that stands beside it."""
-    if stage not in get_args(TorchStage):
-        known = get_args(TorchStage)
-        fix = did_you_mean(stage, known) or f"the stages are {', '.join(known)}"
+    if stage not in ARTIFACTS:
+        fix = did_you_mean(stage, ARTIFACTS) or f"the stages are {', '.join(ARTIFACTS)}"
         raise _problem("stage-target", f"torch has no stage '{stage}'", fix)
     if not is_target(target):
         raise _problem("stage-target", f"'{target}' is not of the form module:function", "for"

@@ -5,7 +5,6 @@ import io
 import logging
 import math
 import operator
-import shutil
 import tempfile
 import time
 import warnings
@@ -21,7 +20,8 @@ from torch.fx import GraphModule
 
 from ingot.errors import IngotError, Problem
 from ingot.execute import compiler, torch_facts
-from ingot.execute.build import cache_folder
+from ingot.execute.build import cache_folder, put_in_cache
+from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
 from ingot.train.sizes import Open
 
@@ -116,7 +116,6 @@ def from_source(source: str, constants: dict[str, Tensor]) -> Run:
 def _archive(graph: GraphModule, name: str, shapes: Open) -> Path:
     """The archive of a graph, compiled unless an equal one was."""
     folder = cache_folder().parent / "inductor"
-    folder.mkdir(parents=True, exist_ok=True)
     kept = folder / f"{_digest(graph, shapes)}.pt2"
     if kept.exists():
         return kept
@@ -138,16 +137,14 @@ def _archive(graph: GraphModule, name: str, shapes: Open) -> Path:
             fix = "leave the size out of 'dynamic'"
             raise IngotError([Problem("fixed-size", told, None, fix)])
         torch_facts.packaged(place / "graph.pt2", files)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
-            copy.write((place / "graph.pt2").read_bytes())
-        shutil.move(copy.name, kept)
+        put_in_cache(kept, (place / "graph.pt2").read_bytes())
     LOG.info("%s: compiled in %.1f s", name, time.perf_counter() - begun)
     return kept
 
 
 def without_autocast() -> AbstractContextManager[Any]:
     """The types that a graph was traced with, whatever autocast would make of them."""
-    on = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
+    on = autocast_now()
     if not on:
         return nullcontext()
     stack = ExitStack()

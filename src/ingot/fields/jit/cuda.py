@@ -9,7 +9,6 @@ import ctypes
 import functools
 import hashlib
 import struct
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ingot.execute.build import cache_folder
+from ingot.execute.build import cache_folder, put_in_cache
 from ingot.fields.jit.frames import THREADS
 from ingot.fields.jit.layout import Layout
 
@@ -54,11 +53,8 @@ def compiled(source: str, architecture: str, folder: Path | None = None) -> byte
     file = folder / f"{hashlib.sha256(known.encode()).hexdigest()[:32]}.cubin"
     if not file.exists():
         code = translated(source, architecture)
-        folder.mkdir(parents=True, exist_ok=True)
-        file.with_suffix(".cu").write_text(source)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
-            copy.write(code)
-        Path(copy.name).replace(file)
+        put_in_cache(file.with_suffix(".cu"), source.encode())
+        put_in_cache(file, code)
     return file.read_bytes()
 
 

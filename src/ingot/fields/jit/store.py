@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 
-from ingot.execute.build import cache_folder
+from ingot.execute.build import cache_folder, put_in_cache
 from ingot.fields.jit.program import Program, Slot
 
 __all__ = ["folder", "forget", "keep", "kept"]
@@ -53,11 +52,7 @@ def keep(digest: str, program: Program, place: Path | None = None) -> None:
         for name, x in program.constants.items()
     }  # fmt: skip
     found = asdict(replace(program, constants={})) | {"constants": constants}
-    at = place or folder()
-    at.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=at, delete=False) as copy:
-        json.dump(found, copy)
-    Path(copy.name).replace(at / f"{digest}.json")
+    put_in_cache((place or folder()) / f"{digest}.json", json.dumps(found).encode())
 
 
 def forget(digest: str, place: Path | None = None) -> None:
