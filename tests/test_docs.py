@@ -45,6 +45,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists()
 
 
+def test_every_promise_names_a_test_that_exists() -> None:
+    page = (ROOT / "docs" / "trust.md").read_text()
+    named = re.findall(r"`(tests/[\w/.]+\.py)::(\w+)`", page)
+    rows = [row for row in page.splitlines() if row.startswith("| ")][1:]
+    assert len(named) >= len(rows) >= 2
+    missing = [
+        f"{file}::{test}" for file, test in named
+        if not (ROOT / file).exists() or f"def {test}(" not in (ROOT / file).read_text()
+    ]  # fmt: skip
+    assert missing == []
+
+
 def test_the_schema_of_the_metadata_is_the_one_printed() -> None:
     from ingot.package.metadata import json_schema
 

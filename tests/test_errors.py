@@ -2,12 +2,22 @@
 
 import ast
 import pickle
+import warnings
 from pathlib import Path
 
 import pytest
 
 from ingot.cli.explained import EXPLAIN
-from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest, raise_if
+from ingot.errors import (
+    IngotError,
+    IngotWarning,
+    Problem,
+    Span,
+    did_you_mean,
+    nearest,
+    raise_if,
+    warn_of,
+)
 
 SOURCE = Path(__file__).parents[1] / "src" / "ingot"
 
@@ -75,6 +85,20 @@ def test_problems_are_sorted_by_place_and_separated_by_a_blank_line() -> None:
 def test_error_survives_pickling() -> None:
     error = IngotError([Problem("a", "first", Span("a.i", 2), "mend it")])
     assert pickle.loads(pickle.dumps(error)).problems == error.problems
+
+
+def test_a_warning_is_told_as_an_error_is_and_is_one_where_strict() -> None:
+    problem = Problem("unknown-option", "a word that nothing reads", Span("a.i", 2), "leave it out")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        warn_of([problem])
+        warn_of([])
+    (warning,) = seen
+    assert warning.category is IngotWarning
+    assert str(warning.message) == str(problem).replace("error[", "warning[", 1)
+    with pytest.raises(IngotError) as raised:
+        warn_of([problem], strict=True)
+    assert raised.value.problems == (problem,)
 
 
 def test_raise_if_raises_only_if_there_are_problems() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ingot.drivers import Result, TransientDriver, Verdict, build_driver
-    from ingot.errors import IngotError, Problem
+    from ingot.errors import IngotError, IngotWarning, Problem
     from ingot.execute import executor
     from ingot.hit import Tree, read, read_text
     from ingot.model import Factory, Model, build
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Artifact", "Factory", "IngotError", "Model", "Problem", "Program", "Result",
-    "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile", "compile_model",
+    "Artifact", "Factory", "IngotError", "IngotWarning", "Model", "Problem", "Program",
+    "Result", "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile", "compile_model",
     "executor", "load", "prepared", "read", "read_text",
 ]  # fmt: skip
 
 _ROOMS = {
     "drivers": ("Result", "TransientDriver", "Verdict", "build_driver"),
-    "errors": ("IngotError", "Problem"),
+    "errors": ("IngotError", "IngotWarning", "Problem"),
     "execute": ("executor",),
     "hit": ("Tree", "read", "read_text"),
     "model": ("Factory", "Model", "build"),

@@ -6,16 +6,19 @@ In: problems found by any stage. Out: one IngotError whose text is what the user
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
     "IngotError",
+    "IngotWarning",
     "Problem",
     "Span",
     "did_you_mean",
     "nearest",
     "raise_if",
+    "warn_of",
 ]
 
 
@@ -56,7 +59,11 @@ class Problem:
     fix: str | None = None
 
     def __str__(self) -> str:
-        head = f"error[{self.code}]: {self.message}"
+        return self.text("error")
+
+    def text(self, severity: str) -> str:
+        """What the user reads, under the word `error` or `warning`."""
+        head = f"{severity}[{self.code}]: {self.message}"
         if self.span is None:
             return "\n".join([head, *plain_fix(self.fix)])
         return "\n".join([head, f"  --> {self.span}", *excerpt(self.span, self.fix)])
@@ -73,6 +80,31 @@ class IngotError(Exception):
 
     def __str__(self) -> str:
         return "\n\n".join(str(problem) for problem in self.problems)
+
+
+class IngotWarning(UserWarning):
+    """A result that may not be what the user meant, and was computed all the same."""
+
+    problem: Problem
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        return self.problem.text("warning")
+
+
+def warn_of(problems: Iterable[Problem], *, strict: bool = False) -> None:
+    """Tell what peers do silently and their files rely on; where `strict`, raise it as one error.
+
+    The command line prints the warnings to stderr, each once.
+    """
+    found = tuple(problems)
+    if strict:
+        raise_if(found)
+    for problem in sorted(found, key=by_place):
+        warnings.warn(IngotWarning(problem), stacklevel=3)
 
 
 def raise_if(problems: Iterable[Problem]) -> None:

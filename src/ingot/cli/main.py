@@ -6,7 +6,9 @@
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -19,7 +21,7 @@ from ingot.cli.run import run
 from ingot.cli.show import show
 from ingot.cli.test import test
 from ingot.cli.view import view
-from ingot.errors import IngotError
+from ingot.errors import IngotError, IngotWarning
 
 __all__ = ["app", "main", "status"]
 
@@ -48,6 +50,23 @@ def main() -> None:
 
 def status(arguments: Sequence[str]) -> int:
     """Run a command and tell its exit code; what went wrong is printed to stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", IngotWarning)
+        warnings.showwarning = _print_warning
+        return _status(arguments)
+
+
+def _print_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """Print a warning of ours as the user reads an error, any other as Python does."""
+    if isinstance(message, IngotWarning):
+        print(message, file=sys.stderr)
+    else:
+        filename, line = place[:2]
+        text = warnings.formatwarning(str(message), category, filename, line)
+        print(text, file=sys.stderr, end="")
+
+
+def _status(arguments: Sequence[str]) -> int:
     try:
         return app(arguments, exit_on_error=False, result_action="return_value") or 0
     except CycloptsError:
