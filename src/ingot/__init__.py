@@ -21,8 +21,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Artifact", "Factory", "IngotError", "IngotWarning", "Model", "Problem", "Program",
-    "Result", "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile", "compile_model",
-    "executor", "load", "prepared", "read", "read_text",
+    "Result", "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile",
+    "compile_model", "executor", "load", "prepared", "read", "read_text",
 ]  # fmt: skip
 
 _ROOMS = {

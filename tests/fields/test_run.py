@@ -143,3 +143,13 @@ def test_a_solver_that_cannot_converge_says_so(simulate: Simulate, tmp_path: Pat
     overrides = ["TensorSolver/max_iterations=1", "Executioner/dtmin=0.3"]
     with pytest.raises(IngotError, match="the solver fails at time 0 even with dt"):
         run_file(INPUTS / "rotating_grain.i", overrides, tmp_path)
+
+
+def test_a_run_is_strict_where_its_settings_or_the_caller_say_so() -> None:
+    simulation = build(read_text(DECAY, moose=True))
+    assert not prepared(simulation, jit=False).strict
+    assert prepared(simulation, jit=False, strict=True).strict
+    said = build(read_text(DECAY + "[Settings]\n  strict = true\n[]\n", moose=True))
+    assert prepared(said, jit=False).strict
+    with pytest.raises(IngotError, match="no option 'dynamic_batch'"):
+        build(read_text(DECAY + "[Settings]\n  dynamic_batch = true\n[]\n", moose=True))

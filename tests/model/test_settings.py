@@ -4,6 +4,7 @@ import pytest
 
 from ingot.errors import IngotError
 from ingot.hit import read_text
+from ingot.model import Factory
 from ingot.model.settings import Settings, Shape, settings
 
 
@@ -62,3 +63,14 @@ def test_dynamic_batch_is_spelled_generously(word: str, flag: bool) -> None:
 def test_unknown_settings_are_refused() -> None:
     with pytest.raises(IngotError, match="no option 'example_batch_shap'"):
         declared("example_batch_shap = '(2)'")
+
+
+def test_a_file_is_strict_where_its_settings_or_the_caller_say_so() -> None:
+    assert not declared().strict
+    assert declared("strict = true").strict
+    tree = read_text("[Settings]\n  strict = yes\n[]\n")
+    assert Factory(tree).strict
+    assert Factory(read_text(""), strict=True).strict
+    assert not Factory(read_text("")).strict
+    with pytest.raises(IngotError, match="true or false"):
+        declared("strict = banana")

@@ -33,6 +33,7 @@ def run(
     eager: bool = False,
     compute_device: str | None = None,
     n_threads: int | None = None,
+    strict: bool = False,
 ) -> int:
     """Run a driver of FILE: its only one, or the one named first among WORDS; or a simulation.
 
@@ -64,6 +65,8 @@ def run(
         What a simulation runs on, cpu, cuda or mps, where its file does not say.
     n_threads
         How many threads of the CPU a simulation uses.
+    strict
+        End with an error at whatever is warned of otherwise, as [Settings] strict = true does.
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
     from ingot.hit import read, sections_of
@@ -77,7 +80,9 @@ def run(
         stored = None if checkpoint_every is None else (checkpoint_every, place)
         use_threads(n_threads)
         device = device_asked(compute_device)
-        return simulate(file, words, stored, restart, eager=eager, device=device, json=json)
+        return simulate(
+            file, words, stored, restart, eager=eager, device=device, strict=strict, json=json
+        )
     only = {
         "--checkpoint-every": checkpoint_every,
         "--checkpoint": checkpoint,
@@ -90,7 +95,7 @@ def run(
     named = words[:1] if words and "=" not in words[0] else ()
     tree = read(file, words[len(named) :])
     name = named[0] if named else only_driver(tree)
-    driver = build_driver(tree, name)
+    driver = build_driver(tree, name, strict=strict)
     if not isinstance(driver, TransientDriver):
         refuse_save(save, name)
         return judge(driver.run(backend), name, json=json)
@@ -111,6 +116,7 @@ def simulate(
     *,
     eager: bool,
     device: str,
+    strict: bool,
     json: bool,
 ) -> int:
     """Run a simulation on a grid; `stored` says how often to store it, and where."""
@@ -125,7 +131,7 @@ def simulate(
     simulation = build(read(file, overrides, moose=True))
     if simulation.problem.print_debug_output:
         print(simulation)
-    ready = prepared(simulation, jit=not eager, device=device)
+    ready = prepared(simulation, jit=not eager, device=device, strict=strict)
     if stored is not None:
         ready.stored = (stored,)
     if restart is not None:

@@ -2,7 +2,7 @@
 
 import json as jsonlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,11 +49,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How things are run: drivers by these backends, specs compiled or not, on a device."""
+    """How things are run: drivers by these backends, specs compiled or not, on a device.
+
+    strict: what is warned of is an error.
+    """
 
     backends: tuple[Backend, ...]
     eager: bool
     device: str
+    strict: bool
 
 
 def test(
@@ -64,6 +68,7 @@ def test(
     json: bool = False,
     jobs: Annotated[int, Parameter(alias="-j")] = 1,
     eager: bool = False,
+    strict: bool = False,
 ) -> int:
     """Run every self-checking driver of files and folders, and every spec of MOOSE `tests` files.
 
@@ -83,10 +88,12 @@ def test(
         How many drivers or specs to run at a time.
     eager
         Run the computes of specs one by one, without compiling sequences of them.
+    strict
+        Count as failed whatever is warned of otherwise, as [Settings] strict = true does.
     """
     outcomes, work = found((path, *paths))
     total = sum(len(names) for _, names in work)
-    how = How(backend, eager, device_asked(None))
+    how = How(backend, eager, device_asked(None), strict)
     for outcome in progress(run_all(work, how, jobs), total):
         outcomes.append(outcome)
     print(as_json(outcomes) if json else as_text(outcomes))
@@ -172,7 +179,7 @@ def outcomes_of(file: Path, names: tuple[str, ...], how: How) -> list[Outcome]:
 
     if "Tests" in {name.split("/")[0] for name in sections_of(file)}:
         return specs_checked(file, names, how)
-    return [checked(file, name, how.backends) for name in names]
+    return [checked(file, name, how) for name in names]
 
 
 def specs_checked(file: Path, names: tuple[str, ...], how: How) -> list[Outcome]:
@@ -202,19 +209,22 @@ def run_spec(spec: "Spec", folder: Path, how: How) -> None:
 
     assert spec.input is not None, "a spec that runs has an input"
     simulation = build(read(spec.input, spec.overrides, moose=True))
-    run(simulation, folder, jit=not how.eager, device=how.device, ranks=spec.ranks)
+    run(
+        simulation, folder, jit=not how.eager, device=how.device, ranks=spec.ranks,
+        strict=how.strict,
+    )  # fmt: skip
 
 
-def checked(file: Path, name: str, backends: Iterable[Backend]) -> Outcome:
+def checked(file: Path, name: str, how: How) -> Outcome:
     """Run one driver through every backend, up to the first that fails."""
     from ingot.drivers import TransientDriver, build_driver
     from ingot.hit import read
 
     backend = ""
     try:
-        driver = build_driver(read(file), name)
+        driver = build_driver(read(file), name, strict=how.strict)
         assert not isinstance(driver, TransientDriver)
-        for backend in backends:
+        for backend in how.backends:
             verdict = driver.run(backend)
             if not verdict.passed:
                 return failed(file, name, backend, verdict.problems)

@@ -9,7 +9,6 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.execute import Backend
 from ingot.hit import Tree, unknown_sections
 from ingot.model import SECTIONS, Factory, Model
-from ingot.model.settings import settings
 
 __all__ = ["SELF_CHECKING", "Checker", "build_driver", "self_checking", "structural_shapes"]
 
@@ -26,10 +25,10 @@ class Checker(Protocol):
 
 
 def build_driver(
-    source: Tree | Factory, name: str, asked: Span | None = None
+    source: Tree | Factory, name: str, asked: Span | None = None, *, strict: bool = False
 ) -> TransientDriver | Checker:
-    """The driver of a `[Drivers]` block."""
-    factory = source if isinstance(source, Factory) else Factory(source)
+    """The driver of a `[Drivers]` block; where `strict`, what it warns of is an error."""
+    factory = source if isinstance(source, Factory) else Factory(source, strict=strict)
     raise_if(unknown_sections(factory.tree, SECTIONS))
     block = factory.tree.require("Drivers", name, asked)
     kind = block.require("type")
@@ -43,7 +42,7 @@ def build_driver(
 
 def structural_shapes(factory: Factory, model: Model, driver: str | None = None) -> Shapes:
     """The structural shapes of a model's variables: as declared, and as a driver's values show."""
-    shapes = shapes_in(settings(factory.tree), model)
+    shapes = shapes_in(factory.settings, model)
     return shapes if driver is None else {**shapes, **transient_driver(factory, driver).shapes}
 
 

@@ -90,6 +90,11 @@ class TransientDriver:
         """How many steps there are, the first of which is given."""
         return self.clock.batch[0]
 
+    @property
+    def strict(self) -> bool:
+        """Whether what the driver warns of is an error."""
+        return self.factory.strict
+
     @cached_property
     def program(self) -> Program:
         """The lines of the model, on the structural axes of what it is given."""

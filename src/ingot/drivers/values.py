@@ -10,7 +10,7 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.hit import Block, Field
 from ingot.hit.tree import word_span
 from ingot.model import Factory, Model, lag
-from ingot.model.settings import Settings, settings, undeclared, variables
+from ingot.model.settings import Settings, undeclared, variables
 from ingot.types import KINDS, Scalar, Value
 
 __all__ = [
@@ -164,7 +164,7 @@ def declared_shapes(
 
     A value must have the shape declared for it, or no axes at all: then it is spread.
     """
-    declared = settings(factory.tree)
+    declared = factory.settings
     problems += undeclared(declared, model)
     shapes = shapes_in(declared, model)
     for each in given:

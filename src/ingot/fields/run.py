@@ -60,6 +60,8 @@ class Run:
     begun: bool = False
     stored: tuple[tuple[int, Path], ...] = ()
     """After how many steps the run is stored, and where."""
+    strict: bool = False
+    """Whether what is warned of ends the run as an error."""
 
     def start(self) -> None:
         """Fill the buffers and write what is due before the first step."""
@@ -245,11 +247,13 @@ def prepared(
     jit: bool = True,
     device: str = "",
     ranks: int | None = None,
+    strict: bool = False,
 ) -> Run:
     """A run that has not started; `ranks` is among how many a shared box would be cut.
 
     Without an executor, `jit` says whether sequences of computes are compiled. The `device` counts
-    where the file names none; without either it is a GPU, if there is one.
+    where the file names none; without either it is a GPU, if there is one. Where `strict`, or the
+    file's [Settings] say so, what is warned of is an error.
     """
     domain = simulation.domain
     device = device_of(domain.device_names, device, simulation.span("Domain", "device_names"))
@@ -265,7 +269,8 @@ def prepared(
     )
     executor = executor or (jit_executor(simulation) if jit else Eager())
     stored = tuple((count, folder / name) for count, name in simulation.outputs.stored)
-    return Run(simulation, folder, executor, state, writers, exodus, stored=stored)
+    return Run(simulation, folder, executor, state, writers, exodus, stored=stored,
+               strict=strict or simulation.strict)  # fmt: skip
 
 
 def run_file(
@@ -275,9 +280,11 @@ def run_file(
     *,
     jit: bool = True,
     device: str = "",
+    strict: bool = False,
 ) -> Result:
     """Read, build and run an input file."""
-    return run(build(read(file, overrides, moose=True)), folder, jit=jit, device=device)
+    simulation = build(read(file, overrides, moose=True))
+    return run(simulation, folder, jit=jit, device=device, strict=strict)
 
 
 def run(
@@ -288,10 +295,13 @@ def run(
     jit: bool = True,
     device: str = "",
     ranks: int | None = None,
+    strict: bool = False,
     watch: Callable[[Run], None] | None = None,
 ) -> Result:
     """Run a simulation to its end, writing its files into a folder."""
-    ready = prepared(simulation, folder, executor=executor, jit=jit, device=device, ranks=ranks)
+    ready = prepared(
+        simulation, folder, executor=executor, jit=jit, device=device, ranks=ranks, strict=strict
+    )
     for now in ready.steps():
         if watch is not None:
             watch(now)

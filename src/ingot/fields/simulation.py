@@ -38,14 +38,22 @@ from ingot.fields.solvers import SOLVERS
 from ingot.fields.solvers.multistep import ForwardEulerSolver
 from ingot.fields.solvers.solve import Root, Solver, SolverOptions, forwards
 from ingot.fields.step import Step
-from ingot.hit import Block, Tree, activated, unknown_sections, unused_globals
+from ingot.hit import (
+    Block,
+    Tree,
+    activated,
+    unknown_fields,
+    unknown_sections,
+    unused_globals,
+)
+from ingot.model.settings import settings
 
 __all__ = ["SECTIONS", "Simulation", "build", "is_simulation"]
 
 SECTIONS = (
     "Domain", "Problem", "TensorBuffers", "TensorComputes", "TensorSolver", "TensorOutputs",
     "Functions", "Postprocessors", "VectorPostprocessors", "UserObjects", "AuxVariables",
-    "AuxKernels", "Mesh", "Executioner", "Outputs", "GlobalParams",
+    "AuxKernels", "Mesh", "Executioner", "Outputs", "GlobalParams", "Settings",
 )  # fmt: skip
 
 
@@ -69,6 +77,7 @@ class Simulation:
     outputs: Outputs
     fields_out: tuple[XDMF, ...]
     mapped: tuple[Mapped, ...]
+    strict: bool = False
 
     @property
     def histories(self) -> dict[str, int]:
@@ -117,6 +126,7 @@ def is_simulation(tree: Tree) -> bool:
 def build(tree: Tree) -> Simulation:
     """The simulation that a file describes."""
     raise_if(unknown_sections(tree, SECTIONS))
+    raise_if(p for part in tree.section("Settings") for p in unknown_fields(part, ("strict",)))
     tree = activated(tree)
     whole = Sections(tree)
     reader = Reader(tree)
@@ -150,7 +160,7 @@ def build(tree: Tree) -> Simulation:
             whole.blocks("TensorOutputs"), outputs, stem, reader,
             compatible=options.marlin_compatible,
         ),
-        mapped=read_mapped(whole, reader),
+        mapped=read_mapped(whole, reader), strict=settings(tree).strict,
     )  # fmt: skip
     reader.problems += wrong_stepper(made, whole.one("Executioner"))
     reader.problems += unused_globals(tree, reader.asked)

@@ -3,6 +3,7 @@
 import importlib
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Literal, get_args, get_origin
 
 import torch
@@ -12,6 +13,7 @@ from ingot.catalog.declare import REQUIRED
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
 from ingot.model.model import Law, Model
+from ingot.model.settings import Settings, settings
 from ingot.model.tensors import Tensors
 from ingot.types import Value
 
@@ -46,14 +48,28 @@ def build(tree: Tree, name: str) -> Model:
 
 
 class Factory:
-    """Builds the objects of one file, each once, when first referred to."""
+    """Builds the objects of one file, each once, when first referred to.
 
-    def __init__(self, tree: Tree) -> None:
+    strict: what is warned of is an error, as it is where the file's [Settings] say so.
+    """
+
+    def __init__(self, tree: Tree, *, strict: bool = False) -> None:
         load()
         self.tree = tree
+        self._strict = strict
         self.tensors = Tensors(tree)
         self._made: dict[tuple[str, str], Any] = {}
         self._open: list[tuple[str, str]] = []
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the file's [Settings] declare."""
+        return settings(self.tree)
+
+    @property
+    def strict(self) -> bool:
+        """Whether what is warned of is an error."""
+        return self._strict or self.settings.strict
 
     def model(self, name: str, asked: Span | None = None) -> Model:
         """The model of a `[Models]` block."""

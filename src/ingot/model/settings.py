@@ -1,4 +1,4 @@
-"""`[Settings]` -> Settings: the shapes that a file declares for its variables."""
+"""`[Settings]` -> Settings: declared shapes of variables, and whether warnings are errors."""
 
 import logging
 import re
@@ -16,6 +16,8 @@ LOG = logging.getLogger("ingot")
 LEGACY = ("aoti_mode", "aoti_cache_dir", "aoti_device")
 """Keys of older files, which say what the command line says now."""
 
+KNOWN = ("example_batch_shape", "dynamic_batch", "strict", *LEGACY)
+
 _SHAPE = re.compile(r"\(\s*([^();]*?)\s*(?:(;)\s*([^();]*?)\s*)?\)")
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True,
           "false": False, "0": False, "no": False, "off": False}  # fmt: skip
@@ -31,12 +33,16 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Declared shapes: one for all variables, or one for each of some; histories go with theirs."""
+    """Declared shapes: one for all variables, or one for each of some; histories go with theirs.
+
+    strict: whether what is warned of is an error.
+    """
 
     shared: Shape | None = None
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     spans: Mapping[str, Span] = field(default_factory=dict)
     dynamic_batch: bool = True
+    strict: bool = False
 
     def structural(self, name: str) -> tuple[int, ...] | None:
         """The structural extents declared for a variable or its history, if any are."""
@@ -49,10 +55,10 @@ def settings(tree: Tree) -> Settings:
     shared: Shape | None = None
     shapes: dict[str, Shape] = {}
     spans: dict[str, Span] = {}
-    dynamic = True
+    dynamic, strict = True, False
     problems: list[Problem] = []
     for block in tree.section("Settings"):
-        problems += unknown_fields(block, ("example_batch_shape", "dynamic_batch", *LEGACY))
+        problems += unknown_fields(block, KNOWN)
         for key in (f for f in block.fields if f.name in LEGACY):
             LOG.warning(
                 "%s: '%s' has no effect; ingot compile has flags for it", key.span, key.name
@@ -65,12 +71,13 @@ def settings(tree: Tree) -> Settings:
         try:
             shared = shape_of(whole) if whole is not None else shared
             dynamic = flag_of(block.field("dynamic_batch"), default=dynamic)
+            strict = flag_of(block.field("strict"), default=strict)
         except IngotError as error:
             problems += error.problems
         if parts is not None:
             problems += read_parts(parts, shapes, spans)
     raise_if(problems)
-    return Settings(shared, shapes, spans, dynamic)
+    return Settings(shared, shapes, spans, dynamic, strict)
 
 
 def read_parts(parts: Block, shapes: dict[str, Shape], spans: dict[str, Span]) -> Iterator[Problem]:
@@ -112,7 +119,7 @@ def extents(text: str) -> tuple[int, ...]:
 
 
 def flag_of(found: Field | None, *, default: bool) -> bool:
-    """Like a flag, in the more generous spelling that this one setting has."""
+    """Like a flag, in the more generous spelling that settings have."""
     if found is None:
         return default
     if found.string().strip().lower() not in _FLAGS:
