@@ -22,8 +22,8 @@ from ingot.execute.graphs import Printed
 from ingot.execute.inductor import Planned, lower, planned
 from ingot.execute.inductor_run import InductorDescription, InductorProgram
 from ingot.execute.interpret import Interpreter
-from ingot.execute.torch_facts import loaded
 from ingot.execute.trial import SIZES, Trial
+from ingot.graphs.torch_private import load_graph
 from ingot.hit import read, read_text
 from ingot.model import build
 from ingot.program import (
@@ -517,8 +517,8 @@ def test_compiled_elasticity_agrees(cases: Path, tmp_path: Path) -> None:
 
 
 def assert_graph_checks_nothing(file: Path) -> None:
-    """A fact of torch (torch_facts.loaded): arguments are emptied, wrong ones are not refused."""
-    graph = loaded(file)
+    """Of torch (torch_private.load_graph): arguments are emptied, wrong ones are not refused."""
+    graph = load_graph(file)
     given = [torch.ones(6, 4, dtype=torch.float64)]
     (right,) = graph.boxed_run(given)
     assert given == []

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ingot.execute import torch_facts
+from ingot.graphs import torch_private
 from ingot.runtime import Artifact
 from tests import packages
 from tests.packages import RATE, inputs_of
@@ -110,7 +110,7 @@ def test_layouts_are_compared_without_the_guards_of_torch(monkeypatch: pytest.Mo
     values = list(moved(torch.clone).values())
     others = [list(moved(f).values()) for f in (torch.clone, strided, negated)]
     for _ in range(2):
-        same = torch_facts.same_layout(values)
+        same = torch_private.same_layout(values)
         assert [same(*x) for x in others] == [True, False, False]
         assert not same(*values[:-1], values[-1].clone().requires_grad_())
         assert not same(*values[:-1], values[-1].float())

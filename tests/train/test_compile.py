@@ -9,7 +9,7 @@ from torch.fx import GraphModule
 
 import ingot.train as train
 from ingot.errors import IngotError
-from ingot.execute import torch_facts
+from ingot.graphs import torch_private
 from ingot.train.compile import from_source
 from tests.train.models import MODELS, mlp
 
@@ -36,7 +36,7 @@ def test_an_unknown_compiler_is_told() -> None:
 def test_an_equal_graph_is_not_compiled_again(
     mlp_package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_facts, "compiled_files", None)
+    monkeypatch.setattr(torch_private, "compile_ahead", None)
     make, example, dynamic = MODELS["mlp"]
     other = make()
     with torch.no_grad():
@@ -50,7 +50,7 @@ def test_a_fault_of_the_compiler_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr(torch_facts, "compiled_files", fails)
+    monkeypatch.setattr(torch_private, "compile_ahead", fails)
     monkeypatch.setattr("ingot.train.compile.cache_folder", lambda: tmp_path / "kernels")
     told = r"compiler-failed.*the forward graph: RuntimeError: no such instruction\n.*'eager'"
     with pytest.raises(IngotError, match=told):

@@ -8,15 +8,20 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.fx.proxy import GraphAppendingTracer
 
-from ingot.execute import torch_facts
+from ingot.graphs import torch_private
 
-__all__ = ["main"]
+__all__ = ["TRACED_BATCH", "baked", "fake_inputs", "main"]
+
+# a size of 0 or 1 would be taken for a constant; the size decides how many threads are used
+TRACED_BATCH = 10007
 
 
 def main() -> None:
@@ -46,15 +51,32 @@ def _compile(folder: Path) -> None:
     job = torch.load(folder / "job.pt", weights_only=True)
     dtype = getattr(torch, job["dtype"])
     module = traced(job["source"], job["tables"], job["index"], len(job["rows"]))
-    mode, inputs = torch_facts.fake_inputs(job["rows"], dtype)
-    files = torch_facts.compiled_files(module, inputs, folder)
-    fixed = torch_facts.baked(mode)
+    mode, inputs = fake_inputs(job["rows"], dtype)
+    files = torch_private.compile_ahead(module, inputs, folder)
+    fixed = baked(mode)
     if fixed:
         raise AssertionError(f"the trace holds for one batch only: {', '.join(fixed)}")
-    torch_facts.packaged(folder / "graph.pt2", files)
-    graph = torch_facts.loaded(folder / "graph.pt2")
+    torch_private.write_archive(folder / "graph.pt2", files)
+    graph = torch_private.load_graph(folder / "graph.pt2")
     gives = [[x.clone() for x in graph.boxed_run(list(points))] for points in job["points"]]
     torch.save(gives, folder / "gives.pt")
+
+
+def fake_inputs(arguments: Sequence[int], dtype: torch.dtype) -> tuple[Any, list[Tensor]]:
+    """A mode for tracing, and fake arrays: (rows, batch), or (batch,) for 0 rows."""
+    mode = torch_private.fake_mode()
+    shapes = [(rows, TRACED_BATCH) if rows else (TRACED_BATCH,) for rows in arguments]
+    opened = [[False] * (len(shape) - 1) + [True] for shape in shapes]
+    pairs = zip(shapes, opened, strict=True)
+    return mode, [torch_private.fake_tensor(mode, *pair, dtype, "cpu") for pair in pairs]
+
+
+def baked(mode: Any) -> list[str]:
+    """What a trace has fixed that must stay open: torch bakes a batch in without a word."""
+    fixed = torch_private.equal_sizes(mode).items()
+    found = [f"{symbol} = {size}" for symbol, size in fixed if size.is_number]
+    guards = (guard.expr for guard in mode.shape_env.guards)
+    return found + [str(e) for e in guards if type(e).__name__ in ("Equality", "Eq")]
 
 
 def traced(

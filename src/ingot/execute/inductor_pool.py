@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute import compiler, inductor_child, torch_facts
+from ingot.execute import compiler, inductor_child
 from ingot.execute.build import cache_folder, put_in_cache
 from ingot.execute.graphs import Printed
+from ingot.graphs import torch_private
 
 __all__ = ["Children"]
 
@@ -123,7 +124,7 @@ class Children:
 
     def _begun(self) -> _Child:
         handle, said = tempfile.mkstemp(prefix="ingot-")
-        environment = {**os.environ, **torch_facts.CHILD_ENVIRONMENT}
+        environment = {**os.environ, **torch_private.CHILD_ENVIRONMENT}
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(self._kept / "torch")
         # the same Ingot as here, wherever it was imported from
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
@@ -153,7 +154,7 @@ def _digest(graph: Printed, dtype: str) -> str:
     """What a compiled graph depends on."""
     parts = [
         graph.source, repr(graph.tables), repr(graph.index), repr(graph.arguments), dtype,
-        *(Path(str(m.__file__)).read_text() for m in (inductor_child, torch_facts)),
-        torch.__version__, compiler.processor(), compiler.version(),
+        *(Path(str(m.__file__)).read_text() for m in (inductor_child, torch_private)),
+        torch_private.BUILD, compiler.processor(), compiler.version(),
     ]  # fmt: skip
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

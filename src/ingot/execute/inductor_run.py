@@ -18,8 +18,8 @@ from ingot.execute.batch import Shape, flattened, restored
 from ingot.execute.described import ForwardSegment, ImplicitSegment, InductorDescription
 from ingot.execute.single import settled
 from ingot.execute.status import Reason, Status
-from ingot.execute.torch_facts import loaded, one_thread
 from ingot.execute.transient import History, Transient, stepped
+from ingot.graphs.torch_private import load_graph, run_alone
 
 __all__ = ["InductorDescription", "InductorProgram"]
 
@@ -52,7 +52,7 @@ class InductorProgram:
     def __init__(
         self, folder: Path, description: InductorDescription, *,
         parameters: Mapping[str, Tensor] | None = None, rules: Mapping[str, Any] | None = None,
-        load: Callable[[Path], Any] = loaded,
+        load: Callable[[Path], Any] = load_graph,
     ) -> None:  # fmt: skip
         self.description = description
         self.dtype: torch.dtype = getattr(torch, description.dtype)
@@ -100,7 +100,7 @@ class InductorProgram:
             v.name: x.reshape(len(x), v.width).t().expand(v.width, points).contiguous()
             for (v, _), x in zip(rows, flat, strict=True)
         }
-        with one_thread(points < WORTH_THREADS):
+        with run_alone(points < WORTH_THREADS):
             found = self._run(values, slopes=slopes)
         names = self.description.outputs
         outputs = {n: restored(found.values[n].t(), batch, self._shape[n]) for n in names}

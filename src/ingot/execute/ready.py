@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ingot.execute.batch import Shape, flattened
 from ingot.execute.status import Status
-from ingot.execute.torch_facts import same_layout
+from ingot.graphs.torch_private import same_layout
 
 __all__ = ["Again", "Ready", "Reports", "Signature", "Told", "layout", "signature"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-import torch
 
 from ingot.errors import IngotError, Problem
 from ingot.execute.levels import supported
+from ingot.graphs.torch_private import VERSION
 
 __all__ = [
     "Seal", "digest_of", "opened", "other_level", "other_torch", "torch_version", "wrong_files",
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def torch_version() -> str:
     """The version of torch here, without the name of its build."""
-    return torch.__version__.split("+")[0]
+    return VERSION
 
 
 def digest_of(file: Path) -> str:

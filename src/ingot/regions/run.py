@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.torch_facts import same_layout
+from ingot.graphs.torch_private import same_layout
 from ingot.regions.call import flattened, input_problems, state_problem
 from ingot.regions.capture import nested
 from ingot.regions.plan import Plan

@@ -19,8 +19,9 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from ingot.errors import IngotError, Problem
-from ingot.execute import compiler, torch_facts
+from ingot.execute import compiler
 from ingot.execute.build import cache_folder, put_in_cache
+from ingot.graphs import torch_private
 from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
 from ingot.train.sizes import Open
@@ -87,13 +88,13 @@ def eager(graph: GraphModule) -> Run:
 
 def inductor(file: Path) -> Run:
     """Run a compiled graph; callers pass what it was compiled for, nothing is checked here."""
-    graph = torch_facts.loaded(file).boxed_run
+    graph = torch_private.load_graph(file).boxed_run
     numel, threads = Tensor.numel, torch.get_num_threads
 
     def run(given: list[Tensor]) -> Sequence[Tensor]:
         if threads() == 1 or sum(map(numel, given)) >= WORTH_THREADS:
             return graph(given)
-        with torch_facts.one_thread(True):
+        with torch_private.run_alone(True):
             return graph(given)
 
     return run
@@ -127,7 +128,7 @@ def _archive(graph: GraphModule, name: str, shapes: Open) -> Path:
             with torch.no_grad(), without_autocast(), warnings.catch_warnings():
                 # 2.13: torch warns of its own way to copy what it compiles
                 warnings.simplefilter("ignore", FutureWarning)
-                files = torch_facts.compiled_files(graph, inputs_of(graph), place, **SETTINGS)
+                files = torch_private.compile_ahead(graph, inputs_of(graph), place, **SETTINGS)
         except Exception as error:
             told = f"torch could not compile the {name} graph: {type(error).__name__}: {error}"
             fix = f"compile_{name}='eager' runs it meanwhile"
@@ -136,7 +137,7 @@ def _archive(graph: GraphModule, name: str, shapes: Open) -> Path:
             told = f"torch compiled the {name} graph for one size only: {', '.join(shapes.tied())}"
             fix = "leave the size out of 'dynamic'"
             raise IngotError([Problem("fixed-size", told, None, fix)])
-        torch_facts.packaged(place / "graph.pt2", files)
+        torch_private.write_archive(place / "graph.pt2", files)
         put_in_cache(kept, (place / "graph.pt2").read_bytes())
     LOG.info("%s: compiled in %.1f s", name, time.perf_counter() - begun)
     return kept
@@ -160,8 +161,8 @@ def _digest(graph: GraphModule, shapes: Open) -> str:
     held = [hashlib.sha256(_bytes(x)).hexdigest() for x in constants_of(graph).values()]
     parts = [
         graph.code, *takes, repr(hints), *held, repr(SETTINGS),
-        Path(str(torch_facts.__file__)).read_text(),
-        torch.__version__, compiler.processor(), compiler.version(),
+        Path(str(torch_private.__file__)).read_text(),
+        torch_private.BUILD, compiler.processor(), compiler.version(),
     ]  # fmt: skip
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.torch_facts import same_layout
+from ingot.graphs.torch_private import same_layout
 from ingot.train.check import out_of_bounds, overlaps
 from ingot.train.compile import Half, without_autocast
 from ingot.train.functional import any_autocast, applied, forward_mode, transforms

@@ -4,13 +4,8 @@ import ctypes
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import (
-    DimDynamic,
-    ShapeEnv,
-    StatelessSymbolicContext,
-)
 
-from ingot.execute import torch_facts
+from ingot.graphs import torch_private
 
 
 def settings() -> Any:
@@ -21,7 +16,7 @@ def settings() -> Any:
 
 def test_settings_exist_and_are_not_the_defaults() -> None:
     now = settings().get_config_copy()
-    for name, value in torch_facts.OPTIONS.items():
+    for name, value in torch_private.OPTIONS.items():
         assert now[name] != value, name
 
 
@@ -40,36 +35,21 @@ def test_instruction_sets_would_be_tried_one_by_one() -> None:
     assert settings().cpp.vec_isa_ok is None
 
 
-def test_batch_of_one_would_be_a_constant() -> None:
-    mode = torch._subclasses.FakeTensorMode(shape_env=ShapeEnv())
-    context = StatelessSymbolicContext(
-        dynamic_sizes=[DimDynamic.STATIC, DimDynamic.DUCK], constraint_sizes=[None, None]
+def test_size_of_one_would_be_a_constant() -> None:
+    mode = torch_private.fake_mode()
+    one, two = (
+        torch_private.fake_tensor(mode, (3, n), (False, True), torch.float32, "cpu") for n in (1, 2)
     )
-    one = mode.from_tensor(torch.empty(3, 1), symbolic_context=context)
     assert isinstance(one.shape[1], int)
-    _, (many,) = torch_facts.fake_inputs([3], torch.float64)
-    assert isinstance(many.shape[1], torch.SymInt)
-
-
-def test_all_inputs_have_one_batch() -> None:
-    _, (a, b) = torch_facts.fake_inputs([3, 0], torch.float32)
-    assert str(a.shape[1]) == str(b.shape[0])
-    assert a.dtype == torch.float32
-
-
-def test_batch_that_a_trace_bakes_in_is_seen() -> None:
-    mode, (a,) = torch_facts.fake_inputs([3], torch.float64)
-    assert torch_facts.baked(mode) == []
-    assert a.shape[1] == torch_facts.TRACED_BATCH
-    assert torch_facts.baked(mode)
+    assert isinstance(two.shape[1], torch.SymInt)
 
 
 def test_openmp_is_one_library_whose_threads_are_set_for_each_thread() -> None:
     threads = ctypes.CDLL(None).omp_get_max_threads
     before = threads()
-    with torch_facts.one_thread(True):
+    with torch_private.run_alone(True):
         assert threads() == 1
-    with torch_facts.one_thread(False):
+    with torch_private.run_alone(False):
         assert threads() == before
     assert threads() == before
 

@@ -1,0 +1,452 @@
+"""What torch does not promise: private names, settings that matter, faults.
+
+All of it is so in torch 2.11, 2.12, 2.13, 2.14 and 2.15, except where a line names versions: tests
+in tests/graphs/test_torch_private.py fail once it is not. Importing this imports no compiler.
+"""
+
+import ctypes
+import operator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.fx import Graph, GraphModule
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+__all__ = [
+    "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
+    "VERSION", "OpOverload", "any_autocast", "apply_of", "base_of", "buffers_of", "children_of",
+    "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode", "fake_tensor",
+    "forward_mode", "frames_of", "fresh_cache", "hide_from_trace", "hint_of", "inductor_table",
+    "load_graph", "merge_equal_lines", "non_persistent", "note_writes", "open_sizes",
+    "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree", "raw_stream",
+    "reads_values", "replace_tensors", "run_alone", "same_layout", "same_tensors", "schema_of",
+    "see_lost_gradients", "substitute_sizes", "take_out_tokens", "trace_values", "tracing_context",
+    "transforms", "was_written", "wrapped", "write_archive",
+]  # fmt: skip
+
+BUILD: str = torch.__version__
+"""The version of torch here with the name of its build, as in 2.13.0+cpu."""
+
+VERSION = BUILD.split("+")[0]
+
+FOLDER = Path(torch.__file__).parent
+
+NVRTC = FOLDER / "lib" / "libcaffe2_nvrtc.so"
+"""Torch's own library in front of CUDA's compiler: it finds that where pip has put it."""
+
+OpOverload = torch._ops.OpOverload
+
+
+def schema_of(operation: Any) -> Any:
+    """The arguments and results of an operation, and which of them share memory; None of others."""
+    return getattr(operation, "_schema", None)
+
+
+def base_of(tensor: Tensor) -> Tensor | None:
+    """What a tensor is a view of."""
+    return tensor._base
+
+
+HOOKS = (
+    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
+)  # fmt: skip
+"""The tables of a module whose entries run beside its code."""
+
+MACHINERY = (frozenset(vars(nn.Module())) - {"training"}) | {"_is_torch_compile"}
+"""What torch keeps in every module; hooks, tensors and children are visited by themselves."""
+
+DERIVED = frozenset({"_flat_weights", "_flat_weight_refs"})
+"""What torch's recurrent modules keep of their parameters, and make again where these change."""
+
+parameters_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_parameters")
+buffers_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_buffers")
+children_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_modules")
+non_persistent: Callable[[nn.Module], set[str]] = operator.attrgetter("_non_persistent_buffers_set")
+
+
+def replace_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> AbstractContextManager:
+    """Let a module hold other tensors; unlike functional_call also after the call has returned."""
+    from torch.nn.utils.stateless import _reparametrize_module
+
+    return _reparametrize_module(module, dict(tensors))
+
+
+any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
+"""Whether autocast is on for any device; 0.1 µs, where asking for each takes 0.5."""
+
+transforms: Callable[[], bool] = torch._C._are_functorch_transforms_active
+"""Whether a transform of torch.func is under way."""
+
+
+def forward_mode() -> bool:
+    """Whether tensors may carry tangents, which no layout shows."""
+    return forward_ad._current_level >= 0
+
+
+def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """The step of autograd itself, where no transform of torch.func is under way.
+
+    The public `apply` first looks at each tensor for transforms that have ended, 1 µs a tensor.
+    """
+    return super(torch.autograd.Function, function).apply  # pyright: ignore
+
+
+def raw_stream(index: int) -> int:
+    """CUDA's name for the current stream; torch.cuda.current_stream takes as long as a launch."""
+    return torch._C._cuda_getCurrentRawStream(index)
+
+
+def same_layout(values: Sequence[Tensor]) -> Callable[..., bool]:
+    """Whether tensors have the type, shape, strides, precision, device, and need of a gradient of
+    these. What guards compiled functions takes 0.1 µs a tensor, attributes take 0.6.
+    """
+    native: Any = torch._C
+    guards = getattr(native._dynamo.guards, "TensorGuards", None)
+    if guards is None:
+        facts = [_layout(x) for x in values]
+        return lambda *given: [_layout(x) for x in given] == facts
+    return guards(*values, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+
+
+def _layout(x: Tensor) -> tuple[object, ...]:
+    return type(x), x.shape, x.stride(), x.dtype, x.device, x.requires_grad, x.is_neg()
+
+
+def same_tensors(tensors: Sequence[Tensor]) -> Callable[..., bool]:
+    """A check, in C, that tensors have the shape, stride, precision and device they have now."""
+    from torch._C._dynamo.guards import TensorGuards
+
+    fixed: Any = TensorGuards(
+        *tensors,
+        dynamic_dims_sizes=[list(t.shape) for t in tensors],  # pyright: ignore
+        dynamic_dims_strides=[list(t.stride()) for t in tensors],  # pyright: ignore
+    )
+    return fixed.check
+
+
+def fake_mode(*, allow_real: bool = True) -> Any:
+    """A mode for tracing with fake tensors, whose `shape_env` knows their open sizes."""
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=allow_real)
+
+
+def fake_tensor(
+    mode: Any, sizes: Sequence[int], is_open: Sequence[bool], dtype: torch.dtype, device: str
+) -> Tensor:
+    """A fake tensor; equal open sizes are one symbol. A size of 0 or 1 would be a constant."""
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+    kinds: list[Any] = [DimDynamic.DUCK if one else DimDynamic.STATIC for one in is_open]
+    context: Any = StatelessSymbolicContext(
+        dynamic_sizes=kinds, constraint_sizes=[None] * len(kinds)
+    )
+    with FakeTensorMode():
+        example = torch.empty(list(sizes), dtype=dtype, device=device)
+    return mode.from_tensor(example, symbolic_context=context)
+
+
+def open_sizes(mode: Any, hints: Mapping[str, int]) -> dict[str, Any]:
+    """A symbol for each name; a number is known to torch for each, for choices of speed only."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    env = mode.shape_env
+    found = {}
+    for name, hint in hints.items():
+        source = ConstantSource(f"size_{name}")
+        symbol = env.create_symbol(hint, source, DimDynamic.DYNAMIC)
+        found[name] = env.create_symintnode(symbol, hint=hint, source=source)
+    return found
+
+
+expression_of: Callable[[Any], Any] = operator.attrgetter("node.expr")
+"""A size as an expression of sympy."""
+
+hint_of: Callable[[Any], Any] = operator.attrgetter("node.hint")
+"""The number that a size had when it was traced."""
+
+
+def equal_sizes(mode: Any) -> dict[Any, Any]:
+    """The symbols that a trace has fixed, without a word, and what to: a number, or another."""
+    return dict(mode.shape_env.replacements)
+
+
+def frames_of(guard: Any) -> tuple[Any, Any]:
+    """Where a comparison of sizes was made: the user's line if it is known, and torch's view."""
+    return guard.sloc.maybe_user_loc, guard.sloc.framework_loc
+
+
+def reads_values(error: BaseException) -> bool:
+    """Whether torch refused to trace because Python asked for the value of a tensor."""
+    name = type(error).__name__
+    return "DataDependent" in name or "GuardOn" in name
+
+
+def print_expression(expression: Any) -> str:
+    """An expression of sizes as Python."""
+    from torch.utils._sympy.printers import PythonPrinter
+
+    return PythonPrinter().doprint(expression)
+
+
+def substitute_sizes(expression: Any, values: Mapping[Any, Any]) -> Any:
+    """An expression of sizes computed again, by Python's operators, from values for its symbols."""
+    from torch.utils._sympy.interp import sympy_interp
+    from torch.utils._sympy.reference import PythonReferenceAnalysis
+
+    return sympy_interp(PythonReferenceAnalysis, dict(values), expression)
+
+
+def trace_values(
+    function: Callable[..., Any], inputs: Sequence[Any], table: Mapping[Any, Any] | None = None
+) -> GraphModule:
+    """The operations of ATen that a function runs on its inputs, which may be fake.
+
+    Recurrent networks, unless they are taken apart in Python, read open sizes as numbers.
+    """
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with enable_python_dispatcher():
+        return make_fx(function, decomposition_table=None if table is None else dict(table))(
+            *inputs
+        )
+
+
+def hide_from_trace() -> AbstractContextManager[Any]:
+    """What runs inside is not recorded by a trace that is under way."""
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    return disable_proxy_modes_tracing()
+
+
+@contextmanager
+def tracing_context(mode: Any) -> Iterator[None]:
+    """Passes of torch find the fake mode of what they are given here."""
+    from torch._guards import TracingContext, tracing
+
+    with tracing(TracingContext(mode)):
+        yield
+
+
+@contextmanager
+def note_writes(mode: Any) -> Iterator[None]:
+    """Writes to `wrapped` tensors are noted instead of performed."""
+    from torch._subclasses.functional_tensor import FunctionalTensorMode
+
+    with mode, tracing_context(mode), FunctionalTensorMode(_allow_token_discovery=True):
+        yield
+
+
+def wrapped(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors that note writes instead of performing them."""
+    from torch._functorch._aot_autograd.functional_utils import to_fun
+
+    return [to_fun(tensor) for tensor in tensors]
+
+
+def plain(value: Any) -> Any:
+    """What a tensor that notes writes has become."""
+    from torch._functorch._aot_autograd.functional_utils import from_fun
+
+    return from_fun(value)
+
+
+def was_written(tensor: Tensor) -> bool:
+    """Whether anything was written to a tensor that notes writes."""
+    from torch._functorch._aot_autograd.functional_utils import has_data_mutation
+
+    return has_data_mutation(tensor)
+
+
+def take_out_tokens(graph: Graph) -> None:
+    """Call checks, such as that of a matrix that is singular, directly.
+
+    They are chained by tokens, which would be inputs and outputs of the graph.
+    """
+    from torch._higher_order_ops.effects import with_effects
+    from torch.fx.node import has_side_effect
+
+    for node in reversed(list(graph.nodes)):
+        if node.target is with_effects:
+            operation: Any = node.args[1]
+            has_side_effect(operation)
+            with graph.inserting_before(node):
+                graph.call_function(operation, node.args[2:], node.kwargs)
+            for user in list(node.users):
+                graph.erase_node(user)
+            graph.erase_node(node)
+        elif node.op == "placeholder" and "token" in node.name:
+            graph.erase_node(node)
+
+
+class _Seeing(TorchFunctionMode):
+    def __init__(self, lost: Callable[[str], None]) -> None:
+        super().__init__()
+        self.lost = lost
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch._C._set_grad_enabled and not args[0]:
+            self.lost("torch.no_grad()")
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def see_lost_gradients(lost: Callable[[str], None]) -> Iterator[None]:
+    """Tell of what a trace of values does not hold: a derivative of one's own, or none at all.
+
+    `make_fx` runs through both without a word.
+    """
+    # all calls of `apply` ask this, also those of an `apply` that was kept under another name
+    asked = torch.autograd.function._is_setup_context_defined
+
+    def ask(setup_context: Any) -> bool:
+        kind = sys._getframe(1).f_locals.get("cls")
+        lost(f"the autograd function '{getattr(kind, '__qualname__', kind)}'")
+        return asked(setup_context)
+
+    with mock.patch.object(torch.autograd.function, asked.__name__, ask), _Seeing(lost):
+        yield
+
+
+def merge_equal_lines(graph: Graph) -> Graph:
+    """A graph without common subexpressions."""
+    from torch._functorch.compile_utils import fx_graph_cse
+
+    return fx_graph_cse(graph)
+
+
+def partition_by_torch(name: str) -> Callable[..., Any]:
+    """Torch's own ways, `default` and `min-cut`, to cut a joint graph in two.
+
+    They tell inputs apart by names with "tangents" in them, and nodes by `partitioner_tag`.
+    """
+    from torch._functorch import partitioners
+
+    return {
+        "default": partitioners.default_partition,
+        "min-cut": partitioners.min_cut_rematerialization_partition,
+    }[name]
+
+
+def inductor_table() -> dict[Any, Any]:
+    """What Inductor replaces operations by before it compiles."""
+    from torch._inductor.decomposition import select_decomp_table
+
+    return dict(select_decomp_table())
+
+
+# six dry compiles (15 s) ask which instructions g++ can emit; with this set none is asked
+CHILD_ENVIRONMENT = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
+
+OPTIONS: dict[str, Any] = {
+    "aot_inductor.package": True,
+    # pointwise operations are inlined into each of their users until there are this many of
+    # them, so that the default of 50 takes time exponential in the length of a chain
+    "realize_opcount_threshold": 8,
+    "realize_reads_threshold": 8,
+    "realize_acc_reads_threshold": 10**6,
+    # loops are split at 64 operations by default, and run four times slower
+    "max_fusion_size": 10**6,
+    "cpp.max_horizontal_fusion_size": 10**6,
+    # the number of threads of the compiling process would be written into the code
+    "cpp.dynamic_threads": True,
+    # the last points, fewer than a vector, would have masked code of their own, on which g++
+    # spends four times as long as on all else
+    "cpp.enable_loop_tail_vec": False,
+    # g++ spends five seconds on what surrounds the kernels of every graph, one less like this
+    "aot_inductor.compile_wrapper_opt_level": "O0",
+    "aot_inductor.enable_line_tables": False,
+    # indices that come from a table of ours would be checked at run time
+    "assert_indirect_indexing": False,
+}
+
+_MODEL = "model"
+
+
+def compile_ahead(
+    module: GraphModule, inputs: Sequence[Tensor], scratch: Path, **settings: Any
+) -> list[Any]:
+    """The files of a graph compiled ahead of time; settings go before ours."""
+    import torch._inductor
+
+    wanted = {**OPTIONS, **settings, "aot_inductor.output_path": str(scratch / "graph")}
+    # 2.11 lacks settings that only save time
+    known = set(torch._inductor.list_options())
+    options = {name: value for name, value in wanted.items() if name in known}
+    files = torch._inductor.aot_compile(module, tuple(inputs), options=options)
+    assert isinstance(files, list)
+    return files
+
+
+def compile_now(
+    graph: GraphModule, mode: Any, inputs: Sequence[Tensor], *, grad: bool
+) -> Callable[..., Sequence[Tensor]]:
+    """A graph compiled in process, its backward too; the result checks nothing.
+
+    Unlike what `torch.compile` gives it has no guards, and none are asked at a call.
+    """
+    import torch._functorch.config as functorch
+    from torch._inductor.compile_fx import compile_fx
+
+    ahead = functorch.patch(force_non_lazy_backward_lowering=True)
+    with ahead, tracing_context(mode), torch.set_grad_enabled(grad):
+        return compile_fx(graph, list(inputs))  # pyright: ignore[reportReturnType]
+
+
+@contextmanager
+def fresh_cache() -> Iterator[None]:
+    """No code that Inductor compiled earlier is found."""
+    from torch._inductor.utils import fresh_cache
+
+    with fresh_cache():
+        yield
+
+
+def write_archive(path: Path, files: list[Any]) -> None:
+    """Write one graph that was compiled ahead into an archive of torch's."""
+    from torch.export.pt2_archive._package import package_pt2
+
+    package_pt2(str(path), aoti_files={_MODEL: files})
+
+
+def load_graph(path: Path) -> Any:
+    """A compiled graph. Its `boxed_run` takes a list, empties it, and checks nothing.
+
+    The public loader imports the compiler, looks for g++ and reads JSON at every call.
+    """
+    native: Any = torch._C
+    return native._aoti.AOTIModelPackageLoader(str(path), _MODEL, False, 1, -1)
+
+
+@cache
+def _openmp() -> ctypes.CDLL | None:
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "omp_set_num_threads") else None
+
+
+@contextmanager
+def run_alone(wanted: bool) -> Iterator[None]:
+    """This thread alone, if wanted: a compiled graph wakes all threads even for a single point."""
+    openmp = _openmp() if wanted else None
+    if openmp is None:
+        yield
+        return
+    before = openmp.omp_get_max_threads()
+    openmp.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        openmp.omp_set_num_threads(before)
