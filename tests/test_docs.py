@@ -45,6 +45,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists()
 
 
+def test_the_table_of_support_is_the_one_printed() -> None:
+    from benchmarks.support import CASES, types
+
+    written = (ROOT / "docs" / "support.md").read_text().split(CASES)[0]
+    assert written.strip() == types().strip(), "run: python -m benchmarks.support"
+
+
 def test_every_promise_names_a_test_that_exists() -> None:
     page = (ROOT / "docs" / "trust.md").read_text()
     named = re.findall(r"`(tests/[\w/.]+\.py)::(\w+)`", page)
