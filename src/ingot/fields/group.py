@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -55,31 +55,29 @@ def given_by(part: Step | Group) -> tuple[str, ...]:
 
 def members(parts: Sequence[Step | Group]) -> Iterator[Step]:
     """All steps, those of groups included, in the order they are written; each once."""
-    seen: set[int] = set()
-    for part in parts:
-        for step in (part,) if isinstance(part, Step) else members(part.parts):
-            if id(step) not in seen:
-                seen.add(id(step))
-                yield step
+    found = ((p,) if isinstance(p, Step) else members(p.parts) for p in parts)
+    yield from dict.fromkeys(step for steps in found for step in steps)
 
 
-def steps_of(parts: Sequence[Step | Group]) -> tuple[Step, ...]:
-    """All steps in an order that works.
+def steps_of(
+    parts: Sequence[Step | Group], rank: Mapping[Step, int] | None = None
+) -> tuple[Step, ...]:
+    """All steps in an order that works, each once; `rank` is their order in the file.
 
     Groups are opened, so that longer sequences can be compiled; where the steps of opened groups
     depend on each other in a circle, each group runs as a whole.
     """
+    steps = list(members(parts))
+    if rank is not None:
+        steps.sort(key=rank.__getitem__)
     try:
-        return in_order(tuple(members(parts)))
+        return in_order(tuple(steps))
     except IngotError:
         if all(isinstance(part, Step) for part in parts):
             raise
     whole = in_order(tuple(parts))
-    return tuple(
-        step
-        for part in whole
-        for step in ((part,) if isinstance(part, Step) else steps_of(part.parts))
-    )
+    inner = (steps_of((p,) if isinstance(p, Step) else p.parts, rank) for p in whole)
+    return tuple(dict.fromkeys(step for steps in inner for step in steps))
 
 
 def in_order(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import ingot.fields.computes
@@ -31,7 +31,7 @@ from ingot.fields.blocks.problem import MOOSE_ONLY, ProblemOptions, read_problem
 from ingot.fields.blocks.variables import Mapped, declared_buffers, read_mapped
 from ingot.fields.computes.parsed import ParsedCompute
 from ingot.fields.declare import FunctionName, gives_spectrum
-from ingot.fields.group import Group, steps_of
+from ingot.fields.group import Group, members, steps_of
 from ingot.fields.outputs.table import Outputs, read_outputs
 from ingot.fields.outputs.xdmf import XDMF, read_tensor_outputs
 from ingot.fields.solvers import SOLVERS
@@ -141,10 +141,10 @@ def build(tree: Tree) -> Simulation:
             fix = did_you_mean(block.name, ("Initialize", "Solve", "Postprocess"))
             message = f"[TensorComputes] has no sub-block '{block.name}'"
             reader.problems.append(Problem("unknown-block", message, block.span, fix))
-    initialize = flat_steps(lists.get("Initialize"), binder)
-    postprocess = flat_steps(lists.get("Postprocess"), binder)
-    solve = Solving(binder, {}, {})
-    groups = solve.parts(lists.get("Solve"))
+    initialize = all_steps(lists.get("Initialize"), binder)
+    postprocess = all_steps(lists.get("Postprocess"), binder)
+    solve = ComputeList(binder, lists.get("Solve"))
+    groups = solve.parts()
     solver = read_solver(whole.one("TensorSolver"), reader)
     root = solve.root(groups, solver, whole.one("TensorSolver"))
     outputs = read_outputs(whole.one("Outputs"), stem, reader)
@@ -206,26 +206,14 @@ def read_domain(whole: Sections, reader: Reader) -> Domain | None:
     return domain
 
 
-def flat_steps(block: Block | None, binder: Binder) -> tuple[Step, ...]:
-    """The steps of [Initialize] or [Postprocess] in order; groups in them mean nothing."""
-    if block is None:
-        return ()
-    binder.reader.problems += repeated_names(leaves(block))
-    steps = [s for leaf in leaves(block) for s in binder.steps(leaf)]
+def all_steps(block: Block | None, binder: Binder) -> tuple[Step, ...]:
+    """The steps of [Initialize] or [Postprocess] in order."""
+    listed = ComputeList(binder, block)
     try:
-        return steps_of(steps)
+        return steps_of(listed.parts(), listed.rank)
     except IngotError as error:
         binder.reader.problems += error.problems
         return ()
-
-
-def leaves(block: Block) -> Iterator[Block]:
-    """All computes in a block that are not groups."""
-    for each in block.blocks:
-        if each.type in (None, "ComputeGroup"):
-            yield from leaves(each)
-        else:
-            yield each
 
 
 def repeated_names(blocks: Iterator[Block]) -> Iterator[Problem]:
@@ -255,20 +243,37 @@ class GroupOptions:
 
 
 @dataclass(slots=True)
-class Solving:
-    """Reads [Solve] into groups of steps; `steps` and `groups` are found by name."""
+class ComputeList:
+    """Reads a list of [TensorComputes] into groups of steps; both are found by name.
+
+    A step is one object however many groups name it, so that it runs once.
+    """
 
     binder: Binder
-    steps: dict[str, tuple[Step, ...]]
-    groups: dict[str, tuple[Block, GroupOptions]]
+    block: Block | None
+    steps: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+    groups: dict[str, tuple[Block, GroupOptions]] = field(default_factory=dict)
 
-    def parts(self, block: Block | None) -> tuple[Step | Group, ...]:
-        """The steps and groups that stand directly in [Solve]."""
-        if block is None:
+    @property
+    def rank(self) -> dict[Step, int]:
+        """The place of each step in the file, which is their order unless one needs another."""
+        written = (step for steps in self.steps.values() for step in steps)
+        return {step: at for at, step in enumerate(written)}
+
+    def parts(self) -> tuple[Step | Group, ...]:
+        """The steps and groups that stand directly in the list."""
+        if self.block is None:
             return ()
-        self.binder.reader.problems += repeated_names(every(block))
-        self.gather(block)
-        return tuple(p for each in block.blocks for p in self.named(each.name, each))
+        self.binder.reader.problems += repeated_names(every(self.block))
+        self.gather(self.block)
+        try:
+            for name, (asked, options) in self.groups.items():
+                if not options.enable_jit:
+                    self.leave_out(members(self.named(name, asked)), name)
+            return tuple(p for each in self.block.blocks for p in self.named(each.name, each))
+        except IngotError as error:
+            self.binder.reader.problems += error.problems
+            return ()
 
     def gather(self, block: Block) -> None:
         """Read every compute and the options of every group."""
@@ -281,6 +286,15 @@ class Solving:
             else:
                 self.steps[each.name] = self.binder.steps(each)
 
+    def leave_out(self, steps: Iterable[Step], group: str) -> None:
+        """Let steps stay out of compiled sequences, as a group of theirs asks."""
+        some, reason = set(steps), f"[{group}] has enable_jit = false"
+        for name, each in self.steps.items():
+            self.steps[name] = tuple(
+                dataclasses.replace(step, reason=step.reason or reason) if step in some else step
+                for step in each
+            )
+
     def named(self, name: str, asked: Block, inside: tuple[str, ...] = ()) -> list[Step | Group]:
         """The parts that a name stands for."""
         if name in self.steps:
@@ -290,13 +304,12 @@ class Solving:
             raise IngotError([Problem("circular-computes", message, asked.span)])
         if name not in self.groups:
             fix = did_you_mean(name, [*self.steps, *self.groups])
-            message = f"[Solve] has no compute '{name}'"
+            title = "Solve" if self.block is None else self.block.name
+            message = f"[{title}] has no compute '{name}'"
             raise IngotError([Problem("missing-block", message, asked.span, fix)])
         block, options = self.groups[name]
-        names = [*(each.name for each in block.blocks), *options.computes]
+        names = dict.fromkeys([*(each.name for each in block.blocks), *options.computes])
         parts = [p for each in names for p in self.named(each, block, (*inside, name))]
-        if not options.enable_jit:
-            parts = [left_out(part, f"[{name}] has enable_jit = false") for part in parts]
         return [Group(name, tuple(parts), options.enable_jit, block.span)]
 
     def root(self, parts: Sequence[Step | Group], solver: Any, block: Block | None) -> Root:
@@ -310,7 +323,7 @@ class Solving:
                 more = forwards(solver.forward_buffer, solver.forward_buffer_new)
             names = [name for part in parts if isinstance(part, Group) for name in part.groups]
             names += [] if solver is None or solver.root_compute else [AUTOMATIC]
-            return Root((*steps_of(parts), *more), tuple(dict.fromkeys(names)))
+            return Root((*steps_of(parts, self.rank), *more), tuple(dict.fromkeys(names)))
         except IngotError as error:
             reader.problems += error.problems
             return Root(())
@@ -322,13 +335,6 @@ def every(block: Block) -> Iterator[Block]:
         yield each
         if each.type in (None, "ComputeGroup"):
             yield from every(each)
-
-
-def left_out(part: Step | Group, reason: str) -> Step | Group:
-    """A part that stays out of compiled sequences."""
-    if isinstance(part, Step):
-        return dataclasses.replace(part, reason=part.reason or reason)
-    return dataclasses.replace(part, parts=tuple(left_out(each, reason) for each in part.parts))
 
 
 def read_solver(block: Block | None, reader: Reader) -> Any:
@@ -371,10 +377,10 @@ def read_solver(block: Block | None, reader: Reader) -> Any:
 def read_executioner(block: Block | None, reader: Reader) -> Executioner:
     if block is None:
         return Executioner(num_steps=0)
-    for field in block.fields:
-        if field.name in MOOSE_ONLY:
+    for option in block.fields:
+        if option.name in MOOSE_ONLY:
             message = "'%s' of [Executioner] has no effect: there is no finite-element solve"
-            logging.getLogger("ingot").warning(message, field.name)
+            logging.getLogger("ingot").warning(message, option.name)
     reader.type_of(block, {"Transient": Executioner}, "Transient")
     made = reader.made(block, Executioner, ("type", *MOOSE_ONLY), ("TimeStepper",))
     if made is not None:
