@@ -234,3 +234,20 @@ def test_a_stopped_simulation_says_how_far_it_came(
     monkeypatch.setattr(Run, "step", step)
     assert status(["run", decay, "--eager", "--restart", "decay.checkpoint"]) == 0
     assert "the first 2 of them" in capsys.readouterr().out
+
+
+def test_what_nobody_gives_is_told_once_and_is_an_error_where_strict(
+    file: Path, capsys: Captured
+) -> None:
+    file.write_text(file.read_text().replace("variable = 'y'", "variable = 'y'\n    time = 'tt'"))
+    words = ["run", str(file), "driver", "--backend", "interpret"]
+    assert status(words) == 0
+    said = capsys.readouterr()
+    assert "driver (interpret)" in said.out
+    assert said.err.count("warning[unprescribed-input]: nothing gives 'tt' of [rate]") == 1
+    assert "write 'time = tt' if it is the time" in said.err
+    assert status([*words, "--strict"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "error[unprescribed-input]: nothing gives 'tt'" in said.err
+    assert status([*words, "Settings/strict:=true"]) == 1

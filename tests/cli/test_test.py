@@ -300,3 +300,17 @@ def test_published_specs_pass(tmp_path: Path, capsys: Captured) -> None:
 def test_all_published_specs_pass(folder: str, tmp_path: Path, capsys: Captured) -> None:
     assert status(["test", str(published(folder, tmp_path)), "-j", "2"]) == 0
     assert capsys.readouterr().out.endswith(" passed, 0 failed\n")
+
+
+def test_warnings_are_counted_and_fail_where_strict(file: Path, capsys: Captured) -> None:
+    wrong = file.read_text().replace("variable = 'y'", "variable = 'y'\n    time = 'tt'")
+    file.write_text(wrong.replace("[0.0, 2.0, 2.0, 2.0]", "[0.0, math.inf, math.inf, math.inf]"))
+    assert status(["test", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("warning[unprescribed-input]") == said.count("warning[not-finite]") == 1
+    assert said.endswith("1 passed, 0 failed, 1 with warnings\n")
+    assert status(["test", str(file), "--json"]) == 0
+    (outcome,) = json.loads(capsys.readouterr().out)["outcomes"]
+    assert len(outcome["warnings"]) == 2
+    assert status(["test", str(file), "--strict"]) == 1
+    assert "unprescribed-input" in capsys.readouterr().out

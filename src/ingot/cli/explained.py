@@ -26,6 +26,11 @@ EXPLAIN: dict[str, str] = {
         "A constant with a batch axis is used inside a law, where only one point is known. Make"
         " it a parameter of the law: parameters may vary over the batch."
     ),
+    "batches-crossed": (
+        "Values for as many points have batch shapes that only broadcast, such as (5, 1) and (5,):"
+        " each is combined with each, to 25 points. That may be meant; where it is not, give all"
+        " values one batch shape."
+    ),
     "batches-differ": (
         "The batch shapes of two values do not broadcast: aligned from the right, each pair of"
         " sizes must be equal, or one of them 1. Give every input and every batched parameter the"
@@ -149,6 +154,12 @@ EXPLAIN: dict[str, str] = {
         "The function of a law raised an error while it was traced. The message says what it"
         " could not do; check the options and the kinds of what the block reads."
     ),
+    "lost-history": (
+        "A model reads an old value such as plastic_strain~1, and nothing carries the variable"
+        " from step to step: the driver keeps what it prescribes and what the model gives. So the"
+        " old value is zero at every step, as NEML2 has it too. Name the variable in"
+        " additional_outputs of the composed model, or prescribe it."
+    ),
     "many-outputs": (
         "A parameter refers to a model that has several outputs. Write model.output to say which"
         " one."
@@ -210,6 +221,11 @@ EXPLAIN: dict[str, str] = {
         " results are NaN from that step on. Take smaller time steps, raise max_its, or give a"
         " better predictor; the file under failed/ repeats the worst point alone."
     ),
+    "not-finite": (
+        "Every solve converged, and yet an output holds infinity or NaN: a law divides by zero,"
+        " takes a root or a power of a negative number, or overflows. Look at the inputs of the"
+        " step that the message names."
+    ),
     "not-installed": (
         "A package that is needed for this alone is not installed. Install it as the message says."
     ),
@@ -217,6 +233,12 @@ EXPLAIN: dict[str, str] = {
         "A test has nothing to compare, and a test that compares nothing does not pass. List at"
         " least one output, or name a file with a ModelUnitTest, a TransientRegression or a"
         " Verification."
+    ),
+    "number-like": (
+        "A word that begins as a number does, such as 150MPa, 1,5 or 0x10, stands where a number"
+        " or the name of a variable may stand. It is no number, and as a name it would be a"
+        " variable that nothing gives, which is zero. Write the number alone, in the units of the"
+        " file."
     ),
     "parse-error": (
         "The text is not HIT. A block begins with [name] and ends with []; a field is name ="
@@ -409,6 +431,16 @@ EXPLAIN: dict[str, str] = {
     "unknown-variable": (
         "A driver or [Settings] names a variable that the model does not have. `ingot show FILE"
         " MODEL` lists its inputs and outputs."
+    ),
+    "unprescribed-input": (
+        "An input of the model is given by no model, not prescribed by the driver and no first"
+        " guess of a solve, so it is zero at every step, as NEML2 has it too. Often it is a"
+        " misspelt name: outputs and inputs are wired by equal names. Prescribe it, or correct"
+        " the name; --strict makes this an error."
+    ),
+    "unread-value": (
+        "A driver gives an initial value to a variable whose old value the model does not read,"
+        " so it has no effect but to be stored with step 0. Correct the name, or leave it out."
     ),
     "unreadable-reference": (
         "The reference of a TransientRegression is no file that torch can read, or holds"

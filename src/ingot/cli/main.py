@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
@@ -52,14 +53,18 @@ def status(arguments: Sequence[str]) -> int:
     """Run a command and tell its exit code; what went wrong is printed to stderr."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", IngotWarning)
-        warnings.showwarning = _print_warning
+        warnings.showwarning = partial(_print_warning, set())
         return _status(arguments)
 
 
-def _print_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
-    """Print a warning of ours as the user reads an error, any other as Python does."""
+def _print_warning(
+    printed: set[str], message: Warning | str, category: type[Warning], *place: Any
+) -> None:
+    """Print a warning of ours once, as the user reads an error; any other as Python does."""
     if isinstance(message, IngotWarning):
-        print(message, file=sys.stderr)
+        if str(message) not in printed:
+            print(message, file=sys.stderr)
+        printed.add(str(message))
     else:
         filename, line = place[:2]
         text = warnings.formatwarning(str(message), category, filename, line)

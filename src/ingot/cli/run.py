@@ -99,7 +99,7 @@ def run(
     if not isinstance(driver, TransientDriver):
         refuse_save(save, name)
         return judge(driver.run(backend), name, json=json)
-    result = driver.run(backend)
+    result = driver.compute(backend)
     if save is not None:
         result.save(save)
     report = summary(driver, result, backend)

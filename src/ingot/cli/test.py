@@ -2,8 +2,9 @@
 
 import json as jsonlib
 import re
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked
 from ingot.cli.run import Backend
-from ingot.errors import IngotError, Problem, raise_if
+from ingot.errors import IngotError, IngotWarning, Problem, raise_if
 
 if TYPE_CHECKING:
     from ingot.fields.compare import Spec
@@ -26,7 +27,8 @@ Work = tuple[Path, tuple[str, ...]]
 class Outcome:
     """What became of one self-checking driver or spec, which `driver` names.
 
-    `unsupported` names types that do not exist yet; what was `skipped` did neither pass nor fail.
+    `unsupported` names types that do not exist yet; what was `skipped` did neither pass nor fail;
+    `warnings` are the texts of what may not be meant, and would fail it under --strict.
     """
 
     file: str
@@ -35,6 +37,7 @@ class Outcome:
     reason: str = ""
     unsupported: tuple[str, ...] = ()
     skipped: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -216,7 +219,16 @@ def run_spec(spec: "Spec", folder: Path, how: How) -> None:
 
 
 def checked(file: Path, name: str, how: How) -> Outcome:
-    """Run one driver through every backend, up to the first that fails."""
+    """Run one driver through every backend, up to the first that fails; its warnings are kept."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", IngotWarning)
+        outcome = judged(file, name, how)
+    ours = (str(each.message) for each in caught if isinstance(each.message, IngotWarning))
+    return replace(outcome, warnings=tuple(dict.fromkeys(ours)))
+
+
+def judged(file: Path, name: str, how: How) -> Outcome:
+    """Whether one driver passes through every backend."""
     from ingot.drivers import TransientDriver, build_driver
     from ingot.hit import read
 
@@ -264,10 +276,13 @@ def counted(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
 
 
 def as_text(outcomes: Sequence[Outcome]) -> str:
-    """A line for each failure and for what was skipped, then the counts."""
-    rows = [str(outcome) for outcome in outcomes if not outcome.passed]
+    """What was warned of, a line for each failure and for what was skipped, then the counts."""
+    rows = [text for outcome in outcomes for text in outcome.warnings]
+    rows += [str(outcome) for outcome in outcomes if not outcome.passed]
     passed, failures, skipped = counted(outcomes)
     more = f", {skipped} skipped" if skipped else ""
+    doubtful = sum(bool(outcome.warnings) for outcome in outcomes)
+    more += f", {doubtful} with warnings" if doubtful else ""
     rows.append(f"{passed} passed, {failures} failed{more}")
     missing = [outcome for outcome in outcomes if outcome.unsupported]
     if missing:

@@ -55,7 +55,7 @@ class TransientRegression:
     def run(self, backend: Backend = "kernel") -> Verdict:
         """Every value of the reference against the result's value of that key."""
         expected = stored(self.reference, self.span)
-        result = self.driver.run(backend)
+        result = self.driver.compute(backend)
         failures = tuple(p for s in result.statuses if (p := s.problem()) is not None)
         if failures:
             return Verdict(len(expected), failures)

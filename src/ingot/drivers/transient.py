@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ingot.drivers.result import Result
+from ingot.drivers.supply import Supply, crossed, not_finite, unsupplied
 from ingot.drivers.values import (
     Given,
     Shapes,
@@ -24,7 +25,7 @@ from ingot.drivers.values import (
     without_steps,
     wrong_kinds,
 )
-from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.errors import IngotError, Problem, Span, raise_if, warn_of
 from ingot.execute import Backend, History, Transient, executor
 from ingot.execute.batch import broadcast
 from ingot.hit import Block, unknown_blocks, unknown_fields
@@ -58,6 +59,7 @@ class TransientDriver:
     save_as: Path | None = None
     prepare_seconds: dict[Backend, float] = field(default_factory=dict)
     _runs: dict[Backend, Callable[[], History]] = field(default_factory=dict)
+    _warned: bool = False
 
     @staticmethod
     def build(block: Block, factory: Factory) -> "TransientDriver":
@@ -96,6 +98,15 @@ class TransientDriver:
         return self.factory.strict
 
     @cached_property
+    def doubts(self) -> tuple[Problem, ...]:
+        """What may not be meant: inputs that stay zero, histories lost, values not read."""
+        supply = Supply(self.model, self.factory.tree, self.clock.name, self.forces, self.starts)
+        batches = [g.batch[1:] for g in self.forces.values()]
+        batches += [g.batch for g in self.starts.values()]
+        batches += [v.dynamic_batch.shape for v in self.model.named_parameters().values()]
+        return (*unsupplied(supply), *crossed(batches, self.batch, self.block.span))
+
+    @cached_property
     def program(self) -> Program:
         """The lines of the model, on the structural axes of what it is given."""
         return prepared(self.model, self.shapes)
@@ -125,7 +136,16 @@ class TransientDriver:
         return self._runs[backend]
 
     def run(self, backend: Backend = "kernel") -> Result:
-        """All steps; points that fail are NaN and told by the statuses, nothing is raised."""
+        """All steps; points that fail are NaN and warned of, or an error where strict."""
+        result = self.compute(backend)
+        warn_of((p for s in result.statuses if (p := s.problem()) is not None), strict=self.strict)
+        return result
+
+    def compute(self, backend: Backend = "kernel") -> Result:
+        """All steps; points that fail are NaN and told by the statuses alone."""
+        if self.strict or not self._warned:
+            warn_of(self.doubts, strict=self.strict)
+            self._warned = True
         ready = self.prepare(backend)
         start = time.perf_counter()
         history = ready()
@@ -137,6 +157,7 @@ class TransientDriver:
         )  # fmt: skip
         if self.save_as is not None:
             result.save(self.save_as)
+        warn_of(not_finite(result, self.block.span), strict=self.strict)
         return result
 
 

@@ -57,7 +57,7 @@ class Verification:
 
     def run(self, backend: Backend = "kernel") -> Verdict:
         """Every row of the expected values against the result of its step."""
-        result = self.driver.run(backend)
+        result = self.driver.compute(backend)
         failures = tuple(p for s in result.statuses if (p := s.problem()) is not None)
         if failures:
             return Verdict(len(self.expected), failures)

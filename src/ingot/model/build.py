@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, get_args, get_origin
@@ -12,6 +13,7 @@ from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot,
 from ingot.catalog.declare import REQUIRED
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
+from ingot.hit.tree import word_span
 from ingot.model.model import Law, Model
 from ingot.model.settings import Settings, settings
 from ingot.model.tensors import Tensors
@@ -38,6 +40,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     },
 }
 """Where types live that are not laws, by section: rooms that may not be imported from here."""
+
+_NUMBER_LIKE = re.compile(r"[+-]?\.?\d")
 
 SECTIONS = ("Settings", "Tensors", "Data", "Models", "EquationSystems", "Solvers", "Drivers")
 
@@ -171,6 +175,7 @@ def _law(factory: Factory, block: Block, declared: Declared) -> Model:
     _raise(problems)
     outputs = tuple(names[o.name.option or o.name.template or ""] for o in declared.outputs)
     for name, output in zip(outputs, declared.outputs, strict=True):
+        _raise(_number_like(name, block))
         model.outputs[name] = output.kind
     model.body = Law(declared, inputs, bound, options, outputs)
     return model
@@ -183,6 +188,7 @@ def _each(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block: Block) -> None:
+    _raise(_number_like(name, block))
     if kinds.get(name, kind) is not kind:
         raise IngotError([Problem(
             "kinds-differ",
@@ -190,6 +196,27 @@ def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block:
             "rename one of the two",
         )])  # fmt: skip
     kinds[name] = kind
+
+
+def _number_like(name: str, block: Block) -> Iterator[Problem]:
+    """A problem where what would be a variable begins as a number does: `150MPa`, `1,5`, `.5.`."""
+    if _NUMBER_LIKE.match(name):
+        field = next((f for f in block.fields if name in f.words()), None)
+        message = f"'{name}' is no number, and no name of a variable begins like one"
+        if _is_number(name):
+            message = f"'{name}' is a number where the name of a variable belongs"
+        yield Problem(
+            "number-like", message, word_span(field.value_span, name) if field else block.span,
+            "write the number alone, such as 150, 1.5 or 1e3, or a name that begins with a letter",
+        )  # fmt: skip
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _names(block: Block, declared: Declared, options: dict[str, Any]) -> dict[str, str]:

@@ -1,0 +1,187 @@
+"""A driver, its model and result -> what may not be meant: inputs that stay zero, histories lost.
+
+Peers take all of these silently, and files rely on it; so they are warned of, not refused.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ingot.drivers.result import Result
+from ingot.drivers.values import Given
+from ingot.errors import Problem, Span, nearest
+from ingot.hit import Tree
+from ingot.hit.tree import word_span
+from ingot.model import Model, lag
+from ingot.program.combinators import ComposedModel, ImplicitUpdate
+from ingot.runtime.stub import AOTIModel
+from ingot.types import Scalar
+
+__all__ = ["Supply", "crossed", "not_finite", "unsupplied"]
+
+DANGLING = 0.6  # a name that nobody reads and one that nobody gives need not be very alike
+MISSPELT = 0.85  # of other names only those that differ by a letter or two
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What a driver gives to a model: the time, values at every step, and initial values."""
+
+    model: Model
+    tree: Tree
+    clock: str
+    forces: dict[str, Given]
+    starts: dict[str, Given]
+
+
+def unsupplied(supply: Supply) -> Iterator[Problem]:
+    """A problem for each input that is zero, history that is lost and initial value not read."""
+    yield from _zero_inputs(supply)
+    yield from _lost_histories(supply)
+    yield from _unread_starts(supply)
+
+
+def crossed(
+    batches: Iterable[tuple[int, ...]], batch: tuple[int, ...], span: Span
+) -> Iterator[Problem]:
+    """A problem where values for as many points meet each with each: (5, 1) and (5,)."""
+    shapes = sorted({shape for shape in batches if math.prod(shape) > 1})
+    sizes = {math.prod(shape) for shape in shapes}
+    if len(sizes) == 1 and math.prod(batch) not in sizes:
+        known = " and ".join(map(str, shapes))
+        message = f"values of batch shapes {known} are combined each with each, to {batch}"
+        yield Problem("batches-crossed", message, span, "give all values one batch shape, or none")
+
+
+def not_finite(result: Result, span: Span) -> Iterator[Problem]:
+    """A problem for each output that is not finite although every solve converged."""
+    if result.failed:
+        return  # that points failed, and are NaN from there on, is told
+    for name, rows in result.outputs.items():
+        lost = ~rows.isfinite()
+        if lost.any():
+            step = int(lost.flatten(1).any(1).int().argmax())
+            count = f"{int(lost.sum())} of {lost.numel()} numbers"
+            message = f"'{name}' is not finite from step {step} on: {count}"
+            fix = "look for a division by zero, a root or a power of what is negative"
+            yield Problem("not-finite", message, span, fix)
+
+
+def _zero_inputs(supply: Supply) -> Iterator[Problem]:
+    """Inputs of this step that nothing prescribes; first guesses of a solve are none."""
+    model = supply.model
+    for name, kind in model.inputs.items():
+        if lag(name)[1] or name in supply.forces or not _uses(model, name):
+            continue
+        message = f"nothing gives '{name}' of [{model.name}]: it is zero at every step"
+        fix = f"list it in 'prescribed_{kind.__name__}_names'"
+        if supply.clock not in model.inputs and kind is Scalar:
+            fix += f", or write 'time = {name}' if it is the time"
+        meant = _meant(name, supply)
+        yield Problem("unprescribed-input", message, _place(name, supply), meant or fix)
+
+
+def _lost_histories(supply: Supply) -> Iterator[Problem]:
+    """Old values whose variable the model does not give and the driver does not prescribe."""
+    model = supply.model
+    inner = set(_given_inside(model))
+    for name in model.inputs:
+        base, back = lag(name)
+        if not back or base in supply.forces or base in model.outputs:
+            continue
+        if base in model.inputs and _uses(model, base):
+            continue  # that the variable is zero is told, and its history follows
+        value = "forgotten after the first step" if base in supply.starts else "zero at every step"
+        message = f"nothing carries '{base}' of [{model.name}] on: '{name}' is {value}"
+        fix = _meant(base, supply) or f"let a model of [{model.name}] give '{base}'"
+        if base in inner:
+            fix = f"add 'additional_outputs = {base}' to [{model.name}]"
+            if isinstance(model.body, AOTIModel):
+                fix = f"add 'additional_outputs = {base}' to the model, and compile it again"
+        elif base == supply.clock:
+            fix = f"let the model read '{base}' too: the time is kept only where it is read"
+        yield Problem("lost-history", message, _place(name, supply), fix)
+
+
+def _unread_starts(supply: Supply) -> Iterator[Problem]:
+    """Initial values of variables that have no history in the model."""
+    read = {lag(name)[0] for name in supply.model.inputs if lag(name)[1]}
+    for name, start in supply.starts.items():
+        if name not in read:
+            message = (
+                f"the initial value of '{name}' is not read:"
+                f" [{supply.model.name}] has no input '{name}~1'"
+            )
+            meant = _named(name, ({*read} - supply.starts.keys(), DANGLING), (read, MISSPELT))
+            yield Problem("unread-value", message, start.name_span, meant or "leave it out")
+
+
+def _uses(model: Model, name: str) -> bool:
+    """Whether a value of an input decides results: a first guess of a solve does not."""
+    match model.body:
+        case AOTIModel(artifact=artifact):
+            return all(name not in solver.unknowns for solver in artifact.metadata.solvers)
+        case ImplicitUpdate(unknowns=unknowns):
+            return name in model.inputs and name not in unknowns
+        case ComposedModel(order=parts):
+            for part in parts:
+                if _uses(part, name):
+                    return True
+                if name in part.outputs:
+                    return False
+            return False
+        case _:
+            return name in model.inputs
+
+
+def _given_inside(model: Model) -> Iterator[str]:
+    """All that a model or a part of it gives."""
+    if isinstance(model.body, AOTIModel):
+        yield from (name for s in model.body.artifact.metadata.segments for name in s.gives)
+    yield from model.outputs
+    for child in model.children.values():
+        yield from _given_inside(child)
+
+
+def _read_inside(model: Model) -> Iterator[str]:
+    """All that a model or a part of it reads."""
+    yield from model.inputs
+    for child in model.children.values():
+        yield from _read_inside(child)
+
+
+def _meant(name: str, supply: Supply) -> str | None:
+    """The fix where the name is a misspelling: of what nobody reads, or of anything that is."""
+    given = {*_given_inside(supply.model), *supply.forces}
+    loose = given - set(_read_inside(supply.model))
+    tensors, models = supply.tree.names("Tensors"), supply.tree.names("Models")
+    return _named(name, ({*loose, *tensors}, DANGLING), ({*given, *models}, MISSPELT))
+
+
+def _named(name: str, *known: tuple[Iterable[str], float]) -> str | None:
+    """The fix that names the first close word, but for words that one is a part of."""
+    for words, cutoff in known:
+        others = [w for w in words if w != name and w not in name and name not in w]
+        meant = nearest(name, others, cutoff)
+        if meant is not None:
+            return f"did you mean '{meant}'?"
+    return None
+
+
+def _place(name: str, supply: Supply) -> Span | None:
+    """The word that names a variable in the block of a model that reads it, else that block."""
+    for reader in _readers(supply.model, name):
+        block = supply.tree.find("Models", reader.name)
+        for field in block.fields if block is not None else ():
+            if name in field.words():
+                return word_span(field.value_span, name)
+    reader = next(_readers(supply.model, name), supply.model)
+    return reader.span
+
+
+def _readers(model: Model, name: str) -> Iterator[Model]:
+    """The parts of a model that read a variable, the innermost first."""
+    for child in model.children.values():
+        yield from _readers(child, name)
+    if name in model.inputs and not model.children:
+        yield model
