@@ -57,7 +57,7 @@ def _compile(folder: Path) -> None:
     if fixed:
         raise AssertionError(f"the trace holds for one batch only: {', '.join(fixed)}")
     torch_private.write_archive(folder / "graph.pt2", files)
-    graph = torch_private.load_graph(folder / "graph.pt2")
+    graph = torch_private.load_graph((folder / "graph.pt2").read_bytes())
     gives = [[x.clone() for x in graph.boxed_run(list(points))] for points in job["points"]]
     torch.save(gives, folder / "gives.pt")
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -46,19 +45,19 @@ class InductorProgram:
     """Runs compiled graphs. It trusts its caller: names, shapes and kinds are not checked.
 
     parameters: values of parameters that calls need not give; rules: of solves, by their names, in
-    the place of the description's; load: what makes a graph of a file.
+    the place of the description's; read: the archive of a graph by name; load: what runs it.
     """
 
     def __init__(
-        self, folder: Path, description: InductorDescription, *,
+        self, read: Callable[[str], Any], description: InductorDescription, *,
         parameters: Mapping[str, Tensor] | None = None, rules: Mapping[str, Any] | None = None,
-        load: Callable[[Path], Any] = load_graph,
+        load: Callable[[Any], Any] = load_graph,
     ) -> None:  # fmt: skip
         self.description = description
         self.dtype: torch.dtype = getattr(torch, description.dtype)
         self.parameters = dict(parameters or {})
         self.rules = dict(rules or {})
-        self._graphs = {file: load(folder / file).boxed_run for file in description.files}
+        self._graphs = {file: load(read(file)).boxed_run for file in description.files}
         self._shape = {v.name: v.shape for v in description.values}
         names = (*description.inputs, *description.parameters)
         self._given = {description.given.get(n, n): self._shape[n] for n in names}

@@ -21,6 +21,8 @@ from torch.fx import Graph, GraphModule
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from ingot.codegen.library import private_file
+
 __all__ = [
     "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
     "VERSION", "OpOverload", "any_autocast", "apply_of", "base_of", "buffers_of", "children_of",
@@ -422,13 +424,14 @@ def write_archive(path: Path, files: list[Any]) -> None:
     package_pt2(str(path), aoti_files={_MODEL: files})
 
 
-def load_graph(path: Path) -> Any:
-    """A compiled graph. Its `boxed_run` takes a list, empties it, and checks nothing.
+def load_graph(archive: bytes) -> Any:
+    """The graph of an archive. Its `boxed_run` takes a list, empties it, and checks nothing.
 
     The public loader imports the compiler, looks for g++ and reads JSON at every call.
     """
     native: Any = torch._C
-    return native._aoti.AOTIModelPackageLoader(str(path), _MODEL, False, 1, -1)
+    with private_file(archive, ".pt2") as file:
+        return native._aoti.AOTIModelPackageLoader(str(file), _MODEL, False, 1, -1)
 
 
 @cache

@@ -13,7 +13,8 @@ from ingot.execute.levels import supported
 from ingot.graphs.torch_private import VERSION
 
 __all__ = [
-    "Seal", "digest_of", "opened", "other_level", "other_torch", "torch_version", "wrong_files",
+    "Seal", "content_of", "digest_of", "opened", "other_level", "other_torch", "torch_version",
+    "wrong_files",
 ]  # fmt: skip
 
 
@@ -89,6 +90,17 @@ def wrong_files(sealed: Seal, folder: Path, again: str) -> Iterator[Problem]:
         elif digest_of(file) != wanted:
             told = f"'{name}' was changed after it was compiled"
             yield Problem("broken-package", told, None, again)
+
+
+def content_of(sealed: Seal, folder: Path, name: str, again: str) -> bytes:
+    """The bytes of a file, checked to be those that were compiled, so that just they are opened."""
+    try:
+        content = (folder / name).read_bytes()
+    except OSError:
+        content = None
+    if content is None or hashlib.sha256(content).hexdigest() != sealed.digests.get(name):
+        raise _problem("broken-package", f"'{name}' was changed after it was compiled", again)
+    return content
 
 
 def _problem(code: str, message: str, fix: str) -> IngotError:

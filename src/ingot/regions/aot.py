@@ -3,6 +3,7 @@
 A package is native code: load only packages you trust as you trust a program.
 """
 
+import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
 from ingot.package.seal import (
+    content_of,
     digest_of,
     opened,
     other_level,
@@ -117,9 +119,8 @@ def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
     files = {}
     for name, half in (("forward", made.forward_half), ("backward", made.backward_half)):
         if half is not None:
-            assert half.file is not None
             files[name] = f"{stem}_{name}.pt2"
-            (folder / files[name]).write_bytes(half.file.read_bytes())
+            (folder / files[name]).write_bytes(half.archive)
     return Packaged(made.signature, made.saved, files, seconds)
 
 
@@ -131,12 +132,13 @@ def load(
     description = _checked(place)
     plan = description.plan
     if tensors is None:
-        values = torch.load(place / STATE, weights_only=True)
+        stored = content_of(description, place, STATE, AGAIN)
+        values = torch.load(io.BytesIO(stored), weights_only=True)
         tensors = [_held(i, v) for i, v in zip(plan.state, values, strict=True)]
     units = []
     for info, packaged in zip(plan.units, description.units, strict=True):
-        halves = {k: Half("inductor", inductor(place / f), place / f)
-                  for k, f in packaged.files.items()}  # fmt: skip
+        archives = {k: content_of(description, place, f, AGAIN) for k, f in packaged.files.items()}
+        halves = {k: Half("inductor", inductor(each), each) for k, each in archives.items()}
         made = Joint(
             packaged.signature, packaged.saved, halves["forward"], halves.get("backward"), ()
         )

@@ -2,7 +2,6 @@
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -148,10 +147,10 @@ class GraphBackend:
         self._program = program.under(parameters=constants, rules=rules)
 
     @staticmethod
-    def of(meta: Metadata, folder: Path) -> "GraphBackend":
-        """The graphs of a folder, loaded."""
+    def of(meta: Metadata, read: Callable[[str], bytes]) -> "GraphBackend":
+        """The graphs of a package, whose files are read by name."""
         assert meta.inductor is not None
-        return GraphBackend(meta, InductorProgram(folder, meta.inductor))
+        return GraphBackend(meta, InductorProgram(read, meta.inductor))
 
     def under(self, meta: Metadata) -> "GraphBackend":
         """The same graphs under other solver rules."""

@@ -3,15 +3,17 @@
 import ctypes
 import logging
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from ingot.codegen.library import open_library
 from ingot.errors import IngotError, Problem, Span
 from ingot.execute import compiler
 from ingot.execute.levels import flags, supported
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata
-from ingot.package.seal import opened, other_torch, wrong_files
+from ingot.package.seal import content_of, opened, other_torch, wrong_files
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, KernelBackend
@@ -52,7 +54,11 @@ def _graphs(meta: Metadata, folder: Path) -> GraphBackend:
     """The compiled graphs, which only the torch that made them runs."""
     for problem in other_torch(meta.torch_version, again_of(meta)):
         raise IngotError([problem])
-    return GraphBackend.of(meta, folder)
+    return GraphBackend.of(meta, partial(_content, meta, folder))
+
+
+def _content(meta: Metadata, folder: Path, name: str) -> bytes:
+    return content_of(meta, folder, name, again_of(meta))
 
 
 def again_of(meta: Metadata) -> str:
@@ -104,7 +110,7 @@ def _library(meta: Metadata, folder: Path) -> ctypes.CDLL:
     if level is not None:
         if level != have[0]:
             LOG.warning("%s: running at %s, this machine has %s", meta.name, level, have[0])
-        return ctypes.CDLL(str((folder / kernel.libraries[level]).resolve()))
+        return open_library(_content(meta, folder, kernel.libraries[level]))
     held = ", ".join(kernel.libraries)
     try:
         compiler.command()
@@ -118,8 +124,10 @@ def _library(meta: Metadata, folder: Path) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as scratch:
         library = Path(scratch) / "rebuilt.so"
         chosen = (*compiler.FLAGS, *flags(have[0]))
-        compiler.translate(folder / kernel.source, chosen, library)
-        return ctypes.CDLL(str(library))
+        source = Path(scratch) / "rebuilt.cpp"
+        source.write_bytes(_content(meta, folder, kernel.source))
+        compiler.translate(source, chosen, library)
+        return open_library(library.read_bytes())
 
 
 def _problem(code: str, message: str, fix: str, span: Span | None = None) -> IngotError:

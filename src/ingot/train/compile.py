@@ -59,7 +59,7 @@ class Half:
 
     kind: str
     run: Run
-    file: Path | None = None
+    archive: bytes = b""
     source: str = ""
     constants: dict[str, Tensor] = field(default_factory=dict)
     seconds: float = 0.0
@@ -71,8 +71,8 @@ def compile_half(graph: GraphModule, how: Compiler, name: str, shapes: Open) -> 
     if how == "eager":
         return Half("eager", eager(graph), source=graph.code, constants=constants_of(graph))
     if how == "inductor":
-        file = _archive(graph, name, shapes)
-        return Half("inductor", inductor(file), file, seconds=time.perf_counter() - begun)
+        archive = _archive(graph, name, shapes)
+        return Half("inductor", inductor(archive), archive, seconds=time.perf_counter() - begun)
     if isinstance(how, str):
         told = f"there is no compiler called '{how}'"
         fix = "choose 'inductor', 'eager' or a callable"
@@ -86,9 +86,9 @@ def eager(graph: GraphModule) -> Run:
     return lambda given: graph(*given)
 
 
-def inductor(file: Path) -> Run:
+def inductor(archive: bytes) -> Run:
     """Run a compiled graph; callers pass what it was compiled for, nothing is checked here."""
-    graph = torch_private.load_graph(file).boxed_run
+    graph = torch_private.load_graph(archive).boxed_run
     numel, threads = Tensor.numel, torch.get_num_threads
 
     def run(given: list[Tensor]) -> Sequence[Tensor]:
@@ -114,12 +114,12 @@ def from_source(source: str, constants: dict[str, Tensor]) -> Run:
     return lambda given: forward(root, *given)
 
 
-def _archive(graph: GraphModule, name: str, shapes: Open) -> Path:
+def _archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
     """The archive of a graph, compiled unless an equal one was."""
     folder = cache_folder().parent / "inductor"
     kept = folder / f"{_digest(graph, shapes)}.pt2"
     if kept.exists():
-        return kept
+        return kept.read_bytes()
     compiler.command()
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
@@ -138,9 +138,10 @@ def _archive(graph: GraphModule, name: str, shapes: Open) -> Path:
             fix = "leave the size out of 'dynamic'"
             raise IngotError([Problem("fixed-size", told, None, fix)])
         torch_private.write_archive(place / "graph.pt2", files)
-        put_in_cache(kept, (place / "graph.pt2").read_bytes())
+        archive = (place / "graph.pt2").read_bytes()
+        put_in_cache(kept, archive)
     LOG.info("%s: compiled in %.1f s", name, time.perf_counter() - begun)
-    return kept
+    return archive
 
 
 def without_autocast() -> AbstractContextManager[Any]:

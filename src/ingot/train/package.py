@@ -3,6 +3,7 @@
 A package is native code: load only packages you trust as you trust a program.
 """
 
+import io
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
 from ingot.package.seal import (
+    content_of,
     digest_of,
     opened,
     other_level,
@@ -76,8 +78,7 @@ def save(joint: Joint, folder: str | Path) -> Path:
 
 def _write(half: Half, folder: Path, name: str) -> None:
     if half.kind == "inductor":
-        assert half.file is not None
-        (folder / f"{name}.pt2").write_bytes(half.file.read_bytes())
+        (folder / f"{name}.pt2").write_bytes(half.archive)
     else:
         (folder / f"{name}.py.txt").write_text(half.source)
         torch.save(half.constants, folder / f"{name}_constants.pt")
@@ -87,8 +88,8 @@ def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
     place = Path(folder)
     described = _checked(place)
-    halves = {name: _half(kind, place, name) for name, kind in described.halves.items()}
-    values: list[Tensor] = torch.load(place / STATE, weights_only=True)
+    halves = {name: _half(described, place, name) for name in described.halves}
+    values: list[Tensor] = torch.load(_stream(described, place, STATE), weights_only=True)
     signature = described.signature
     tensors = [
         nn.Parameter(v, requires_grad=h.tensor.requires_grad) if h.parameter else v
@@ -100,12 +101,17 @@ def load(folder: str | Path) -> Joint:
     )  # fmt: skip
 
 
-def _half(kind: str, folder: Path, name: str) -> Half:
+def _stream(described: Described, folder: Path, name: str) -> io.BytesIO:
+    return io.BytesIO(content_of(described, folder, name, AGAIN))
+
+
+def _half(described: Described, folder: Path, name: str) -> Half:
+    kind = described.halves[name]
     if kind == "inductor":
-        file = folder / f"{name}.pt2"
-        return Half(kind, inductor(file), file)
-    source = (folder / f"{name}.py.txt").read_text()
-    constants = torch.load(folder / f"{name}_constants.pt", weights_only=True)
+        archive = content_of(described, folder, f"{name}.pt2", AGAIN)
+        return Half(kind, inductor(archive), archive)
+    source = content_of(described, folder, f"{name}.py.txt", AGAIN).decode()
+    constants = torch.load(_stream(described, folder, f"{name}_constants.pt"), weights_only=True)
     return Half(kind, from_source(source, constants), source=source, constants=constants)
 
 
