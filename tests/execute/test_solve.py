@@ -1,13 +1,15 @@
 """Newton's rules hold, by the kernel and by the interpreter, and what converges is a solution."""
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.execute import Backend, Reason, Status, Transient, executor
@@ -234,7 +236,9 @@ def forced(monkeypatch: pytest.MonkeyPatch, form: Form, spoil: float = 1.0) -> N
     def wrong(*arguments: Any, **named: Any) -> Eliminated:
         found = eliminated(*arguments[:3], form)
         graph = found.update[0].graph
-        return replace(found, update=tuple(graph.emit("mul", spoil, x) for x in found.update))
+        return dataclasses.replace(
+            found, update=tuple(graph.emit("mul", spoil, x) for x in found.update)
+        )
 
     monkeypatch.setattr(passes, "choose", lambda *given: (wrong(*given), {}))
     monkeypatch.setattr(passes, "eliminated", wrong)

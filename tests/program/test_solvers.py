@@ -128,13 +128,19 @@ def test_tolerance_of_a_krylov_solve_is_not_that_of_newton() -> None:
         ("type = DenseLU\nprimary_solver = 'linear'", "DenseLU has no option 'primary_solver'"),
         ("type = BiCGStab\nrestart = 4", "BiCGStab has no option 'restart'"),
         ("type = GMRES\nrestart = 1.5", "'restart' should be an integer"),
-        ("type = GMRES\nmax_its = 0", "'max_its' should be at least 1, but is '0'"),
-        ("type = GMRES\nrel_tol = -1", "'rel_tol' should be a number that is not negative"),
+        (
+            "type = GMRES\nmax_its = 0",
+            "'max_its' should be a whole number from 1 to 2147483647, but is '0'",
+        ),
+        (
+            "type = GMRES\nrel_tol = -1",
+            "'rel_tol' should be a finite number of at least 0, but is '-1'",
+        ),
         ("type = GMRES\ncache_strategy = 'cord'", "did you mean 'chord'?"),
         ("type = GMRES\npreconditioner = 'lu'", "no preconditioner 'DenseLU'"),
         ("type = GMRES\npreconditioner = 'jacob'", "jacob"),
         ("type = SchurComplement\nprimary_solver = 'lu'", "needs the option 'schur_solver'"),
-        (SCHUR + "\nunknown_primary_group = 2", "should be the number of a group, 0 or 1"),
+        (SCHUR + "\nunknown_primary_group = 2", "should be a whole number from 0 to 1, but is '2'"),
         (SCHUR.replace("'lu'", "'linear'", 1), "solves 2 groups of unknowns, not 1"),
     ],
 )

@@ -2,59 +2,17 @@
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from torch import Tensor
 
-__all__ = ["ARGUMENTS", "Given", "Gives", "Knobs", "Rules", "Slot", "knobs"]
+from ingot.options import Newton, knobs_of
+
+__all__ = ["ARGUMENTS", "Given", "Gives", "Knobs", "Slot", "knobs", "rules_struct"]
 
 
 ARGUMENTS = (*[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5)
 """given, gives, knobs, reports; points, first step, steps, first point, the point after the last"""
-
-
-class Rules(Protocol):
-    """When a solve stops and how far it steps: `Newton`, or a package's record of it."""
-
-    @property
-    def abs_tol(self) -> float:
-        """The residual below which a point has converged."""
-        ...
-
-    @property
-    def rel_tol(self) -> float:
-        """The part of the first residual below which it has."""
-        ...
-
-    @property
-    def max_its(self) -> int:
-        """One more than the number of updates allowed."""
-        ...
-
-    @property
-    def stop(self) -> str:
-        """`point` or `batch`."""
-        ...
-
-    @property
-    def linesearch(self) -> str:
-        """`NONE`, `BACKTRACKING` or `STRONG_WOLFE`."""
-        ...
-
-    @property
-    def max_linesearch_iterations(self) -> int:
-        """One more than the number of trials allowed."""
-        ...
-
-    @property
-    def linesearch_cutback(self) -> float:
-        """What a step is divided by."""
-        ...
-
-    @property
-    def linesearch_stopping_criteria(self) -> float:
-        """The part of the promised decrease that is enough."""
-        ...
 
 
 class Slot(NamedTuple):
@@ -82,23 +40,29 @@ class Gives(ctypes.Structure):
                 ("component", ctypes.c_int64)]  # fmt: skip
 
 
+_HELD = {"double": ctypes.c_double, "int32_t": ctypes.c_int32}
+
+
 class Knobs(ctypes.Structure):
-    """`Knobs` of newton.h."""
+    """`ingot_rules`: Newton's rules as declared; all of a batch do at least `min_its` updates."""
 
-    _fields_ = [("abs_tol", ctypes.c_double), ("rel_tol", ctypes.c_double),
-                ("cutback", ctypes.c_double), ("criterion", ctypes.c_double),
-                ("max_its", ctypes.c_int32), ("min_its", ctypes.c_int32),
-                ("line", ctypes.c_int32), ("max_tries", ctypes.c_int32)]  # fmt: skip
+    _fields_ = [*((k.name, _HELD[k.c_type]) for k in knobs_of(Newton)),
+                ("min_its", ctypes.c_int32)]  # fmt: skip
 
 
-def knobs(newtons: Sequence[Rules]) -> "ctypes.Array[Knobs]":
+def rules_struct() -> str:
+    """The C text of `ingot_rules`."""
+    rows = [f"  {k.c_type} {k.name};  // {k.sentence}" for k in knobs_of(Newton)]
+    return "\n".join([
+        "#include <cstdint>", "struct ingot_rules {", *rows,
+        "  int32_t min_its;  // how many updates no point may stop before", "};", "",
+    ])  # fmt: skip
+
+
+def knobs(newtons: Sequence[Newton]) -> "ctypes.Array[Knobs]":
     """The rules of every solve."""
     rows = (Knobs * max(len(newtons), 1))()
-    lines = {"NONE": 0, "BACKTRACKING": 1, "STRONG_WOLFE": 2}
     for row, newton in zip(rows, newtons, strict=False):
-        row.abs_tol, row.rel_tol = newton.abs_tol, newton.rel_tol
-        row.cutback, row.criterion = newton.linesearch_cutback, newton.linesearch_stopping_criteria
-        row.max_its = newton.max_its
-        row.max_tries = newton.max_linesearch_iterations
-        row.line = lines[newton.linesearch] if newton.max_linesearch_iterations > 1 else 0
+        for knob in knobs_of(Newton):
+            setattr(row, knob.name, knob.c_value(getattr(newton, knob.name)))
     return rows

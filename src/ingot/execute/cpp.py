@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import count
 
+from ingot.execute.abi import rules_struct
 from ingot.execute.compiler import HEADERS
 from ingot.execute.cut import LONG, cut, is_long
 from ingot.execute.lines import MASKS, Access, Lines, named
@@ -25,7 +26,8 @@ def source(plan: Plan, inline: Inline = "auto") -> str:
 
 def unit(sections: Sequence[str]) -> str:
     """The translation unit of kernels that share a library."""
-    return "\n".join([*(f'#include "{name}"' for name in HEADERS), "", *sections])
+    included = (f'#include "{name}"' for name in HEADERS)
+    return "\n".join([rules_struct(), *included, "", *sections])
 
 
 def section(plan: Plan, entry: str, inline: Inline = "auto") -> str:

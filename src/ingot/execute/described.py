@@ -1,14 +1,12 @@
 """All that running compiled graphs needs to know, as JSON writes it."""
 
-from typing import Any
-
 import msgspec
 
 from ingot.execute.batch import Shape
+from ingot.options import Newton
 
 __all__ = [
-    "ForwardSegment", "ImplicitSegment", "InductorDescription", "Rules", "SlopeInfo", "ValueInfo",
-    "knobs_of",
+    "ForwardSegment", "ImplicitSegment", "InductorDescription", "SlopeInfo", "ValueInfo",
 ]  # fmt: skip
 
 
@@ -33,24 +31,6 @@ class SlopeInfo(msgspec.Struct, frozen=True):
     output: str
     input: str
     batch_independent: bool
-
-
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """When a solve stops and how far it steps, as the source file says."""
-
-    abs_tol: float
-    rel_tol: float
-    max_its: int
-    stop: str
-    linesearch: str
-    max_linesearch_iterations: int
-    linesearch_cutback: float
-    linesearch_stopping_criteria: float
-
-
-def knobs_of(rules: Any) -> dict[str, Any]:
-    """What `Rules` hold of anything that holds as much."""
-    return {name: getattr(rules, name) for name in Rules.__struct_fields__}
 
 
 class ForwardSegment(msgspec.Struct, frozen=True, kw_only=True, tag="forward", tag_field="segment"):
@@ -90,7 +70,7 @@ class ImplicitSegment(
     columns: tuple[str, ...]
     predictor: str | None
     guesses: tuple[str, ...]
-    rules: Rules
+    rules: Newton
 
     @property
     def files(self) -> tuple[str, ...]:

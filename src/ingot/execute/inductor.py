@@ -13,10 +13,8 @@ from ingot.execute.described import (
     ForwardSegment,
     ImplicitSegment,
     InductorDescription,
-    Rules,
     SlopeInfo,
     ValueInfo,
-    knobs_of,
 )
 from ingot.execute.graphs import Pair, Printed
 from ingot.execute.inductor_pool import Children
@@ -196,7 +194,7 @@ def _implicit(
         name=segment.name, reads=segment.reads, gives=segment.gives,
         rhs=f"{name}_rhs.pt2", step=f"{name}_step.pt2", ift=f"{name}_ift.pt2" if by else None,
         columns=columns, predictor=f"{name}_predictor.pt2" if guesses is None else None,
-        guesses=guesses or (), rules=Rules(**knobs_of(segment.solve.newton)),
+        guesses=guesses or (), rules=segment.solve.newton,
     )  # fmt: skip
     return info, made
 

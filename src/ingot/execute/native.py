@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.execute.abi import ARGUMENTS, Given, Gives, Rules, Slot, knobs
+from ingot.execute.abi import ARGUMENTS, Given, Gives, Slot, knobs
 from ingot.execute.batch import Shape, common
 from ingot.execute.ready import Again, Ready, Reports, Signature, signature
 from ingot.execute.status import Status
 from ingot.execute.team import Work, shared
 from ingot.execute.transient import History, Transient
+from ingot.options import Newton
 from ingot.types import lag
 
 __all__ = ["Arranged", "Native", "Solver"]
@@ -36,7 +37,7 @@ class Solver:
     """A solve of the library and the rules it follows."""
 
     name: str
-    newton: Rules
+    newton: Newton
 
 
 class Native:

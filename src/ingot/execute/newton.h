@@ -14,11 +14,8 @@ namespace {
 enum Reason : int8_t { converged = 0, out_of_steps = 1, not_finite = 2 };
 enum Line : int32_t { full_step = 0, backtracking = 1, strong_wolfe = 2 };
 
-// When a solve stops and how far it steps; read at every call, never compiled in.
-struct Knobs {
-  double abs_tol, rel_tol, cutback, criterion;
-  int32_t max_its, min_its, line, max_tries;
-};
+// When a solve stops and how far it steps; read at every call, never compiled in (options.py).
+using Knobs = ::ingot_rules;
 
 struct Reports {
   struct One {
@@ -139,7 +136,7 @@ template <int n> struct Search {
   // Judge the residuals at u: stop, update, or evaluate again at shorter steps.
   INGOT_INLINE Verdict judge(const Knobs& k) {
     square = product<n>(r, r);
-    if (tries && k.line != full_step && again(k)) return retry;
+    if (tries && k.linesearch != full_step && again(k)) return retry;
     size = sqrt(square);
     if (updates == 0) first = size;
     M now = size < splat(k.abs_tol);
@@ -166,11 +163,11 @@ template <int n> struct Search {
 
   // Whether some point must try a shorter step; then u holds it.
   INGOT_INLINE bool again(const Knobs& k) {
-    const V c = splat(k.criterion);
-    const V bound = k.line == backtracking ? before - splat(2) * c * alpha * slope : (splat(1) - c * alpha) * before;
+    const V c = splat(k.linesearch_stopping_criteria);
+    const V bound = k.linesearch == backtracking ? before - splat(2) * c * alpha * slope : (splat(1) - c * alpha) * before;
     const M accepted = ~active | (square <= bound) | (square <= splat(k.abs_tol * k.abs_tol));
-    if (all(accepted) || tries + 1 >= k.max_tries) return false;
-    alpha = select(accepted, alpha, alpha / splat(k.cutback));
+    if (all(accepted) || tries + 1 >= k.max_linesearch_iterations) return false;
+    alpha = select(accepted, alpha, alpha / splat(k.linesearch_cutback));
     for (int i = 0; i < n; ++i) u[i] = select(accepted, u[i], fma(alpha, d[i], base[i]));
     ++tries;
     return true;

@@ -11,9 +11,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean
+from ingot.options import allowed, fits, plain
 
 __all__ = ["Block", "Field", "Tree", "unknown_blocks", "unknown_fields", "unknown_sections"]
 
@@ -95,6 +96,32 @@ class Field:
             meant = "false" if word.lower() in MEANT_FALSE else meant
             raise self.wrong("true or false", word, f"write {meant}")
         return FLAGS[word]
+
+    def option(self, kind: Any) -> Any:
+        """The value as an annotated type says, in its range."""
+        inner = plain(kind)
+        if get_origin(inner) is tuple:
+            (each, *_) = get_args(inner)
+            return tuple(self.choice(word, get_args(each)) if get_origin(each) is Literal else word
+                         for word in self.words())  # fmt: skip
+        if get_origin(inner) is Literal:
+            return self.choice(self.text, get_args(inner))
+        reads = {bool: self.flag, int: self.integer, float: self.number, str: self.string}
+        return self.within(reads[inner](), kind)
+
+    def within(self, value: Any, kind: Any, word: str | None = None) -> Any:
+        """The value, refused where it is out of the range of its type."""
+        if not fits(value, kind):
+            raise self.wrong(allowed(kind), word)
+        return value
+
+    def choice(self, word: str, choices: tuple[str, ...]) -> str:
+        """A word of the value that is one of the choices."""
+        if word not in choices:
+            message = f"'{self.name}' is one of {', '.join(choices)}, not '{word}'"
+            fix = did_you_mean(word, choices)
+            raise IngotError([Problem("wrong-value", message, self.span, fix)])
+        return word
 
     def float_of(self, word: str) -> float:
         """One word as a number that a 64-bit float can hold."""

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import torch
 
@@ -260,30 +260,10 @@ def _option(factory: Factory, block: Block, option: Option, problems: list[Probl
         if option.data is not None:
             name = field.string() if field is not None else str(option.default)
             return factory.data(name, field.span if field is not None else block.span)
-        return option.default if field is None else _read(field, option.type)
+        return option.default if field is None else field.option(option.type)
     except IngotError as error:
         problems += error.problems
         return None
-
-
-def _read(field: Field, hint: Any) -> Any:
-    if get_origin(hint) is Literal:
-        return _choice(field, field.string(), get_args(hint))
-    if get_origin(hint) is tuple:
-        inner = get_args(hint)[0]
-        if get_origin(inner) is Literal:
-            return tuple(_choice(field, w, get_args(inner)) for w in field.words())
-        return field.words()
-    return {bool: field.flag, int: field.integer, float: field.number, str: field.string}[hint]()
-
-
-def _choice(field: Field, word: str, choices: Sequence[str]) -> str:
-    if word not in choices:
-        raise IngotError([Problem(
-            "wrong-value", f"'{field.name}' is one of {', '.join(choices)}, not '{word}'",
-            field.span, did_you_mean(word, choices),
-        )])  # fmt: skip
-    return word
 
 
 def _parameters(

@@ -1,5 +1,6 @@
 """The C header of a kernel package: what the library exports, with no dependency."""
 
+from ingot.options import Newton, knobs_of
 from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
 
 __all__ = ["c_name", "header", "wrapper"]
@@ -76,12 +77,9 @@ def wrapper(meta: Metadata) -> str:
         values = ", ".join(f"real({v!r})" for v in p.value.values) or "0"
         rows.append(f"const real constant_{i}[] = {{{values}}};")
     knobs = ", ".join(
-        "{" + ", ".join(map(repr, (s.abs_tol, s.rel_tol, s.linesearch_cutback,
-                                   s.linesearch_stopping_criteria, s.max_its, 0,
-                                   _line(s.linesearch, s.max_linesearch_iterations),
-                                   s.max_linesearch_iterations))) + "}"
+        "{" + ", ".join(repr(k.c_value(getattr(s, k.name))) for k in knobs_of(Newton)) + ", 0}"
         for s in meta.solvers
-    )  # fmt: skip
+    )
     rows.append(f"const ingot::Knobs knobs[] = {{{knobs or '{}'}}};")
     inputs = ", ".join(str(v.size) for v in meta.inputs) or "0"
     rows.append(f"const int64_t input_size[] = {{{inputs}}};")
@@ -98,10 +96,6 @@ def wrapper(meta: Metadata) -> str:
     if kernel.jacobian:
         rows += _entry(meta, "jacobian", kernel.jacobian, blocks=True)
     return "\n".join(rows) + "\n"
-
-
-def _line(linesearch: str, tries: int) -> int:
-    return {"NONE": 0, "BACKTRACKING": 1, "STRONG_WOLFE": 2}[linesearch] if tries > 1 else 0
 
 
 def _call(meta: Metadata, constants: list[ParameterInfo]) -> list[str]:

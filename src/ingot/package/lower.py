@@ -10,8 +10,8 @@ import msgspec
 import torch
 
 from ingot.execute import compiler
+from ingot.execute.abi import rules_struct
 from ingot.execute.cpp import section
-from ingot.execute.described import knobs_of
 from ingot.execute.levels import best, flags
 from ingot.package.header import header, wrapper
 from ingot.package.metadata import (
@@ -124,7 +124,7 @@ def _source(stage: Partitioned, meta: Metadata) -> str:
         slopes = planned_kernel(with_jacobian(stage.program, stage.pairs), like=values)
         parts.append(section(slopes, kernel.jacobian, inline))
     real = "double" if meta.dtype == "float64" else "float"
-    start = ["#include <vector>", f"#define INGOT_REAL {real}", compiler.headers()]
+    start = ["#include <vector>", f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
     return "\n".join([*start, *parts, wrapper(meta)])
 
 
@@ -143,7 +143,7 @@ def _metadata(stage: Partitioned, name: str, command: str) -> Metadata:
         constants=tuple(_parameter(p, graph) for p in _constants(stage)),
         solvers=tuple(
             SolverInfo(
-                name=s.name, unknowns=tuple(v.name for v in s.unknowns), **knobs_of(s.newton)
+                name=s.name, unknowns=tuple(v.name for v in s.unknowns), **s.newton.rules()
             )
             for s in program.solves()
         ),

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from ingot.execute.described import InductorDescription, Rules
+from ingot.execute.described import InductorDescription
+from ingot.options import Newton
 
 __all__ = [
     "FORMAT",
@@ -49,7 +50,7 @@ class ParameterInfo(msgspec.Struct, frozen=True):
     value: Number
 
 
-class SolverInfo(Rules, frozen=True, kw_only=True):
+class SolverInfo(Newton, frozen=True, kw_only=True):
     """An implicit update and the rules of its source file; a stub's `[Solvers]` may change them."""
 
     name: str

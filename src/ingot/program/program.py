@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
+from ingot.options import Newton
 from ingot.program.graph import Axis, Graph, Node, ordered
 from ingot.types import Value, places
 
@@ -51,20 +51,6 @@ class Parameter:
     def batched(self) -> bool:
         """Whether the value has dynamic batch axes, so that it is passed at every call."""
         return self.value.data.ndim > len(self.value.base) + self.value.sub
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Newton:
-    """When a solve stops, and how far it steps."""
-
-    abs_tol: float = 1e-10
-    rel_tol: float = 1e-8
-    max_its: int = 25
-    stop: Literal["point", "batch"] = "point"
-    linesearch: Literal["NONE", "BACKTRACKING", "STRONG_WOLFE"] = "NONE"
-    max_linesearch_iterations: int = 10
-    linesearch_cutback: float = 2.0
-    linesearch_stopping_criteria: float = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)

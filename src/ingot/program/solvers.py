@@ -5,38 +5,54 @@ Every linear system is eliminated exactly by compiled code, whatever block names
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
-from ingot.program.program import Newton
+from ingot.options import Count, Meta, Newton, NotNegative, knobs_of
 
-__all__ = ["linear_problems", "newton_of"]
+__all__ = ["SOLVERS", "linear_problems", "newton_of"]
 
-_NEWTON: dict[str, tuple[str, ...]] = {
-    "Newton": ("abs_tol", "rel_tol", "max_its", "stop", "linear_solver", "substep_del_tol"),
+_SEARCH = tuple(k for k in knobs_of(Newton) if "linesearch" in k.name)
+_NEWTON: dict[str, dict[str, Any]] = {
+    "Newton": {
+        **{k.option: k.kind for k in knobs_of(Newton) if k not in _SEARCH},
+        "linear_solver": str,
+        "substep_del_tol": NotNegative,
+    }
 }
-_NEWTON["NewtonWithLineSearch"] = (
-    *_NEWTON["Newton"], "linesearch_type", "max_linesearch_iterations", "linesearch_cutback",
-    "linesearch_stopping_criteria", "check_negative_criterion",
-)  # fmt: skip
+_NEWTON["NewtonWithLineSearch"] = {
+    **_NEWTON["Newton"],
+    **{k.option: k.kind for k in _SEARCH},
+    "linesearch_type": Literal["BACKTRACKING", "STRONG_WOLFE"],
+    "check_negative_criterion": Literal["true", "false", "0", "1"],
+}
+"""Options of nonlinear solvers; the last of each are read and checked, and have no effect."""
 
-_GROUPS = ("residual_primary_group", "unknown_primary_group")
 _INNER = ("primary_solver", "schur_solver")
-_KRYLOV = ("max_its", "abs_tol", "rel_tol", "preconditioner", "cache_strategy", "cache_max_its")
-_LINEAR: dict[str, tuple[str, ...]] = {
-    "DenseLU": (),
-    "SchurComplement": (*_GROUPS, *_INNER),
-    "GMRES": ("restart", *_KRYLOV),
+_GROUP = Annotated[int, Meta(ge=0, le=1)]
+_KRYLOV: dict[str, Any] = {
+    "max_its": Count, "abs_tol": NotNegative, "rel_tol": NotNegative, "preconditioner": str,
+    "cache_strategy": Literal["none", "chord", "max_its"], "cache_max_its": Count,
+}  # fmt: skip
+_LINEAR: dict[str, dict[str, Any]] = {
+    "DenseLU": {},
+    "SchurComplement": {
+        "residual_primary_group": _GROUP, "unknown_primary_group": _GROUP,
+        **dict.fromkeys(_INNER, str),
+    },
+    "GMRES": {"restart": Count, **_KRYLOV},
     "BiCGStab": _KRYLOV,
+}  # fmt: skip
+_PRECONDITIONERS: dict[str, dict[str, Any]] = {
+    "NoPreconditioner": {},
+    "JacobiPreconditioner": {},
+    "BlockJacobiPreconditioner": {},
+    "FullPreconditioner": {},
 }
-_PRECONDITIONERS: dict[str, tuple[str, ...]] = {
-    "NoPreconditioner": (),
-    "JacobiPreconditioner": (),
-    "BlockJacobiPreconditioner": (),
-    "FullPreconditioner": (),
-}
+SOLVERS = {**_NEWTON, **_LINEAR, **_PRECONDITIONERS}
+"""The types of `[Solvers]`, each with the kinds of its options."""
 
 
 def newton_of(factory: Factory, asked: Field, groups: int | None = None) -> Newton:
@@ -48,27 +64,16 @@ def newton_of(factory: Factory, asked: Field, groups: int | None = None) -> Newt
     linear = block.field("linear_solver")
     if linear is not None:
         problems += linear_problems(factory, linear, groups)
-    raise_if(problems)
     chosen: dict[str, Any] = {}
-    for name in ("abs_tol", "rel_tol", "linesearch_cutback", "linesearch_stopping_criteria"):
-        field = block.field(name)
+    for option, hint in _NEWTON[kind].items():
+        field = block.field(option)
         if field is not None:
-            chosen[name] = field.number()
-    for name in ("max_its", "max_linesearch_iterations"):
-        field = block.field(name)
-        if field is not None:
-            chosen[name] = field.integer()
-    for name, choices in (
-        ("stop", ("point", "batch")),
-        ("linesearch_type", ("BACKTRACKING", "STRONG_WOLFE")),
-    ):
-        field = block.field(name)
-        if field is not None:
-            raise_if(_no_choice(field, choices))
-            chosen["linesearch" if name == "linesearch_type" else name] = field.string()
+            with _noted(problems):
+                chosen[option] = field.option(hint)
+    raise_if(problems)
     if kind == "NewtonWithLineSearch":
-        chosen.setdefault("linesearch", "BACKTRACKING")
-    return Newton(**chosen)
+        chosen.setdefault("linesearch_type", "BACKTRACKING")
+    return Newton(**{k.name: chosen[k.option] for k in knobs_of(Newton) if k.option in chosen})
 
 
 def linear_problems(factory: Factory, asked: Field, groups: int | None) -> list[Problem]:
@@ -77,7 +82,7 @@ def linear_problems(factory: Factory, asked: Field, groups: int | None) -> list[
 
 
 def _problems(
-    factory: Factory, asked: Field, known: Mapping[str, tuple[str, ...]], what: str,
+    factory: Factory, asked: Field, known: Mapping[str, Mapping[str, Any]], what: str,
     groups: int | None = None,
 ) -> list[Problem]:  # fmt: skip
     """What is wrong with a block that should be one of the known types."""
@@ -92,22 +97,15 @@ def _problems(
         for field in block.fields:
             with _noted(found):
                 if field.name in known[kind.string()]:
-                    _check(factory, field)
+                    _check(factory, field, known[kind.string()][field.name])
     return found
 
 
-def _check(factory: Factory, field: Field) -> None:
+def _check(factory: Factory, field: Field, kind: Any) -> None:
     """Read the value of an option of a linear solver."""
-    if field.name in _GROUPS and field.integer() not in (0, 1):
-        raise field.wrong("the number of a group, 0 or 1", fix="write 0 or 1")
+    field.option(kind)
     if field.name in _INNER:
         raise_if(linear_problems(factory, field, 1))
-    if field.name in ("restart", "max_its", "cache_max_its") and field.integer() < 1:
-        raise field.wrong("at least 1")
-    if field.name in ("abs_tol", "rel_tol") and not field.number() >= 0.0:
-        raise field.wrong("a number that is not negative")
-    if field.name == "cache_strategy":
-        raise_if(_no_choice(field, ("none", "chord", "max_its")))
     if field.name == "preconditioner":
         raise_if(_problems(factory, field, _PRECONDITIONERS, "preconditioner"))
 
@@ -139,12 +137,6 @@ def _unlike(kind: Field, known: Iterable[str], what: str) -> Iterator[Problem]:
         yield Problem("unknown-type", f"no {what} '{kind.string()}'", kind.span, fix)
 
 
-def _unknown(block: Block, known: tuple[str, ...]) -> Iterator[Problem]:
+def _unknown(block: Block, known: Iterable[str]) -> Iterator[Problem]:
     yield from unknown_fields(block, ("type", *known))
     yield from unknown_blocks(block)
-
-
-def _no_choice(field: Field, choices: tuple[str, ...]) -> Iterator[Problem]:
-    if field.string() not in choices:
-        message = f"'{field.name}' is one of {', '.join(choices)}, not '{field.string()}'"
-        yield Problem("wrong-value", message, field.span, did_you_mean(field.string(), choices))

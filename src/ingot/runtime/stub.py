@@ -8,7 +8,6 @@ import msgspec
 import torch
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.described import knobs_of
 from ingot.package.metadata import Metadata
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
@@ -85,7 +84,7 @@ def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
     solver = block.field("solver")
     if solver is None:
         return meta
-    rules = knobs_of(newton_of(factory, solver))
+    rules = newton_of(factory, solver).rules()
     solvers = tuple(msgspec.structs.replace(s, **rules) for s in meta.solvers)
     return msgspec.structs.replace(meta, solvers=solvers)
 

@@ -1,0 +1,168 @@
+"""What an option may hold: its kind, range and sentence, declared once as an annotated type.
+
+In: `Annotated[float, Meta(ge=0)]` and the like. Out: values checked, and the words that say what is
+allowed. Newton's rules are declared here, for input files, stubs, metadata, Python and C alike.
+"""
+
+import math
+import types
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from ingot.errors import IngotError, Problem
+
+__all__ = [
+    "INT32", "Between01", "Count", "Factor", "Knob", "Meta", "Newton", "NotNegative",
+    "NotNegativeCount", "Positive", "allowed", "fits", "knobs_of", "plain",
+]  # fmt: skip
+
+INT32 = 2**31 - 1
+"""The largest whole number of an option: all end in 32-bit integers of C sooner or later."""
+
+NotNegative = Annotated[float, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Between01 = Annotated[float, Meta(gt=0, le=1)]
+Factor = Annotated[float, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=1, le=INT32)]
+NotNegativeCount = Annotated[int, Meta(ge=0, le=INT32)]
+
+
+class Newton(msgspec.Struct, frozen=True, kw_only=True):
+    """When a solve stops, and how far it steps: the rules that act at load, and are not compiled.
+
+    The order is that of the C structure; a title is what a block of `[Solvers]` calls the rule.
+    """
+
+    abs_tol: Annotated[
+        float, Meta(ge=0, description="the residual below which a point has converged")
+    ] = 1e-10
+    rel_tol: Annotated[
+        float, Meta(ge=0, description="the part of the first residual below which it has")
+    ] = 1e-8
+    max_its: Annotated[
+        int, Meta(ge=1, le=INT32, description="one more than the number of updates allowed")
+    ] = 25
+    stop: Annotated[
+        Literal["point", "batch"],
+        Meta(description="whether a point stops by itself, or all go on until the last converged"),
+    ] = "point"
+    linesearch: Annotated[
+        Literal["NONE", "BACKTRACKING", "STRONG_WOLFE"],
+        Meta(title="linesearch_type", description="which decrease of the residual is enough"),
+    ] = "NONE"
+    max_linesearch_iterations: Annotated[
+        int, Meta(ge=0, le=INT32, description="one more than the number of trials allowed")
+    ] = 10
+    linesearch_cutback: Annotated[
+        float, Meta(gt=1, description="what a step that is too long is divided by")
+    ] = 2.0
+    linesearch_stopping_criteria: Annotated[
+        float, Meta(ge=0, lt=1, description="the part of the promised decrease that is enough")
+    ] = 1e-3
+
+    def __post_init__(self) -> None:
+        """Refuse rules out of range, wherever they come from."""
+        for knob in knobs_of(Newton):
+            value = getattr(self, knob.name)
+            if not fits(value, knob.kind):
+                message = f"'{knob.name}' should be {allowed(knob.kind)}, but is {value!r}"
+                raise IngotError([Problem("wrong-value", message, None, f"give {knob.default!r}")])
+
+    def rules(self) -> dict[str, Any]:
+        """The rules by name, of this and of whatever extends it."""
+        return {name: getattr(self, name) for name in Newton.__struct_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One rule as it was declared: its name, what files call it, its type, default and sentence."""
+
+    name: str
+    option: str
+    kind: Any
+    default: Any
+    sentence: str
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words it is one of, if it is a word."""
+        return get_args(plain(self.kind)) if get_origin(plain(self.kind)) is Literal else ()
+
+    @property
+    def c_type(self) -> Literal["double", "int32_t"]:
+        """How C holds it; a word is its place among the choices."""
+        return "double" if plain(self.kind) is float else "int32_t"
+
+    def c_value(self, value: Any) -> float | int:
+        """A value as C holds it."""
+        return self.choices.index(value) if self.choices else value
+
+
+_KNOBS: dict[type, tuple[Knob, ...]] = {}
+
+
+def knobs_of(struct: type[msgspec.Struct]) -> tuple[Knob, ...]:
+    """The rules that a structure declares, in order."""
+    if struct not in _KNOBS:
+        hints = get_type_hints(struct, include_extras=True)
+        _KNOBS[struct] = tuple(
+            Knob(f.name, meta_of(hints[f.name]).title or f.name, hints[f.name], f.default,
+                 meta_of(hints[f.name]).description or "")
+            for f in msgspec.structs.fields(struct)
+        )  # fmt: skip
+    return _KNOBS[struct]
+
+
+def meta_of(kind: Any) -> Meta:
+    """The range of an annotated type; whole numbers are those of C."""
+    for each in getattr(kind, "__metadata__", ()):
+        if isinstance(each, Meta):
+            return each
+    return Meta(ge=-INT32 - 1, le=INT32) if plain(kind) is int else Meta()
+
+
+def plain(kind: Any) -> Any:
+    """A type without its range, and without the None of an option that may be absent."""
+    if get_origin(kind) is Annotated:
+        return plain(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        return plain(get_args(kind)[0])
+    return kind
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind and in its range; a number is finite."""
+    inner, meta = plain(kind), meta_of(kind)
+    if get_origin(inner) is Literal:
+        return value in get_args(inner)
+    if inner not in (int, float):
+        return isinstance(value, inner)
+    if isinstance(value, bool) or not isinstance(value, int if inner is int else (int, float)):
+        return False
+    return (
+        math.isfinite(value)
+        and (meta.gt is None or value > meta.gt)
+        and (meta.ge is None or value >= meta.ge)
+        and (meta.lt is None or value < meta.lt)
+        and (meta.le is None or value <= meta.le)
+    )
+
+
+def allowed(kind: Any) -> str:
+    """What is allowed, in words that follow `should be`."""
+    inner, meta = plain(kind), meta_of(kind)
+    if get_origin(inner) is Literal:
+        return f"one of {', '.join(get_args(inner))}"
+    noun = {int: "a whole number", float: "a finite number"}.get(inner, "text")
+    if meta.ge is not None and meta.le is not None:
+        return f"{noun} from {meta.ge:g} to {meta.le}"
+    bounds = [
+        f"{word} {bound:g}"
+        for word, bound in (("above", meta.gt), ("of at least", meta.ge), ("below", meta.lt),
+                            ("of at most", meta.le))
+        if bound is not None
+    ]  # fmt: skip
+    return " ".join([noun, " and ".join(bounds)]).strip()
