@@ -521,3 +521,15 @@ def test_labels_are_the_users_words() -> None:
     program = program_of(shares)
     assert program.inputs[0].labels() == ["x[0]", "x[1]", "x[2]"]
     assert Variable("s", Scalar, (), (program.graph.one,)).labels() == ["s"]
+
+
+@pytest.mark.parametrize("exponent", ["inf", "-inf", "1e308", "64", "-8", "-9", "0"])
+def test_any_exponent_is_folded(exponent: str) -> None:
+    def Power(x: Scalar, *, n: Parameter[Scalar]) -> Scalar:
+        """A power."""
+        return x**n
+
+    with declared(Power):
+        program = prepared(model_of(Power, n=exponent))
+    x = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    torch.testing.assert_close(Interpreter(program)({"x": x})[0]["out"], x ** float(exponent))

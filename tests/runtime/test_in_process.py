@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -71,10 +72,29 @@ def test_single_precision() -> None:
 
 
 def test_function_that_is_no_law_is_refused() -> None:
-    with pytest.raises(IngotError, match=r"'plain' is not declared as a law\n.*@model"):
+    with pytest.raises(IngotError, match=r"(?s)'plain' is not declared as a law.*@model"):
         ingot.compile(plain)
 
 
-def test_wrong_options_are_told() -> None:
-    with pytest.raises(IngotError, match=r"siez"):
+def test_wrong_options_are_told_at_the_line_of_the_call() -> None:
+    with pytest.raises(IngotError, match=r"(?s)siez.*test_in_process.py:\d+ in test_wrong_options"):
         ingot.compile(Hardening, {"siez": 1, "rate": 1})
+
+
+def test_tensors_are_bound_as_values_and_batches_too() -> None:
+    size = np.array([1.0, 2.0, 3.0], dtype=">f4")
+    artifact = ingot.compile(Hardening, {"size": size, "rate": torch.tensor(2.0)})
+    assert list(artifact.inputs) == ["strain"]
+    strain = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+    wanted = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64) * (1 - torch.exp(-2 * strain))
+    torch.testing.assert_close(artifact({"strain": strain})["stress"], wanted)
+
+
+def test_precision_that_there_is_not_is_refused() -> None:
+    with pytest.raises(IngotError, match=r"not torch\.float16"):
+        ingot.compile(Hardening, {"size": 1, "rate": 1}, dtype=torch.float16)
+
+
+def test_live_model_takes_no_values() -> None:
+    with pytest.raises(IngotError, match="has its values already"):
+        ingot.compile(ingot.build(read_text(ELASTIC), "elastic"), {"E": 3.0})

@@ -151,9 +151,14 @@ class Declared:
     @property
     def known(self) -> tuple[str, ...]:
         """Every key a block of this type may hold."""
+        return ("type", *self.options_known)
+
+    @property
+    def options_known(self) -> tuple[str, ...]:
+        """Every key that names a variable, a parameter or an option."""
         variables = [i.name.option for i in self.inputs] + [o.name.option for o in self.outputs]
         rest = [key(p.argument) for p in (*self.parameters, *self.options)]
-        return ("type", *(v for v in variables if v), *rest)
+        return (*(v for v in variables if v), *rest)
 
 
 CATALOG: dict[str, Declared] = {}

@@ -105,7 +105,7 @@ class Field:
             return tuple(self.choice(word, get_args(each)) if get_origin(each) is Literal else word
                          for word in self.words())  # fmt: skip
         if get_origin(inner) is Literal:
-            return self.choice(self.text, get_args(inner))
+            return self.choice(self.string(), get_args(inner))
         reads = {bool: self.flag, int: self.integer, float: self.number, str: self.string}
         return self.within(reads[inner](), kind)
 

@@ -4,8 +4,10 @@ Here: what blocks of a file mean and refer to. Not here: what a law computes (ca
 derivatives (program), running (execute, drivers).
 """
 
-from ingot.model.build import ELSEWHERE, SECTIONS, Factory, build
+from ingot.model.build import ELSEWHERE, SECTIONS, Factory, bind, build
 from ingot.model.model import Law, Model, lag, walk
 from ingot.model.tensors import Tensors
 
-__all__ = ["ELSEWHERE", "SECTIONS", "Factory", "Law", "Model", "Tensors", "build", "lag", "walk"]
+__all__ = [
+    "ELSEWHERE", "SECTIONS", "Factory", "Law", "Model", "Tensors", "bind", "build", "lag", "walk",
+]  # fmt: skip

@@ -3,9 +3,9 @@
 import importlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -14,12 +14,13 @@ from ingot.catalog.declare import REQUIRED
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
 from ingot.hit.tree import word_span
+from ingot.model.given import Given, GivenField, give
 from ingot.model.model import Law, Model
 from ingot.model.settings import Settings, settings
 from ingot.model.tensors import Tensors
 from ingot.types import Value
 
-__all__ = ["ELSEWHERE", "Factory", "build"]
+__all__ = ["ELSEWHERE", "Factory", "bind", "build"]
 
 ELSEWHERE: dict[str, dict[str, str]] = {
     "Models": {
@@ -49,6 +50,11 @@ SECTIONS = ("Settings", "Tensors", "Data", "Models", "EquationSystems", "Solvers
 def build(tree: Tree, name: str) -> Model:
     """The model called `name`, with everything it refers to."""
     return Factory(tree).model(name)
+
+
+def bind(declared: Declared, values: Mapping[str, Any], span: Span | None) -> Model:
+    """The model of a law whose options are Python values; `span` is where they were given."""
+    return _law(Factory(Tree((), ())), give(declared.name, values, span), declared)
 
 
 class Factory:
@@ -141,9 +147,14 @@ class Factory:
         return getattr(importlib.import_module(known[kind]), kind)
 
 
-def _unknown(block: Block, known: Sequence[str]) -> Iterator[Problem]:
-    yield from unknown_fields(block, known)
-    yield from unknown_blocks(block)
+Holder = Block | Given
+"""What holds the options of a law: a block of a file, or what Python gives."""
+
+
+def _unknown(block: Holder, known: Sequence[str]) -> Iterator[Problem]:
+    answers = cast(Block, block)  # a Given answers as a Block does
+    yield from unknown_fields(answers, known)
+    yield from unknown_blocks(answers)
 
 
 def _raise(problems: Iterator[Problem] | list[Problem]) -> None:
@@ -152,12 +163,18 @@ def _raise(problems: Iterator[Problem] | list[Problem]) -> None:
         raise IngotError(found)
 
 
-def _law(factory: Factory, block: Block, declared: Declared) -> Model:
-    problems = list(_unknown(block, declared.known))
+def _law(factory: Factory, block: Holder, declared: Declared) -> Model:
+    known = declared.known if isinstance(block, Block) else declared.options_known
+    problems = list(_unknown(block, known))
     found = len(problems)
     options = {o.argument: _option(factory, block, o, problems) for o in declared.options}
     chosen = len(problems) == found  # names and labels depend on the options, the rest does not
-    names = _names(block, declared, options) if chosen else {}
+    names: dict[str, str] = {}
+    try:
+        names = _names(block, declared, options) if chosen else {}
+    except IngotError as error:
+        problems += error.problems
+        chosen = False
     model = Model(block.name, declared.name, block.span, {}, {}, None)
     inputs: dict[str, Any] = {}
     for slot in declared.inputs:
@@ -187,7 +204,7 @@ def _each(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return names if isinstance(names, tuple) else (names,)
 
 
-def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block: Block) -> None:
+def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block: Holder) -> None:
     _raise(_number_like(name, block))
     if kinds.get(name, kind) is not kind:
         raise IngotError([Problem(
@@ -198,15 +215,16 @@ def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block:
     kinds[name] = kind
 
 
-def _number_like(name: str, block: Block) -> Iterator[Problem]:
+def _number_like(name: str, block: Holder) -> Iterator[Problem]:
     """A problem where what would be a variable begins as a number does: `150MPa`, `1,5`, `.5.`."""
     if _NUMBER_LIKE.match(name):
-        field = next((f for f in block.fields if name in f.words()), None)
+        field = next((f for f in block.fields if name in f.text.split()), None)
         message = f"'{name}' is no number, and no name of a variable begins like one"
         if _is_number(name):
             message = f"'{name}' is a number where the name of a variable belongs"
+        span = word_span(field.value_span, name) if isinstance(field, Field) else block.span
         yield Problem(
-            "number-like", message, word_span(field.value_span, name) if field else block.span,
+            "number-like", message, span,
             "write the number alone, such as 150, 1.5 or 1e3, or a name that begins with a letter",
         )  # fmt: skip
 
@@ -219,7 +237,7 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _names(block: Block, declared: Declared, options: dict[str, Any]) -> dict[str, str]:
+def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[str, str]:
     """The variable of every single input and output, keyed by its argument or option."""
     slots: list[tuple[str, Name]] = [
         (i.argument, i.name) for i in declared.inputs if not i.many and not i.name.absent()
@@ -231,7 +249,7 @@ def _names(block: Block, declared: Declared, options: dict[str, Any]) -> dict[st
     for argument, name in slots:
         field = block.field(name.option) if name.option else None
         if field is not None:
-            names[argument] = field.string()
+            names[argument] = _name(field)
         elif name.template is not None and "{" not in name.template:
             names[argument] = name.template
         else:
@@ -243,20 +261,33 @@ def _names(block: Block, declared: Declared, options: dict[str, Any]) -> dict[st
     return declared.rewire(names, options) if declared.rewire else names
 
 
-def _input(block: Block, slot: Input, names: dict[str, str]) -> Any:
+def _name(field: Field | GivenField) -> str:
+    """The one variable that a field names."""
+    name = field.string()
+    if len(name.split()) != 1:
+        raise IngotError([Problem(
+            "wrong-value", f"'{field.name}' should name one variable, not '{name}'", field.span,
+            "write one word",
+        )])  # fmt: skip
+    return name.strip()
+
+
+def _input(block: Holder, slot: Input, names: dict[str, str]) -> Any:
     if slot.many:
         return block.require(key(slot.argument)).words()
     if slot.name.absent():
         field = block.field(key(slot.argument))
-        return field.string() if field is not None else None
+        return _name(field) if field is not None else None
     return names[slot.argument]
 
 
-def _option(factory: Factory, block: Block, option: Option, problems: list[Problem]) -> Any:
+def _option(factory: Factory, block: Holder, option: Option, problems: list[Problem]) -> Any:
     field = block.field(key(option.argument))
     try:
         if field is None and option.default is REQUIRED:
             block.require(key(option.argument))
+        if option.data is not None and isinstance(block, Given):
+            return _given_data(block.require(key(option.argument)), option.data)
         if option.data is not None:
             name = field.string() if field is not None else str(option.default)
             return factory.data(name, field.span if field is not None else block.span)
@@ -266,8 +297,16 @@ def _option(factory: Factory, block: Block, option: Option, problems: list[Probl
         return None
 
 
+def _given_data(field: GivenField, kind: str) -> Any:
+    """The object that Python gives in the place of a `[Data]` block."""
+    if type(field.value).__name__ != kind:
+        place = f"{ELSEWHERE['Data'][kind]}.{kind}"
+        raise field.wrong(f"a {kind}", fix=f"give {place}(...)")
+    return field.value
+
+
 def _parameters(
-    factory: Factory, block: Block, model: Model, declared: Declared, slot: ParameterSlot,
+    factory: Factory, block: Holder, model: Model, declared: Declared, slot: ParameterSlot,
     options: dict[str, Any], problems: list[Problem],
 ) -> Any:  # fmt: skip
     field = block.field(key(slot.argument))
@@ -277,8 +316,8 @@ def _parameters(
         except IngotError as error:
             problems += error.problems
         return None
-    words = field.words() if field is not None else (slot.default or "").split()
     try:
+        words = _entries(field, slot)
         if not slot.many:
             return _bound(factory, block, model, slot, field, tuple(words), key(slot.argument))
         names = [f"{key(slot.argument)}_{i}" for i in range(len(words))]
@@ -299,9 +338,18 @@ def _parameters(
         return None
 
 
+def _entries(field: Field | GivenField | None, slot: ParameterSlot) -> tuple[Any, ...]:
+    """The words of a parameter; what Python gives is a value of its own, or a list of them."""
+    if field is None:
+        return tuple((slot.default or "").split())
+    if isinstance(field, Field):
+        return field.words()
+    return field.entries() if slot.many else (field.value,)
+
+
 def _bound(
-    factory: Factory, block: Block, model: Model, slot: ParameterSlot, field: Field | None,
-    words: tuple[str, ...], stored: str,
+    factory: Factory, block: Holder, model: Model, slot: ParameterSlot,
+    field: Field | GivenField | None, words: tuple[Any, ...], stored: str,
 ) -> tuple[str, str]:  # fmt: skip
     """A constant stored with the model, or the variable that stands in for it."""
     try:
@@ -313,17 +361,20 @@ def _bound(
 
 
 def _constant(
-    factory: Factory, field: Field | None, kind: type[Value], words: Sequence[str]
+    factory: Factory, field: Field | GivenField | None, kind: type[Value], words: Sequence[Any]
 ) -> Value:
-    """Numbers or a `[Tensors]` entry; LookupError where it is neither."""
+    """Numbers, a `[Tensors]` entry or what Python gives; LookupError where it is none of these."""
+    if isinstance(field, GivenField):
+        if isinstance(words[0], str):
+            raise LookupError(words)
+        data, sub = field.constant(kind, words[0])
+        return kind(_wrapped(kind, data, field).data, sub_batch_ndim=sub)
     try:
         numbers = [float(w) for w in words]
     except ValueError:
         numbers = []
     if numbers:
         data = torch.tensor(numbers[0] if len(numbers) == 1 else numbers, dtype=torch.float64)
-        if kind.base and data.shape[-1:] != kind.base[-1:]:
-            data = data.expand(kind.base) if data.ndim == 0 else data
         return _wrapped(kind, data, field)
     if len(words) != 1 or words[0] not in factory.tensors:
         raise LookupError(words)
@@ -336,18 +387,21 @@ def _constant(
             f"[Tensors/{words[0]}] is of kind {type(found).__name__}, not {kind.__name__}",
             field.span if field else None, f"write {kind.__name__}(...) in [Tensors/{words[0]}]",
         )])  # fmt: skip
-    return (
-        found
-        if kind.__name__ == "MillerIndex"
-        else kind(found.data.double(), sub_batch_ndim=found.sub)
-    )
+    if kind.__name__ == "MillerIndex":
+        return found
+    return kind(_wrapped(kind, found.data.double(), field).data, sub_batch_ndim=found.sub)
 
 
-def _wrapped(kind: type[Value], data: torch.Tensor, field: Field | None) -> Value:
+def _wrapped(kind: type[Value], data: torch.Tensor, field: Field | GivenField | None) -> Value:
+    data = data.expand(kind.base) if data.ndim == 0 else data
+    name, span = (field.name, field.span) if field else ("default", None)
+    if data.isnan().any():
+        raise IngotError([Problem(
+            "wrong-value", f"'{name}' should be numbers, but one is nan", span, "give a number",
+        )])  # fmt: skip
     try:
         return kind(data)
     except ValueError:
-        name, span = (field.name, field.span) if field else ("default", None)
         raise IngotError([Problem(
             "wrong-value",
             f"'{name}' has shape {tuple(data.shape)}, which does not end in {kind.base}"
@@ -356,16 +410,20 @@ def _wrapped(kind: type[Value], data: torch.Tensor, field: Field | None) -> Valu
 
 
 def _variable(
-    factory: Factory, block: Block, model: Model, slot: ParameterSlot, field: Field | None,
-    words: Sequence[str],
+    factory: Factory, block: Holder, model: Model, slot: ParameterSlot,
+    field: Field | GivenField | None, words: Sequence[str],
 ) -> str:  # fmt: skip
     where = field.span if field is not None else block.span
     if not slot.variable or len(words) != 1:
+        told = "a number" if isinstance(block, Given) else "a number or a name in [Tensors]"
         raise IngotError([Problem(
             "wrong-value",
-            f"'{key(slot.argument)}' is a number or a name in [Tensors], not '{' '.join(words)}'",
-            where, did_you_mean(words[0] if words else "", factory.tree.names("Tensors")),
+            f"'{key(slot.argument)}' is {told}, not '{' '.join(words)}'",
+            where, did_you_mean(words[0] if words else "", factory.tree.names("Tensors"))
+            or "write a number",
         )])  # fmt: skip
+    if isinstance(field, GivenField):
+        field.variable(words[0])
     name, _, output = words[0].partition(".")
     if factory.tree.find("Models", name) is None:
         _declare(model.inputs, words[0], slot.kind, block)

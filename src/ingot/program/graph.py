@@ -390,9 +390,9 @@ def _pow(g: Graph, a: Node, b: Node) -> Node | None:
         return g.one
     if n == 0.5:
         return g.emit("sqrt", a)
-    if n == int(n) and 0 < n <= 64:
+    if n.is_integer() and 0 < n <= 64:
         return _whole_power(g, a, int(n))
-    if n == int(n) and -8 <= n < 0:
+    if n.is_integer() and -8 <= n < 0:
         return g.emit("div", 1.0, _whole_power(g, a, int(-n)))
     return None
 

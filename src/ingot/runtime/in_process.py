@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.hit import Tree, read_text
-from ingot.model import Factory, Model
+from ingot.hit import Tree
+from ingot.model import Model, bind
 from ingot.package.lower import lower
 from ingot.package.stages import Loaded, freeze, partition, route, select, shape
 from ingot.package.target import Backend, Target
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.load import load
+from ingot.types.refuse import caller
 
 __all__ = ["compile"]
 
@@ -27,10 +28,18 @@ def compile(
 ) -> Artifact:  # fmt: skip
     """An artifact of a live model, or of a law: a function under `@model`.
 
-    values: the options of a law, as a block of an input file would give them; backend to jobs: as
+    values: the options of a law by their names: numbers, arrays, tensors (a leading axis is a
+    batch) or values of `ingot.types` for a parameter, a string for a variable or a choice; numbers
+    are bound as float64, refused where that would change them. backend to jobs: as
     `ingot compile` takes them.
     """
-    model = source if isinstance(source, Model) else _law(source, values or {})
+    if isinstance(source, Model) and values is not None:
+        message, fix = "a live model has its values already", "leave the values out"
+        raise IngotError([Problem("wrong-value", message, caller(), fix)])
+    model = source if isinstance(source, Model) else _law(source, {} if values is None else values)
+    if dtype not in (torch.float64, torch.float32):
+        message = f"dtype is torch.float64 or torch.float32, not {dtype}"
+        raise IngotError([Problem("wrong-value", message, caller(), "give dtype=torch.float64")])
     target = Target(
         backend=(backend,), dtype="float64" if dtype == torch.float64 else "float32",
         parameter=parameter, derivative=derivative, example_batch_shape=example_batch_shape,
@@ -46,22 +55,14 @@ def _law(function: Callable[..., Any], values: Mapping[str, Any]) -> Model:
     """The live model of a law with such options."""
     from ingot.catalog import CATALOG
 
-    name = function.__name__
-    declared = CATALOG.get(name)
-    if declared is None or declared.function is not function:
-        raise IngotError([Problem(
-            "unknown-type", f"'{name}' is not declared as a law", None,
-            did_you_mean(name, CATALOG) or "write @model(gives=...) above it",
-        )])  # fmt: skip
-    rows = [f"    {key} = '{_written(value)}'" for key, value in values.items()]
-    text = "\n".join(["[Models]", f"  [{name}]", f"    type = {name}", *rows, "  []", "[]", ""])
-    return Factory(read_text(text, f"<{name}>")).model(name)
-
-
-def _written(value: Any) -> str:
-    """A value as an input file has it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return " ".join(map(_written, value))
-    return str(value)
+    span = caller()
+    found = [declared for declared in CATALOG.values() if declared.function is function]
+    if len(found) == 1:
+        return bind(found[0], values, span)
+    name = getattr(function, "__name__", f"a {type(function).__name__}")
+    message = f"'{name}' is not declared as a law"
+    fix = did_you_mean(name, CATALOG) or "write @model(gives=...) above it"
+    if found:
+        message = f"'{name}' stands for {', '.join(declared.name for declared in found)}"
+        fix = "write one of them in an input file, and give ingot.build(ingot.read(file), name)"
+    raise IngotError([Problem("unknown-type", message, span, fix)])

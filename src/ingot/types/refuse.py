@@ -9,7 +9,7 @@ import torch
 
 from ingot.errors import IngotError, Problem, Span
 
-__all__ = ["blamed", "refuse"]
+__all__ = ["blamed", "caller", "refuse"]
 
 _INGOT = Path(__file__).parent.parent
 _PROGRAM = _INGOT / "program"
@@ -40,6 +40,16 @@ def blamed(error: BaseException) -> Span | None:
             found = _span(step.tb_frame, law, step.tb_lineno)
         step = step.tb_next
     return found
+
+
+def caller() -> Span | None:
+    """The innermost line outside Ingot that is running, if it stands in a file."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _INGOT in Path(frame.f_code.co_filename).parents:
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_filename.endswith(".py"):
+        return None
+    return _span(frame, "")
 
 
 def _span(frame: FrameType, law: str, line: int | None = None) -> Span:
