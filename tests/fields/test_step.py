@@ -98,4 +98,4 @@ def test_a_spectrum_that_nobody_has_written_is_zero_over_wavenumbers() -> None:
     assert (zeros.shape, zeros.dtype) == ((4, 4), torch.complex128)
     assert now.described("bar") == "a spectrum of 4 x 4, not written yet"
     now.buffers["one"] = torch.ones(1, 6, dtype=torch.float64)
-    assert now.described("one").endswith("(expand = REAL would spread it over the grid)")
+    assert now.described("one") == "a field of 1 x 6"

@@ -71,8 +71,6 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([f"{MU}/expression={'(' * 3000}c{')' * 3000}"], "it is nested too deeply"),
         ([f"{MU}/expression={'+'.join(['c'] * 5000)}"], "it is nested too deeply"),
         ([f"{MU}/expression=FFT(c)"], "FFT cannot be differentiated"),
-        ([f"{MU}/expression=3*c"],
-         "'mu' is a field of one number (expand = REAL would spread it over the grid)"),
         ([f"{MU}/constant_names=a", f"{MU}/constant_expressions=b"],
          "'constant_expressions' is not understood: line 1, column 1: there is no 'b' here"),
         ([f"{MU}/constant_names=a", f"{MU}/constant_expressions=(-1)^0.5"], "'a' is not a number"),

@@ -3,20 +3,23 @@
 Here: fields over a whole grid and what moves them. Not here: physics of one point (catalog/).
 """
 
-from ingot.fields.declare import COMPUTES, POSTPROCESSORS, compute, postprocessor
+from ingot.fields.declare import COMPUTES, POSTPROCESSORS, Dt, Time, compute, postprocessor
 from ingot.fields.run import Result, Run, prepared, run, run_file
 from ingot.fields.simulation import Simulation, build, is_simulation
-from ingot.fields.space import Grid, Space, Spectrum, space
+from ingot.fields.space import Grid, Narrow, Space, Spectrum, space
 
 __all__ = [
     "COMPUTES",
     "POSTPROCESSORS",
+    "Dt",
     "Grid",
+    "Narrow",
     "Result",
     "Run",
     "Simulation",
     "Space",
     "Spectrum",
+    "Time",
     "build",
     "compute",
     "is_simulation",

@@ -211,7 +211,7 @@ def role_of(hint: Any) -> tuple[Role, Ambient | None]:
         return "ambient", Ambient("space")
     if get_origin(hint) is Annotated:
         match get_args(hint)[1]:
-            case "grid" | "spectrum":
+            case "grid" | "spectrum" | "narrow":
                 return "grid", None
             case "time":
                 return "ambient", Ambient("time")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem
 
-__all__ = ["Grid", "Mode", "Space", "Spectrum", "space"]
+__all__ = ["Grid", "Mode", "Narrow", "Space", "Spectrum", "space"]
 
 Mode = Literal["NONE", "FFT_SLAB", "FFT_PENCIL", "REAL_SPACE"]
 
@@ -24,6 +24,9 @@ Grid = Annotated[Tensor, "grid"]
 
 Spectrum = Annotated[Tensor, "spectrum"]
 """A field over the stored wavenumbers, laid out like a Grid."""
+
+Narrow = Annotated[Tensor, "narrow"]
+"""A Grid or a Spectrum as it is stored: an axis along which it is constant may have one cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,15 @@ class Space:
         number = torch.as_tensor(value, dtype=self.k2.dtype, device=self.k2.device)
         return number.expand(self.shape).contiguous()
 
-    def forward(self, field: Grid) -> Spectrum:
+    def whole(self, field: Narrow, shape: tuple[int, ...] | None = None) -> Grid:
+        """A field with a value in every cell, or of every wavenumber where that is the shape."""
+        if field.dim() and 1 not in field.shape[: self.dim]:
+            return field
+        return field.expand(*(self.shape if shape is None else shape), *field.shape[self.dim :])
+
+    def forward(self, field: Narrow) -> Spectrum:
         """The unnormalised transform over the axes of space."""
+        field = fitting(self.whole(field), self.shape)
         axes = list(range(self.dim))
         match self.mode:
             case "NONE":
@@ -86,8 +96,10 @@ class Space:
             case "REAL_SPACE":
                 raise no_transform()
 
-    def inverse(self, spectrum: Spectrum) -> Grid:
+    def inverse(self, spectrum: Narrow) -> Grid:
         """The field of a spectrum."""
+        shape = self.spectrum_shape
+        spectrum = fitting(self.whole(spectrum, shape), shape)
         axes = list(range(self.dim))
         match self.mode:
             case "NONE":
@@ -116,6 +128,17 @@ class Space:
 def three(tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     x, y, z = tensors
     return x, y, z
+
+
+def fitting(field: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A field that has these sizes; torch would transform any other, padded or cut."""
+    sizes = tuple(field.shape[: len(shape)])
+    # the open sizes of a graph that is being captured are compared when it is checked
+    known = all(isinstance(n, int) for n in (*sizes, *shape))
+    if known and sizes != shape:
+        has, needs = (" x ".join(map(str, each)) for each in (field.shape, shape))
+        raise ValueError(f"a transform needs {needs} numbers, not {has or 'one'}")
+    return field
 
 
 def no_transform() -> IngotError:

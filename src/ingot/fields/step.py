@@ -6,19 +6,19 @@ here calls them one by one, `ingot.fields.jit` compiles runs of them.
 
 from __future__ import annotations
 
-import math
+import functools
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
 import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, Span
-from ingot.fields.space import Space
+from ingot.fields.space import Grid, Space, Spectrum
 
 __all__ = [
     "Ambient",
@@ -32,6 +32,7 @@ __all__ = [
     "Step",
     "evaluate",
     "flat",
+    "looked_up",
     "perform",
     "told_of",
 ]
@@ -118,13 +119,46 @@ def flat(nested: Any) -> Iterator[Any]:
 
 def perform(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
     """The buffers that one step gives, its arguments being looked up."""
-    arguments = {
-        name: tuple(map(look_up, source)) if isinstance(source, tuple) else look_up(source)
-        for name, source in step.arguments.items()
-    }
-    result = step.function(**arguments, **step.options)
+    result = step.function(**looked_up(step.function, step.arguments, look_up), **step.options)
     results = flat(result) if isinstance(result, tuple | list) else (result,)
     return dict(zip(step.gives, results, strict=True))
+
+
+def looked_up(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Source | tuple[Source, ...]],
+    look_up: Callable[[Source], Any],
+) -> dict[str, Any]:
+    """The arguments of a function; a Grid or a Spectrum has all of its cells."""
+    kinds, found = whole_arguments(function), {}
+    for name, source in arguments.items():
+        take = look_up
+        if name in kinds:
+            space: Space = look_up(Ambient("space"))
+            shape = space.shape if kinds[name] == Grid else space.spectrum_shape
+            take = functools.partial(taken_whole, look_up, space, shape)
+        found[name] = tuple(map(take, source)) if isinstance(source, tuple) else take(source)
+    return found
+
+
+def taken_whole(
+    look_up: Callable[[Source], Any], space: Space, shape: tuple[int, ...], source: Source
+) -> Tensor:
+    return space.whole(look_up(source), shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def whole_arguments(function: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments that are annotated Grid or Spectrum, or as several or none of them."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):
+        return {}  # a function without annotations that can be read takes what is stored
+    kinds = {
+        name: [kind for kind in (Grid, Spectrum) if kind in (hint, *get_args(hint))]
+        for name, hint in hints.items()
+    }
+    return {name: found[0] for name, found in kinds.items() if len(found) == 1}
 
 
 def evaluate(steps: Sequence[Step], look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
@@ -232,11 +266,8 @@ class State:
         spectral = value.is_complex() or whole != tuple(value.shape) == half
         kind = "a spectrum" if spectral else "a field"
         sizes = " x ".join(map(str, value.shape)) or "one number"
-        fits = all(n in (1, m) for n, m in zip(value.shape, whole, strict=False))
-        narrow = not spectral and fits and value.numel() < math.prod(whole)
-        more = " (expand = REAL would spread it over the grid)" if narrow else ""
         unwritten = "" if name in self.buffers else ", not written yet"
-        return f"{kind} of {sizes}{unwritten}{more}"
+        return f"{kind} of {sizes}{unwritten}"
 
     def perform(self, step: Step) -> None:
         """Run one step by itself and store what it gives."""

@@ -19,7 +19,7 @@ from ingot.fields.expressions.formula import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram
-from ingot.fields.step import Buffer, State, told_of
+from ingot.fields.step import Buffer, State, looked_up, told_of
 from ingot.hit import Block
 
 __all__ = ["Measure", "measured", "read_measures", "stops", "vectors"]
@@ -258,10 +258,7 @@ def measured(
 
 def taken(bound: Bound, state: State, previous: Mapping[str, Tensor] | None) -> float:
     """The number that a declared postprocessor gives."""
-    arguments: dict[str, Any] = {
-        name: tuple(map(state.look_up, s)) if isinstance(s, tuple) else state.look_up(s)
-        for name, s in bound.arguments.items()
-    }
+    arguments = looked_up(bound.declared.function, bound.arguments, state.look_up)
     for name, buffer in bound.past.items():
         if previous is None:
             arguments[name] = state.old.get(buffer, ())
@@ -291,7 +288,7 @@ def vectors(
     for measure in measures:
         if isinstance(measure.rule, TensorHistogram):
             rule = measure.rule
-            field = state.look_up(Buffer(rule.buffer))
+            field = state.space.whole(state.look_up(Buffer(rule.buffer)))
             with told_of(measure.name, measure.span, state, (rule.buffer,)):
                 middles, counts = histogram(field, rule.min, rule.max, rule.bins)
             yield measure, {"bin": middles, "count": counts}

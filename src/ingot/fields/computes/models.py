@@ -15,7 +15,7 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.fields.declare import Loaded, Names, compute
 from ingot.fields.jit.material import Material, material
-from ingot.fields.space import Grid, Space
+from ingot.fields.space import Grid, Narrow, Space
 from ingot.hit import Block, Field, Tree, read
 from ingot.model import build
 from ingot.program import trace
@@ -87,7 +87,7 @@ def LibtorchGibbsEnergy(
     concentrations: its further inputs
     libtorch_model_file: the file of the module
     """
-    columns = [field.expand(space.shape) for field in (*phase_fractions, *concentrations)]
+    columns = (*phase_fractions, *concentrations)
     points = torch.stack(columns, dim=-1).reshape(-1, len(columns))
     with torch.enable_grad():
         points = points.detach().requires_grad_()
@@ -166,7 +166,7 @@ def ungiven(block: Block, missing: set[str]) -> Iterator[Problem]:
     load=load_model,
 )
 def NEML2TensorCompute(
-    marlin_inputs: tuple[Grid, ...] = (),
+    marlin_inputs: tuple[Narrow, ...] = (),
     *,
     names: Names,
     model: Loaded,

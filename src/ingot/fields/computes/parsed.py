@@ -15,7 +15,7 @@ from ingot.fields.blocks.options import place
 from ingot.fields.declare import Names, Time, compute
 from ingot.fields.expressions.formula import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
-from ingot.fields.space import Grid, Space
+from ingot.fields.space import Grid, Narrow, Space
 from ingot.hit import Block
 
 __all__ = ["ParsedCompute"]
@@ -64,7 +64,7 @@ def formula_from(options: dict[str, Any]) -> Formula:
 def ParsedCompute(
     space: Space,
     time: Time,
-    inputs: tuple[Grid, ...] = (),
+    inputs: tuple[Narrow, ...] = (),
     *,
     names: Names,
     expression: str,
@@ -97,7 +97,7 @@ def ParsedCompute(
     if extra_symbols:
         given = (*space.axes, *space.waves, space.k2, time)
         values |= dict(zip(TENSORS, given, strict=True))
-    result = found(values, space.k2)
+    result = found(values, space.k2, space.whole)
     if expand == "REAL":
         result = result.expand(space.shape).contiguous()
     if expand == "RECIPROCAL":

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from ingot.fields.declare import compute
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.space import Grid, Narrow, Space, Spectrum
 
 __all__ = [
     "DeAliasingTensor", "FFTGradient", "FFTGradientSquare", "FiniteDifferenceLaplacian",
@@ -88,7 +88,7 @@ def DeAliasingTensor(
 
 @compute
 def FFTGradient(
-    input: Grid,
+    input: Narrow,
     space: Space,
     *,
     direction: Literal["X", "Y", "Z"],
@@ -106,7 +106,7 @@ def FFTGradient(
 
 @compute
 def FFTGradientSquare(
-    input: Grid, space: Space, *, factor: float = 1.0, input_is_reciprocal: bool = False
+    input: Narrow, space: Space, *, factor: float = 1.0, input_is_reciprocal: bool = False
 ) -> Grid:
     """The squared length of the gradient of a field, times a number.
 
@@ -122,7 +122,7 @@ def FFTGradientSquare(
 
 
 @compute
-def GradientTensor(input: Grid, space: Space, *, input_is_reciprocal: bool = False) -> Grid:
+def GradientTensor(input: Narrow, space: Space, *, input_is_reciprocal: bool = False) -> Grid:
     """The gradient of a field: always three components, those of unused axes being 0.
 
     input: the field, or its spectrum
@@ -151,13 +151,12 @@ def FiniteDifferenceLaplacian(
     factor: the number
     stencil_width: how many points each difference has
     """
-    field = input.expand(space.shape) if input.dim() == space.dim else input
-    total = torch.zeros_like(field)
+    total = torch.zeros_like(input)
     for axis in range(space.dim):
-        difference = torch.zeros_like(field)
+        difference = torch.zeros_like(input)
         for distance, weight in STENCILS[stencil_width]:
-            shifted = field if distance == 0 else (
-                torch.roll(field, distance, axis) + torch.roll(field, -distance, axis)
+            shifted = input if distance == 0 else (
+                torch.roll(input, distance, axis) + torch.roll(input, -distance, axis)
             )  # fmt: skip
             difference = difference + weight * shifted
         total = total + difference / space.spacing[axis] ** 2

@@ -17,7 +17,15 @@ from torch import Tensor
 
 from ingot.errors import did_you_mean
 from ingot.fields.expressions.derivative import NoSlope, derivative
-from ingot.fields.expressions.parse import ExpressionError, Node, node, number, parse, variable
+from ingot.fields.expressions.parse import (
+    UNFOLDED,
+    ExpressionError,
+    Node,
+    node,
+    number,
+    parse,
+    variable,
+)
 
 __all__ = ["Formula", "constants_of", "formula", "formula_of"]
 
@@ -89,8 +97,16 @@ class Formula:
     result: int
     node: Node
 
-    def __call__(self, values: Mapping[str, Tensor], like: Tensor) -> Tensor:
-        """The value where the variables are `values`; `like` has the type of the run."""
+    def __call__(
+        self,
+        values: Mapping[str, Tensor],
+        like: Tensor,
+        whole: Callable[[Tensor], Tensor] = lambda field: field,
+    ) -> Tensor:
+        """The value where the variables are `values`; `like` has the type of the run.
+
+        `whole` fills a field that is stored narrow, which a transform needs.
+        """
         slots: list[Any] = [*(values[name] for name in self.names), *self.numbers]
         for line in self.lines:
             given = [slots[at] for at in line.arguments]
@@ -98,15 +114,21 @@ class Formula:
                 slots.append(given[0].to(like.dtype))
             elif line.operation == "if":
                 slots.append(torch.where(truth(given[0]), *both(given[1], given[2], like)))
+            elif line.operation in UNFOLDED:
+                slots.append(OPERATIONS[line.operation](whole(as_tensor(given[0], like))))
             else:
                 slots.append(OPERATIONS[line.operation](*given))
             for at in line.frees:
                 slots[at] = None
-        found: Any = slots[self.result]
-        return found if isinstance(found, Tensor) else constant(found, like)
+        return as_tensor(slots[self.result], like)
 
     def __str__(self) -> str:
         return str(self.node)
+
+
+def as_tensor(value: Any, like: Tensor) -> Tensor:
+    """A value as it is, or a number as a tensor."""
+    return value if isinstance(value, Tensor) else constant(value, like)
 
 
 def constant(value: Any, like: Tensor) -> Tensor:

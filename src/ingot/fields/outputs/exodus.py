@@ -14,7 +14,7 @@ from ingot.fields.blocks.variables import Mapped
 from ingot.fields.compare import Exodus, grid, write_exodus
 from ingot.fields.outputs.table import Event
 from ingot.fields.outputs.xdmf import full, written
-from ingot.fields.step import Buffer, State
+from ingot.fields.step import State
 
 __all__ = ["ExodusWriter"]
 
@@ -44,7 +44,7 @@ class ExodusWriter:
             frames = self.frames.setdefault(each.variable, [])
             array: Any = frames[-1].reshape(shape, order="F") if frames else np.zeros(shape)
             if each.buffer and event in each.events and self.domain.mesh_mode == "DOMAIN":
-                value = full(state.look_up(Buffer(each.buffer)), state.space.shape, each.buffer)
+                value = full(state, each.buffer)
                 array = written(value, "NODE" if each.nodal else "CELL", False)
             frames.append(array.ravel(order="F"))
         if len(self.times) & (len(self.times) - 1) == 0:

@@ -132,7 +132,7 @@ class XDMFWriter:
         for suffix, cut in parts:
             lines: list[str] = []
             for name in sorted(places):
-                value = full(state.look_up(Buffer(name)), state.space.shape, name)
+                value = full(state, name)
                 for label, array in components(name, value[cut], self.dim):
                     array = written(array, places[name], options.transpose)
                     lines += self.attribute(label, array, places[name], suffix)
@@ -251,15 +251,13 @@ class XDMFWriter:
         yield "\t\t\t</Grid>"
 
 
-def full(value: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
+def full(state: State, name: str) -> Tensor:
     """A buffer over the whole grid, on the CPU."""
+    value = state.look_up(Buffer(name))
     if value.is_complex():
         message = f"'{name}' is a spectrum, which cannot be written as a field"
         raise IngotError([Problem("wrong-value", message, fix="write its InverseFFT instead")])
-    if value.dim() <= len(shape) and value.shape != torch.Size(shape):
-        fits = all(n in (1, m) for n, m in zip(value.shape[::-1], shape[::-1], strict=False))
-        value = value.expand(shape) if fits else value
-    return value.detach().cpu()
+    return state.space.whole(value).detach().cpu()
 
 
 def components(name: str, value: Tensor, dim: int) -> Iterator[tuple[str, Tensor]]:
