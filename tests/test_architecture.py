@@ -90,3 +90,53 @@ def test_help_is_instant() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(took) < 0.3
+
+
+PRIVATE = SOURCE / "graphs" / "torch_private.py"
+ATTRIBUTES = {
+    "_base", "_buffers", "_current_level", "_flat_weights", "_modules", "_parameters", "_schema",
+    "_non_persistent_buffers_set", "framework_loc", "maybe_user_loc", "shape_env", "sloc",
+}  # fmt: skip
+"""Names of tensors, modules and sizes that torch does not promise."""
+
+
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """What a file reads of torch that is private, and the versions of torch it asks for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            words = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            words = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            words = [ast.unparse(node)]
+            own = isinstance(node.value, ast.Name) and node.value.id == "self"
+            of_size = words[0].endswith((".node.expr", ".node.hint"))
+            if of_size or (node.attr in ATTRIBUTES and not own):
+                yield words[0]
+        else:
+            continue
+        for word in words:
+            root, *parts = word.removesuffix(".__file__").split(".")
+            hidden = any(p.startswith("_") or p in ("experimental", "version") for p in parts)
+            if root == "torch" and hidden:
+                yield word
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import torch._inductor", True), ("from torch import _guards", True),
+        ("from torch.fx.experimental import proxy_tensor", True), ("torch._C.f()", True),
+        ("x = torch.__version__", True), ("torch.version.cuda", True), ("y = tensor._base", True),
+        ("size.node.hint", True), ("self._parameters", False), ("torch.ops.aten.view", False),
+        ("torch.__file__", False), ("from torch.fx import Graph", False),
+    ],
+)  # fmt: skip
+def test_private_names_are_told_from_public_ones(code: str, found: bool) -> None:
+    assert any(private_names(ast.parse(code))) == found
+
+
+def test_private_names_of_torch_live_in_one_file() -> None:
+    files = [file for file in FILES if file != PRIVATE]
+    told = {str(f): list(private_names(ast.parse(f.read_text()))) for f in files}
+    assert {file: names for file, names in told.items() if names} == {}

@@ -1,9 +1,15 @@
 """What Ingot works around in torch is still so: where one of these fails, the workaround may go."""
 
 import ctypes
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from ingot.graphs import torch_private
 
@@ -57,3 +63,303 @@ def test_openmp_is_one_library_whose_threads_are_set_for_each_thread() -> None:
 def test_number_between_numbers_takes_the_default_precision() -> None:
     condition = torch.tensor([True])
     assert torch.where(condition, 1.0, 0.0).dtype == torch.get_default_dtype()
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx: object, grad: Tensor) -> Tensor:
+        return 2 * grad
+
+
+def without(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return x * 1.0
+
+
+@pytest.mark.parametrize("function", [Doubled.apply, without], ids=["own", "none"])
+def test_trace_of_values_loses_derivatives(function: Callable[[Tensor], Tensor]) -> None:
+    x = torch.ones(3, requires_grad=True)
+    graph = torch_private.trace_values(lambda x: function(x), [x])
+    (found,) = torch.autograd.grad(graph(x).sum(), [x])
+    assert found.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("function", [Doubled.apply, without], ids=["own", "none"])
+def test_what_would_be_lost_is_seen(function: Callable[[Tensor], Tensor]) -> None:
+    told: list[str] = []
+    with torch_private.see_lost_gradients(told.append):
+        function(torch.ones(3, requires_grad=True))
+    assert told in (["torch.no_grad()"], ["the autograd function 'Doubled'"])
+
+
+def test_tensors_are_compared_with_what_they_were() -> None:
+    weight = nn.Parameter(torch.randn(3, 4))
+    same = torch_private.same_tensors([weight])
+    weight.data.mul_(2)
+    assert same(weight)
+    for change in (torch.Tensor.double, torch.Tensor.t, lambda t: t[:2]):
+        before = weight.data
+        weight.data = change(before)
+        assert not same(weight)
+        weight.data = before
+        assert same(weight)
+
+
+def test_modes_that_a_layout_does_not_show_can_be_asked_for() -> None:
+    asked = torch_private.any_autocast, torch_private.transforms, torch_private.forward_mode
+    seen = []
+
+    def noted(x: Tensor) -> Tensor:
+        seen.append([ask() for ask in asked])
+        return x
+
+    noted(torch.ones(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        noted(torch.ones(2))
+    torch.func.vmap(noted)(torch.ones(2))
+    with forward_ad.dual_level():
+        noted(torch.ones(2))
+    assert seen == [
+        [False, False, False], [True, False, False], [False, True, False], [False, False, True],
+    ]  # fmt: skip
+
+
+def test_a_step_of_autograd_can_be_taken_directly() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Tensor:
+            return grad * 2
+
+    x = torch.ones(2, requires_grad=True)
+    torch_private.apply_of(Twice)(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
+
+
+def test_every_name_has_a_test() -> None:
+    """By name; `compile_ahead` takes g++ long, and is tested where graphs are compiled anyway."""
+    text = Path(__file__).read_text()
+    untested = [name for name in torch_private.__all__ if f"torch_private.{name}" not in text]
+    assert untested == ["compile_ahead"]
+
+
+def test_version_is_that_of_torch() -> None:
+    assert torch.__version__ == torch_private.BUILD
+    assert torch_private.BUILD.split("+")[0] == torch_private.VERSION
+    assert (torch_private.FOLDER / "nn" / "__init__.py").is_file()
+
+
+def test_cuda_builds_have_a_compiler_and_streams_by_number() -> None:
+    has_cuda = torch.version.cuda is not None
+    assert torch_private.NVRTC.is_file() == has_cuda
+    assert hasattr(torch._C, "_cuda_getCurrentRawStream") == has_cuda
+    if torch.cuda.is_available():
+        assert torch_private.raw_stream(0) == torch.cuda.current_stream(0).cuda_stream
+
+
+def test_operations_say_what_they_share_and_write() -> None:
+    view, write = torch.ops.aten.t.default, torch.ops.aten.add_.Tensor
+    assert isinstance(view, torch_private.OpOverload)
+    assert torch_private.schema_of(view).arguments[0].alias_info is not None
+    assert not torch_private.schema_of(view).is_mutable
+    assert torch_private.schema_of(write).is_mutable
+    assert torch_private.schema_of(len) is None
+
+
+def test_views_know_their_base() -> None:
+    x = torch.ones(2, 3)
+    assert torch_private.base_of(x.t()) is x
+    assert torch_private.base_of(x) is None
+
+
+def test_modules_keep_tensors_children_and_hooks_in_tables() -> None:
+    module = nn.BatchNorm1d(2)
+    module.register_buffer("passing", torch.ones(1), persistent=False)
+    assert torch_private.parameters_of(module) == dict(module.named_parameters())
+    assert torch_private.buffers_of(module) == dict(module.named_buffers())
+    assert torch_private.children_of(nn.Sequential(module)) == {"0": module}
+    assert torch_private.non_persistent(module) == {"passing"}
+    assert set(torch_private.HOOKS) <= torch_private.MACHINERY
+    assert all(vars(module)[name] == {} for name in torch_private.HOOKS)
+    module.register_forward_hook(print)
+    assert len(vars(module)[torch_private.HOOKS[0]]) == 1
+    assert set(vars(nn.GRU(2, 2))) >= torch_private.DERIVED
+
+
+def test_a_module_can_hold_other_tensors_for_a_while() -> None:
+    module, other = nn.Linear(2, 2), torch.zeros(2, 2)
+    with torch_private.replace_tensors(module, {"weight": other}):
+        assert module.weight is other
+    assert isinstance(module.weight, nn.Parameter)
+
+
+def test_layouts_are_told_apart() -> None:
+    x = torch.ones(2, 3)
+    same = torch_private.same_layout([x])
+    assert same(torch.zeros(2, 3))
+    for other in (x.double(), torch.ones(3, 2).t(), torch.ones(2, 4), x.clone().requires_grad_()):
+        assert not same(other)
+
+
+def test_open_sizes_are_expressions_that_can_be_printed_and_computed() -> None:
+    mode = torch_private.fake_mode()
+    sizes = torch_private.open_sizes(mode, {"rows": 4, "columns": 6})
+    twice = sizes["rows"] * 2 + 1
+    assert torch_private.hint_of(twice) == 9
+    expression = torch_private.expression_of(twice)
+    row, column = (torch_private.expression_of(s) for s in sizes.values())
+    printed = torch_private.print_expression(expression.xreplace({row: column}))
+    assert eval(printed, {str(column): 10}) == 21
+    assert torch_private.substitute_sizes(expression, {row: 10}) == 21
+    assert torch_private.guards_of(mode) == [] and torch_private.equal_sizes(mode) == {}
+
+
+def test_what_a_trace_decides_by_sizes_is_noted_with_its_place() -> None:
+    mode = torch_private.fake_mode()
+    size = torch_private.open_sizes(mode, {"rows": 4})["rows"]
+    symbol = torch_private.expression_of(size)
+    assert size < 10
+    (guard,) = torch_private.guards_of(mode)
+    assert guard.expr == (symbol < 10)
+    assert any(getattr(f, "filename", "") == __file__ for f in torch_private.frames_of(guard))
+    assert size == 4
+    assert torch_private.equal_sizes(mode) == {symbol: 4}
+    assert torch_private.simplify_expression(mode, symbol + 1) == 5
+
+
+def test_reading_a_value_is_an_error_of_its_own() -> None:
+    mode = torch_private.fake_mode()
+    x = torch_private.fake_tensor(mode, (3,), (True,), torch.float32, "cpu")
+
+    def choose(x: Tensor) -> Tensor:
+        return x if x.sum() > 0 else -x
+
+    with mode, pytest.raises(Exception) as caught:
+        torch_private.trace_values(choose, [x])
+    assert torch_private.reads_values(caught.value)
+    assert not torch_private.reads_values(TypeError())
+
+
+def targets(graph: torch.fx.GraphModule) -> list[str]:
+    return [str(n.target) for n in graph.graph.nodes if n.op == "call_function"]
+
+
+def test_a_trace_holds_what_is_not_hidden_and_equal_lines_are_merged() -> None:
+    def function(x: Tensor) -> Tensor:
+        with torch_private.hide_from_trace():
+            torch.cos(torch.ones(2))
+        return x.sin() * x.sin()
+
+    graph = torch_private.trace_values(function, [torch.ones(2)])
+    assert targets(graph) == ["aten.sin.default", "aten.sin.default", "aten.mul.Tensor"]
+    merged = torch_private.merge_equal_lines(graph.graph)
+    assert [str(n.target) for n in merged.nodes][1:3] == ["aten.sin.default", "aten.mul.Tensor"]
+
+
+def test_writes_can_be_noted_and_checks_lose_their_tokens() -> None:
+    mode = torch_private.fake_mode()
+    with mode:
+        fakes = [torch.eye(2), torch.eye(2)]
+    written = []
+
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        x, y = torch_private.wrapped([x, y])
+        x.add_(1)
+        written.extend(map(torch_private.was_written, (x, y)))
+        return torch_private.plain(torch.linalg.inv(x))
+
+    with torch_private.note_writes(mode):
+        graph = torch_private.trace_values(function, fakes, {})
+    assert written == [True, False]
+    assert "aten.add.Tensor" in targets(graph)
+    assert len(graph.graph.find_nodes(op="placeholder")) == 3
+    torch_private.take_out_tokens(graph.graph)
+    assert len(graph.graph.find_nodes(op="placeholder")) == 2
+    assert "aten._linalg_check_errors.default" in targets(graph)
+
+
+def test_torch_finds_the_mode_of_a_trace() -> None:
+    from torch._guards import TracingContext
+
+    mode = torch_private.fake_mode()
+    with torch_private.tracing_context(mode):
+        context = TracingContext.try_get()
+        assert context is not None and context.fake_mode is mode
+    assert TracingContext.try_get() is None
+
+
+@pytest.mark.parametrize("name", ["default", "min-cut"])
+def test_joint_graphs_are_cut_by_the_names_of_inputs(name: str) -> None:
+    graph = torch.fx.Graph()
+    x, tangent = graph.placeholder("primals_1"), graph.placeholder("tangents_1")
+    y = graph.call_function(torch.ops.aten.sin.default, (x,))
+    slope = graph.call_function(torch.ops.aten.cos.default, (x,))
+    grad = graph.call_function(torch.ops.aten.mul.Tensor, (tangent, slope))
+    graph.output((y, grad))
+    mode = torch_private.fake_mode()
+    with mode:
+        for node in (x, tangent, y, slope, grad):
+            node.meta["val"] = torch.ones(3)
+    y.meta["partitioner_tag"] = "is_forward"
+    joint = torch.fx.GraphModule(nn.Module(), graph)
+    values = [x.meta["val"]], [tangent.meta["val"]]
+    with mode, torch_private.tracing_context(mode):
+        run = torch_private.partition_by_torch(name)
+        _, backward = run(joint, list(values), num_fwd_outputs=1)
+    assert [n.name for n in backward.graph.find_nodes(op="placeholder")][-1] == "tangents_1"
+
+
+def test_inductor_takes_operations_apart() -> None:
+    table = torch_private.inductor_table()
+    assert torch.ops.aten.native_dropout.default in table
+    assert torch.ops.aten.sin.default not in table
+
+
+def test_settings_that_are_missing_only_save_time() -> None:
+    from torch._inductor import aot_compile, list_options
+
+    assert callable(aot_compile)
+    missing = set(torch_private.OPTIONS) - set(list_options())
+    assert missing <= {"cpp.enable_loop_tail_vec", "aot_inductor.enable_line_tables"}
+    assert torch_private.CHILD_ENVIRONMENT == {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
+
+
+def test_an_archive_holds_what_it_is_given_and_its_loader_takes_five_words(tmp_path: Path) -> None:
+    (tmp_path / "graph.so").write_bytes(b"no library")
+    torch_private.write_archive(tmp_path / "graph.pt2", [str(tmp_path / "graph.so")])
+    names = zipfile.ZipFile(tmp_path / "graph.pt2").namelist()
+    assert any(name.endswith("data/aotinductor/model/graph.so") for name in names)
+    with pytest.raises(RuntimeError):
+        torch_private.load_graph((tmp_path / "graph.pt2").read_bytes())
+
+
+def test_graphs_are_compiled_in_process() -> None:
+    """A product is a call of a library: no code is generated that g++ would take time for."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    graph.output((graph.call_function(torch.ops.aten.mm.default, (x, x)),))
+    mode = torch_private.fake_mode(allow_real=False)
+    with mode:
+        fake = torch.empty(3, 3)
+    module = torch.fx.GraphModule(nn.Module(), graph)
+    with torch_private.fresh_cache():
+        run = torch_private.compile_now(module, mode, [fake], grad=False)
+    given = torch.rand(3, 3)
+    torch.testing.assert_close(run(given)[0], given @ given)
+
+
+def test_values_are_flattened_and_their_tree_is_text() -> None:
+    pytree = torch_private.pytree
+    leaves, tree = pytree.tree_flatten({"a": (1, [2]), "b": None})
+    again = pytree.treespec_loads(pytree.treespec_dumps(tree))
+    assert pytree.tree_unflatten(leaves, again) == {"a": (1, [2]), "b": None}
+    assert [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path({"a": (1, 2)})] == [
+        "['a'][0]", "['a'][1]",
+    ]  # fmt: skip

@@ -9,14 +9,12 @@ import torch
 import torch._inductor.config as inductor
 from torch import Tensor, fx
 from torch._dynamo.backends.debugging import aot_eager
-from torch._guards import TracingContext, tracing
-from torch._subclasses import FakeTensorMode
 
-from ingot.regions import torch_facts
+from ingot.graphs import torch_private
 from ingot.regions.unit import UNITS
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def no_probes() -> Iterator[None]:
     """Torch asks g++ six times which instructions it can emit; the answer is known."""
     with inductor.patch({"cpp.vec_isa_ok": True, "compile_threads": 1}):
@@ -30,12 +28,10 @@ def uncompiled() -> Iterator[mock.Mock]:
     Gives a count of what torch was asked to compile.
     """
 
-    def made(
-        graph: fx.GraphModule, mode: FakeTensorMode, inputs: list[Tensor], *, grad: bool
-    ) -> Any:
-        with tracing(TracingContext(mode)), torch.set_grad_enabled(grad):
+    def made(graph: fx.GraphModule, mode: Any, inputs: list[Tensor], *, grad: bool) -> Any:
+        with torch_private.tracing_context(mode), torch.set_grad_enabled(grad):
             return aot_eager(graph, inputs)
 
     spy = mock.Mock(side_effect=made)
-    with mock.patch.object(torch_facts, "compiled", spy), mock.patch.dict(UNITS, clear=True):
+    with mock.patch.object(torch_private, "compile_now", spy), mock.patch.dict(UNITS, clear=True):
         yield spy

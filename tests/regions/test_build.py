@@ -17,7 +17,7 @@ from torch.nn.utils import parametrizations
 
 from ingot import regions
 from ingot.errors import IngotError
-from ingot.regions import torch_facts
+from ingot.graphs import torch_private
 from tests.regions.networks import Residual, Stack, stack
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
@@ -438,7 +438,7 @@ def test_compiled_code_does_not_keep_the_module_alive() -> None:
 
 def test_report_counts_measures_and_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
-    monkeypatch.setattr(torch_facts, "fresh_cache", nullcontext)
+    monkeypatch.setattr(torch_private, "fresh_cache", nullcontext)
     model = stack(3, 6)
     report = regions.compile(model, torch.randn(2, 6), Residual, measure=True).report
     said = json.loads(report.json())

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 import ingot.train as train
+from ingot.graphs.torch_private import base_of, plain, was_written, wrapped
 from ingot.train import functional
 from ingot.train.sizes import Open
 
@@ -17,7 +17,7 @@ def graph(function: Any, *tensors: Tensor) -> torch.fx.GraphModule:
         fakes = [torch.empty_like(t) for t in tensors]
 
     def noted(primals: list[Tensor]) -> list[Tensor]:
-        return [functional.plain(x) for x in function(*functional.wrapped(primals))]
+        return [plain(x) for x in function(*wrapped(primals))]
 
     return functional.graph_of(noted, shapes, fakes, table={})
 
@@ -27,7 +27,7 @@ def test_writes_are_noted_and_not_performed() -> None:
 
     def writes(x: Tensor, y: Tensor) -> list[Tensor]:
         x.add_(1)
-        seen.extend([functional.changed(x), functional.changed(y)])
+        seen.extend([was_written(x), was_written(y)])
         return [x]
 
     assert "add_" not in graph(writes, torch.ones(2), torch.ones(2)).code.replace("add_1", "")
@@ -44,7 +44,7 @@ def test_views_of_noted_tensors_know_their_base() -> None:
 
     def view(x: Tensor) -> list[Tensor]:
         y = x * 2
-        seen.append(y.t()._base is y)
+        seen.append(base_of(y.t()) is y)
         return [y]
 
     graph(view, torch.ones(2, 2))
@@ -72,37 +72,3 @@ def test_dropout_draws_what_eager_draws() -> None:
     torch.manual_seed(0)
     dropped = torch.nn.functional.dropout(torch.ones(100, dtype=torch.float64), 0.3)
     torch.testing.assert_close(dropped, kept / 0.7)
-
-
-def test_modes_that_a_layout_does_not_show_can_be_asked_for() -> None:
-    asked = functional.any_autocast, functional.transforms, functional.forward_mode
-    seen = []
-
-    def noted(x: Tensor) -> Tensor:
-        seen.append([ask() for ask in asked])
-        return x
-
-    noted(torch.ones(2))
-    with torch.autocast("cpu", torch.bfloat16):
-        noted(torch.ones(2))
-    torch.func.vmap(noted)(torch.ones(2))
-    with forward_ad.dual_level():
-        noted(torch.ones(2))
-    assert seen == [
-        [False, False, False], [True, False, False], [False, True, False], [False, False, True],
-    ]  # fmt: skip
-
-
-def test_a_step_of_autograd_can_be_taken_directly() -> None:
-    class Twice(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, grad: Tensor) -> Tensor:
-            return grad * 2
-
-    x = torch.ones(2, requires_grad=True)
-    functional.applied(Twice)(x).sum().backward()
-    assert x.grad is not None and x.grad.tolist() == [2, 2]

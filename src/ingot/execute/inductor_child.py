@@ -75,7 +75,7 @@ def baked(mode: Any) -> list[str]:
     """What a trace has fixed that must stay open: torch bakes a batch in without a word."""
     fixed = torch_private.equal_sizes(mode).items()
     found = [f"{symbol} = {size}" for symbol, size in fixed if size.is_number]
-    guards = (guard.expr for guard in mode.shape_env.guards)
+    guards = (guard.expr for guard in torch_private.guards_of(mode))
     return found + [str(e) for e in guards if type(e).__name__ in ("Equality", "Eq")]
 
 

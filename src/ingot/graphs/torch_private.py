@@ -24,15 +24,61 @@ from torch.utils import _pytree as pytree
 from ingot.codegen.library import private_file
 
 __all__ = [
-    "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
-    "VERSION", "OpOverload", "any_autocast", "apply_of", "base_of", "buffers_of", "children_of",
-    "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode", "fake_tensor",
-    "forward_mode", "frames_of", "fresh_cache", "hide_from_trace", "hint_of", "inductor_table",
-    "load_graph", "merge_equal_lines", "non_persistent", "note_writes", "open_sizes",
-    "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree", "raw_stream",
-    "reads_values", "replace_tensors", "run_alone", "same_layout", "same_tensors", "schema_of",
-    "see_lost_gradients", "substitute_sizes", "take_out_tokens", "trace_values", "tracing_context",
-    "transforms", "was_written", "wrapped", "write_archive",
+    "BUILD",
+    "CHILD_ENVIRONMENT",
+    "DERIVED",
+    "FOLDER",
+    "HOOKS",
+    "MACHINERY",
+    "NVRTC",
+    "OPTIONS",
+    "VERSION",
+    "OpOverload",
+    "any_autocast",
+    "apply_of",
+    "base_of",
+    "buffers_of",
+    "children_of",
+    "compile_ahead",
+    "compile_now",
+    "equal_sizes",
+    "expression_of",
+    "fake_mode",
+    "fake_tensor",
+    "forward_mode",
+    "frames_of",
+    "fresh_cache",
+    "guards_of",
+    "hide_from_trace",
+    "hint_of",
+    "inductor_table",
+    "load_graph",
+    "merge_equal_lines",
+    "non_persistent",
+    "note_writes",
+    "open_sizes",
+    "parameters_of",
+    "partition_by_torch",
+    "plain",
+    "print_expression",
+    "pytree",
+    "raw_stream",
+    "reads_values",
+    "replace_tensors",
+    "run_alone",
+    "same_layout",
+    "same_tensors",
+    "schema_of",
+    "see_lost_gradients",
+    "simplify_expression",
+    "substitute_sizes",
+    "take_out_tokens",
+    "trace_values",
+    "tracing_context",
+    "transforms",
+    "was_written",
+    "wrapped",
+    "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -183,6 +229,16 @@ hint_of: Callable[[Any], Any] = operator.attrgetter("node.hint")
 def equal_sizes(mode: Any) -> dict[Any, Any]:
     """The symbols that a trace has fixed, without a word, and what to: a number, or another."""
     return dict(mode.shape_env.replacements)
+
+
+def guards_of(mode: Any) -> list[Any]:
+    """The comparisons of sizes that a trace has decided, each with an `expr` of sympy."""
+    return list(mode.shape_env.guards)
+
+
+def simplify_expression(mode: Any, expression: Any) -> Any:
+    """An expression of sizes with all that a trace knows of them."""
+    return mode.shape_env.simplify(expression)
 
 
 def frames_of(guard: Any) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
+from ingot.graphs.torch_private import children_of
 from ingot.package.seal import (
     content_of,
     digest_of,
@@ -165,7 +166,7 @@ def _tree(plan: Plan, tensors: Sequence[Tensor]) -> nn.Module:
             *path, leaf = name.split(".")
             owner = root
             for word in path:
-                if word not in owner._modules:
+                if word not in children_of(owner):
                     owner.add_module(word, nn.Module())
                 owner = owner.get_submodule(word)
             if isinstance(tensor, nn.Parameter):

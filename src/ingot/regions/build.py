@@ -10,10 +10,10 @@ from typing import Any, Literal
 import msgspec
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.regions import torch_facts
+from ingot.graphs import torch_private
+from ingot.graphs.torch_private import pytree
 from ingot.regions.call import Dynamic, example_of, holds
 from ingot.regions.capture import LOCK, Example, captured, nested
 from ingot.regions.mark import Blocks, selected
@@ -59,7 +59,7 @@ def compile(
                 None, "add output=FOLDER",
             )])  # fmt: skip
         return job.packaged(Path(output), grad=wanted, measure=measure, cuda_graphs=cuda_graphs)
-    with torch_facts.fresh_cache() if measure else nullcontext():
+    with torch_private.fresh_cache() if measure else nullcontext():
         result = Compiled(module, job.report, job.make, cuda_graphs=cuda_graphs)
         result.prepare(job.make(wanted, autocast_told(), None))
     if measure:
@@ -136,7 +136,7 @@ def whole_seconds(module: nn.Module, example: Example, *, grad: bool) -> float:
     args, kwargs = nested(example.tensors, example.constants, example.tree)
     torch.compiler.reset()
     begun = time.perf_counter()
-    with torch_facts.fresh_cache(), torch.set_grad_enabled(grad):
+    with torch_private.fresh_cache(), torch.set_grad_enabled(grad):
         found = torch.compile(module, dynamic=True if example.hints else None)(*args, **kwargs)
         if grad:
             learn = [p for p in module.parameters() if p.requires_grad]

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem
+from ingot.graphs.torch_private import pytree
 from ingot.regions.capture import Example
 from ingot.regions.plan import Bound, Plan, StateInfo, TensorInfo
 from ingot.regions.state import dtype_name

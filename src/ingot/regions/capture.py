@@ -8,19 +8,21 @@ import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, Span
-from ingot.regions import torch_facts
+from ingot.graphs import torch_private
+from ingot.graphs.torch_private import pytree
+from ingot.regions import operation
 from ingot.regions.mark import CAPTURES
 from ingot.regions.plan import Bound, StateInfo, TensorInfo
+from ingot.regions.sizes import Sizes
 from ingot.regions.state import Changed, State, lifted, state_infos, state_of
 from ingot.regions.structure import structure, value_key
-from ingot.regions.torch_facts import Sizes
 
 __all__ = ["LOCK", "Call", "Captured", "Example", "captured", "translated"]
 
@@ -128,8 +130,8 @@ def captured(
         found[:] = leaves, tree
         return tuple(x for x in leaves if isinstance(x, Tensor))
 
-    with LOCK, torch.set_grad_enabled(grad), translated(type(module).__qualname__):
-        graph = torch_facts.graph_of(run, sizes.mode, [*fakes, *inputs])
+    with LOCK, torch.set_grad_enabled(grad), translated(type(module).__qualname__), sizes.mode:
+        graph = torch_private.trace_values(run, [*fakes, *inputs])
     leaves, tree = found
     others = tuple((i, x) for i, x in enumerate(leaves) if not isinstance(x, Tensor))
     _check_returned(others)
@@ -186,7 +188,7 @@ class _Recorder:
             stand(place, block)
         CAPTURES.append(self.function)
         try:
-            with torch_facts.seeing(self.lost) if grad else nullcontext():
+            with torch_private.see_lost_gradients(self.lost) if grad else nullcontext():
                 yield
         finally:
             CAPTURES.pop()
@@ -227,13 +229,13 @@ class _Recorder:
         name = type(target).__qualname__ if isinstance(target, nn.Module) else place
         call = Call(place, name, whole, target, state, constants, tree, len(gives))
         self.calls.append(call)
-        return nested(torch_facts.called(tensors, len(self.calls) - 1, gives), others, output_tree)
+        return nested(operation.called(tensors, len(self.calls) - 1, gives), others, output_tree)
 
     def tried(self, target: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
         """The sizes, strides, precisions and devices of what a target gives, unrecorded."""
         self.busy = True
         try:
-            with torch_facts.quietly():
+            with torch_private.hide_from_trace():
                 leaves, tree = pytree.tree_flatten(target(*args, **kwargs))
         finally:
             self.busy = False
@@ -281,5 +283,8 @@ def _place(error: BaseException) -> Span | None:
     return Span(last.filename, last.lineno or 0, block=last.name, text=last.line or "")
 
 
+_OURS = (str(torch_private.FOLDER), str(Path(__file__).parents[1]))
+
+
 def _is_theirs(file: str) -> bool:
-    return file.endswith(".py") and "/torch/" not in file and "/ingot/regions/" not in file
+    return file.endswith(".py") and not file.startswith(_OURS)

@@ -6,10 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.torch_private import same_layout
+from ingot.graphs.torch_private import any_autocast, pytree, same_layout, transforms
 from ingot.regions.call import flattened, input_problems, state_problem
 from ingot.regions.capture import nested
 from ingot.regions.plan import Plan
@@ -20,7 +19,6 @@ from ingot.regions.structure import structure
 from ingot.regions.unit import Unit
 from ingot.regions.watch import Watch
 from ingot.train.call import autocast_now
-from ingot.train.functional import any_autocast, transforms
 from ingot.train.ready import is_whole, whole
 
 __all__ = ["Compiled", "Planned", "autocast_told"]

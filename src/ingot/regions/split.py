@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem
-from ingot.regions import torch_facts
+from ingot.graphs.torch_private import expression_of, hint_of, pytree
+from ingot.regions import operation
 from ingot.regions.capture import Call, Captured, Example, bounds
 from ingot.regions.plan import Plan, Step, TensorInfo, UnitInfo
 from ingot.regions.state import dtype_name
@@ -108,7 +108,7 @@ class _Splitter:
             if node.op == "output":
                 self.close(glue)
                 self.outputs = [self.slot(n, "output") for n in _flat(node.args[0])]
-            elif node.op == "call_function" and node.target is torch_facts.region:
+            elif node.op == "call_function" and node.target is operation.region:
                 self.close(glue)
                 glue = []
                 self.call(node, self.captured.calls[node.args[1]])
@@ -137,7 +137,7 @@ class _Splitter:
         tensors = tuple(self.captured.state[i].tensor for i in state)
         key = (call.key, self.how, order, infos, _state_key(tensors))
         run = call.run if order == tuple(range(len(order))) else _ordered(call.run, order)
-        graph = lambda: torch_facts.one_call(run, len(order), call.outputs)  # noqa: E731
+        graph = lambda: operation.one_call(run, len(order), call.outputs)  # noqa: E731
         items = {n.args[1]: n for n in node.users if n.target is operator.getitem}
         self.step(
             Piece(key, info, graph, tensors, hints), call.place, state, reads,
@@ -194,8 +194,8 @@ class _Splitter:
                 if isinstance(size, int):
                     shape.append(size)
                     continue
-                name = names.setdefault(str(size.node.expr), f"n{len(names)}")
-                hints[name] = size.node.hint
+                name = names.setdefault(str(expression_of(size)), f"n{len(names)}")
+                hints[name] = hint_of(size)
                 shape.append(name)
             infos.append(
                 TensorInfo(f"x{i}", dtype_name(value.dtype), str(value.device), tuple(shape))
@@ -227,7 +227,7 @@ def _flat(argument: Any) -> list[fx.Node]:
 
 def _is_item_of_call(node: fx.Node) -> bool:
     of = node.args[0] if node.target is operator.getitem else None
-    return isinstance(of, fx.Node) and of.target is torch_facts.region
+    return isinstance(of, fx.Node) and of.target is operation.region
 
 
 def _is_tensor(node: fx.Node) -> bool:

@@ -194,7 +194,8 @@ def differentiate() -> None:
     """Compile and differentiate the target that the command line names."""
     import torch
     from torch import Tensor
-    from torch.utils import _pytree as pytree
+
+    from ingot.graphs.torch_private import pytree
 
     function, args, kwargs = _found(sys.argv[1])
     result = torch.compile(function)(*args, **kwargs)

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ingot.errors import Problem
+from ingot.graphs.torch_private import HOOKS, MACHINERY
 from ingot.regions.plan import StateInfo
-from ingot.regions.structure import HOOKS, MACHINERY, Held, derived, held_tensors
+from ingot.regions.structure import Held, derived, held_tensors
 
 __all__ = ["State", "dtype_name", "lifted", "state_infos", "state_of", "unliftable"]
 

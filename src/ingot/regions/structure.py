@@ -14,21 +14,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from ingot.graphs.torch_private import (
+    DERIVED,
+    HOOKS,
+    MACHINERY,
+    buffers_of,
+    children_of,
+    parameters_of,
+)
+
 __all__ = [
-    "HOOKS", "MACHINERY", "Held", "TensorKey", "derived", "held_tensors", "structure",
+    "Held", "TensorKey", "derived", "held_tensors", "structure",
     "tensor_key", "value_key",
 ]  # fmt: skip
-
-HOOKS = (
-    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
-)  # fmt: skip
-"""The tables of a module whose entries run beside its code."""
-
-MACHINERY = (frozenset(vars(nn.Module())) - {"training"}) | {"_is_torch_compile"}
-"""What torch keeps in every module; hooks, tensors and children are visited by themselves."""
-
-DERIVED = frozenset({"_flat_weights", "_flat_weight_refs"})
-"""What torch's recurrent modules keep of their parameters, and make again where these change."""
 
 PLAIN = (
     str, bytes, bool, int, complex, type(None), type(...), torch.dtype, torch.device,
@@ -75,7 +73,7 @@ def held_tensors(module: nn.Module) -> Iterator[Held]:
     """All places below a module that hold a tensor; a tied tensor comes once for each place."""
     for path, part in module.named_modules():
         lead = f"{path}." if path else ""
-        tables = (("parameter", part._parameters), ("buffer", part._buffers))
+        tables = (("parameter", parameters_of(part)), ("buffer", buffers_of(part)))
         for kind, table in (*tables, ("attribute", vars(part))):
             for key, value in table.items():
                 if isinstance(value, Tensor):
@@ -130,10 +128,10 @@ class _Keys:
         return (
             self.kind(_written_class(module)),
             self.entries(own),
-            self.entries(module._parameters),
-            self.entries(module._buffers),
+            self.entries(parameters_of(module)),
+            self.entries(buffers_of(module)),
             self.entries({name: getattr(module, name) for name in HOOKS}),
-            tuple((k, child and self.module(child)) for k, child in module._modules.items()),
+            tuple((k, child and self.module(child)) for k, child in children_of(module).items()),
         )
 
     def entries(self, table: Mapping[Any, object]) -> Hashable:

@@ -8,11 +8,12 @@ import msgspec
 import torch
 from torch import Tensor
 
-from ingot.regions import torch_facts
+from ingot.graphs import torch_private
+from ingot.regions import operation
 from ingot.regions.capture import LOCK, translated
 from ingot.regions.plan import UnitInfo
+from ingot.regions.sizes import Sizes
 from ingot.regions.split import Piece
-from ingot.regions.torch_facts import Sizes
 
 __all__ = ["UNITS", "Unit", "fakes_of", "jit"]
 
@@ -40,8 +41,8 @@ def jit(piece: Piece, *, grad: bool) -> Unit:
     sizes = Sizes(piece.hints)
     graph = piece.graph()
     with LOCK, translated(piece.info.name):
-        run = torch_facts.compiled(graph, sizes.mode, fakes_of(piece, sizes, grad), grad=grad)
-    torch_facts.forget(graph)
+        run = torch_private.compile_now(graph, sizes.mode, fakes_of(piece, sizes, grad), grad=grad)
+    operation.forget(graph)
     info = msgspec.structs.replace(piece.info, guards=sizes.guards())
     return Unit(info, run, time.perf_counter() - begun)
 

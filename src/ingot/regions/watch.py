@@ -10,8 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ingot.regions.structure import HOOKS, MACHINERY, derived
-from ingot.regions.torch_facts import same_tensors
+from ingot.graphs.torch_private import (
+    HOOKS,
+    MACHINERY,
+    buffers_of,
+    children_of,
+    parameters_of,
+    same_tensors,
+)
+from ingot.regions.structure import derived
 
 __all__ = ["Watch"]
 
@@ -32,7 +39,7 @@ class Watch:
             self._sized.append(own)
             unread = MACHINERY | derived(part)
             self._note(own, [k for k in own if k not in unread])
-            for table in (part._parameters, part._buffers, part._modules):
+            for table in (parameters_of(part), buffers_of(part), children_of(part)):
                 self._note(table, list(table))
                 self._sized.append(table)
         self._alive = [_content(x) for x in self._lists]

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.graphs.torch_private import pytree, replace_tensors
 from ingot.train.signature import Argument, Held, Shaped
 from ingot.train.sizes import Dynamic, Open, open_sizes
 
@@ -212,12 +212,10 @@ def _with_held(
 def _holding(
     module: nn.Module | None, held: tuple[Held, ...], primals: list[Tensor]
 ) -> Iterator[None]:
-    from torch.nn.utils.stateless import _reparametrize_module
-
     if module is None:
         yield
         return
-    with _reparametrize_module(module, _named(held, primals)):
+    with replace_tensors(module, _named(held, primals)):
         yield
 
 

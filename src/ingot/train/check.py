@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.graphs.torch_private import pytree
 from ingot.train.call import autocast_now, plain_tensor
 from ingot.train.signature import Argument, Shaped, Signature
 from ingot.train.sizes import evaluated

@@ -158,7 +158,7 @@ def without_autocast() -> AbstractContextManager[Any]:
 def _digest(graph: GraphModule, shapes: Open) -> str:
     """What a compiled graph depends on."""
     takes = [f"{x.dtype} {x.device} {[shapes.text(n) for n in x.shape]}" for x in inputs_of(graph)]
-    hints = {name: symbol.node.hint for name, symbol in shapes.symbols.items()}
+    hints = {name: torch_private.hint_of(symbol) for name, symbol in shapes.symbols.items()}
     held = [hashlib.sha256(_bytes(x)).hexdigest() for x in constants_of(graph).values()]
     parts = [
         graph.code, *takes, repr(hints), *held, repr(SETTINGS),

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node, Proxy
 from torch.fx.proxy import GraphAppendingTracer
 
+from ingot.graphs.torch_private import expression_of, substitute_sizes
 from ingot.train.sizes import Open
 
 __all__ = ["ahead", "constants_of", "copied", "cut", "inputs_of"]
@@ -99,20 +100,17 @@ def _contiguous(value: Tensor, shapes: Open) -> Tensor:
 
 def _sizes(graph: Graph, carrier: Node, shapes: Open) -> Callable[[Any], Any]:
     """Sizes in terms of the open ones."""
-    from torch.utils._sympy.interp import sympy_interp
-    from torch.utils._sympy.reference import PythonReferenceAnalysis
-
     tracer = GraphAppendingTracer(graph)
     read: dict[Any, Proxy] = {}
     for axis, symbol in enumerate(shapes.symbols.values()):
         node = graph.call_function(torch.ops.aten.sym_size.int, (carrier, axis))
         node.meta["val"] = symbol
-        read[symbol.node.expr] = Proxy(node, tracer)
+        read[expression_of(symbol)] = Proxy(node, tracer)
 
     def size(value: Any) -> Any:
         if isinstance(value, int):
             return value
-        found = sympy_interp(PythonReferenceAnalysis, read, value.node.expr)
+        found = substitute_sizes(expression_of(value), read)
         return found.node if isinstance(found, Proxy) else found
 
     return size

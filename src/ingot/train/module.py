@@ -6,13 +6,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem
+from ingot.graphs.torch_private import (
+    any_autocast,
+    buffers_of,
+    children_of,
+    non_persistent,
+    parameters_of,
+    pytree,
+)
 from ingot.train.call import autocast_now
 from ingot.train.check import arranged, looks, sizes_of
 from ingot.train.compile import Half
-from ingot.train.functional import any_autocast
 from ingot.train.partition import Halves
 from ingot.train.ready import Code, Ready
 from ingot.train.signature import Held, Saved, Signature
@@ -162,11 +168,11 @@ def _placed(joint: nn.Module, held: Held, tensor: Tensor) -> list[tuple[dict[str
         *path, leaf = name.split(".")
         owner = joint
         for word in path:
-            owner = owner._modules.setdefault(word, nn.Module())
+            owner = children_of(owner).setdefault(word, nn.Module())
             assert owner is not None
-        place: dict[str, Any] = owner._parameters if held.parameter else owner._buffers
+        place: dict[str, Any] = parameters_of(owner) if held.parameter else buffers_of(owner)
         place[leaf] = tensor
         if not held.persistent:
-            owner._non_persistent_buffers_set.add(leaf)
+            non_persistent(owner).add(leaf)
         places.append((place, leaf))
     return places

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.graphs.torch_private import partition_by_torch, tracing_context
 from ingot.train.cut import ahead, copied, cut
 from ingot.train.signature import Saved, Shaped, Signature
 from ingot.train.trace import Traced
@@ -103,26 +104,15 @@ def _chosen(traced: Traced, joint: GraphModule, strategy: Partition) -> Iterable
 
 
 def _by_torch(traced: Traced, strategy: Partition, forward: set[str]) -> list[str]:
-    from torch._functorch.partitioners import (
-        default_partition,
-        min_cut_rematerialization_partition,
-    )
-
-    known: dict[str, Any] = {
-        "default": default_partition,
-        "min-cut": min_cut_rematerialization_partition,
-    }
     joint = copied(traced.graph)
     for node in joint.graph.nodes:
         if node.name in forward:
             node.meta["partitioner_tag"] = "is_forward"
     inputs = [n.meta["val"] for n in joint.graph.find_nodes(op="placeholder")]
     count = sum("tangents" not in n.name for n in joint.graph.find_nodes(op="placeholder"))
-    chosen = known[strategy] if isinstance(strategy, str) else strategy
-    from torch._guards import TracingContext, tracing
-
+    chosen = partition_by_torch(strategy) if isinstance(strategy, str) else strategy
     mode = traced.call.open.mode
-    with mode, tracing(TracingContext(mode)):
+    with mode, tracing_context(mode):
         found = chosen(joint, [inputs[:count], inputs[count:]], num_fwd_outputs=traced.count)
     if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], GraphModule):
         places = found[1].graph.find_nodes(op="placeholder")

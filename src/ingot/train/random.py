@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem
+from ingot.graphs.torch_private import schema_of
 from ingot.train.signature import Draw, Shaped
 from ingot.train.sizes import Open, evaluated
 from ingot.train.views import decoded, encoded, operation
@@ -50,8 +51,7 @@ def lift(graph: GraphModule, shapes: Open) -> tuple[Draw, ...]:
 def _sure(node: Node) -> bool:
     """Whether an operation that may drop values drops none here."""
     target = node.target
-    assert isinstance(target, torch._ops.OpOverload)
-    for place, argument in enumerate(target._schema.arguments):
+    for place, argument in enumerate(schema_of(target).arguments):
         if argument.name == "dropout_p":
             given = [*node.args[place : place + 1], node.kwargs.get("dropout_p", 0.0)][0]
             return isinstance(given, float) and given == 0

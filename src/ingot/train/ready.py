@@ -7,13 +7,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.torch_private import same_layout
+from ingot.graphs.torch_private import (
+    any_autocast,
+    apply_of,
+    forward_mode,
+    pytree,
+    same_layout,
+    transforms,
+)
 from ingot.train.check import out_of_bounds, overlaps
 from ingot.train.compile import Half, without_autocast
-from ingot.train.functional import any_autocast, applied, forward_mode, transforms
 from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
 from ingot.train.sizes import evaluated
@@ -77,7 +82,7 @@ class Ready:
     def __call__(self, primals: list[Tensor]) -> Any:
         """What the function gives for tensors that lie as those did."""
         if self.differs or forward_mode():
-            return self.given(primals, applied(_Run))
+            return self.given(primals, apply_of(_Run))
         if self.code.edges:
             return self.given(primals, self._alone)
         return self.outputs(self.without_gradient(primals), primals)

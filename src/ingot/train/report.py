@@ -8,6 +8,7 @@ import msgspec
 import torch
 from torch.fx import Node
 
+from ingot.graphs.torch_private import hint_of
 from ingot.train.call import prepare
 from ingot.train.partition import STRATEGIES, Halves, Partition, partition
 from ingot.train.signature import Shaped
@@ -70,7 +71,7 @@ def compare_partitions(
     """Partition one joint graph in several ways; sizes are the example's unless given."""
     traced = trace(prepare(function, example, dynamic))
     symbols = traced.call.open.symbols
-    at = {**{name: symbol.node.hint for name, symbol in symbols.items()}, **(sizes or {})}
+    at = {**{name: hint_of(symbol) for name, symbol in symbols.items()}, **(sizes or {})}
     rows = tuple(described(partition(traced, way), at) for way in partitions)
     return Comparison(traced.call.name, at, rows)
 

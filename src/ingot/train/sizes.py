@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from ingot.errors import Problem, raise_if
+from ingot.graphs import torch_private
+from ingot.graphs.torch_private import expression_of, print_expression
 from ingot.train.signature import Size
 
 __all__ = ["Dynamic", "Open", "evaluated", "open_sizes"]
@@ -23,52 +25,45 @@ class Open:
     """A mode for tracing without numbers, and the symbols of its open sizes."""
 
     def __init__(self, hints: Mapping[str, int]) -> None:
-        from torch._dynamo.source import ConstantSource
-        from torch._subclasses import FakeTensorMode
-        from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
-
-        self.shapes = ShapeEnv()
-        self.mode = FakeTensorMode(shape_env=self.shapes, allow_non_fake_inputs=True)
-        self.symbols: dict[str, Any] = {}
-        self._names: dict[Any, Any] = {}
         import sympy
 
-        for name, hint in hints.items():
-            source = ConstantSource(name)
-            symbol = self.shapes.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC)
-            self.symbols[name] = self.shapes.create_symintnode(symbol, hint=hint, source=source)
-            self._names[symbol] = sympy.Symbol(name, integer=True, positive=True)
+        self.mode = torch_private.fake_mode()
+        self.symbols = torch_private.open_sizes(self.mode, hints)
+        self._names = {
+            expression_of(size): sympy.Symbol(name, integer=True, positive=True)
+            for name, size in self.symbols.items()
+        }
 
     def text(self, size: Any) -> Size:
         """A size as a number, or as an expression in the names of the open sizes."""
         if isinstance(size, int):
             return size
-        return _printed(self._renamed(size.node.expr))
+        return _printed(self._renamed(expression_of(size)))
 
     def _renamed(self, expression: Any) -> Any:
-        return self.shapes.simplify(expression).xreplace(self._names)
+        return torch_private.simplify_expression(self.mode, expression).xreplace(self._names)
 
     def known(self, size: Any) -> bool:
         """Whether a size or number follows from the open sizes."""
         if not isinstance(size, torch.SymInt | torch.SymFloat | torch.SymBool):
             return True
-        return set(self.shapes.simplify(size.node.expr).free_symbols) <= set(self._names)
+        expression = torch_private.simplify_expression(self.mode, expression_of(size))
+        return set(expression.free_symbols) <= set(self._names)
 
     def tied(self) -> list[str]:
         """What the trace has fixed: open sizes that are one number, or equal to one another."""
-        found = {s: e for s, e in self.shapes.replacements.items() if s in self._names}
+        fixed = torch_private.equal_sizes(self.mode).items()
+        found = {s: e for s, e in fixed if s in self._names}
         return [f"{self._names[s]} = {_printed(e.xreplace(self._names))}" for s, e in found.items()]
 
     def constraints(self) -> tuple[str, ...]:
         """What the trace has assumed of the open sizes."""
-        found = (self._renamed(g.expr) for g in self.shapes.guards)
+        found = (self._renamed(g.expr) for g in torch_private.guards_of(self.mode))
         return tuple(dict.fromkeys(_printed(e) for e in found if e.free_symbols))
 
 
 def _printed(expression: Any) -> Any:
-    from torch.utils._sympy.printers import PythonPrinter
-
-    return int(expression) if expression.is_Integer else PythonPrinter().doprint(expression)
+    return int(expression) if expression.is_Integer else print_expression(expression)
 
 
 @cache

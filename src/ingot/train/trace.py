@@ -10,9 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
-from torch.utils import _pytree as pytree
 
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.graphs.torch_private import (
+    base_of,
+    merge_equal_lines,
+    plain,
+    pytree,
+    was_written,
+    wrapped,
+)
 from ingot.train import functional, random
 from ingot.train.bounds import guard
 from ingot.train.call import VALUES, Call, autocast_now
@@ -84,14 +91,14 @@ def _joint(call: Call, survey: _Survey) -> tuple[GraphModule, list[int]]:
     wanted = [i for i, p in enumerate(call.primals) if p.requires_grad and tangents]
 
     def joint(primals: list[Tensor], tangents: list[Tensor]) -> Any:
-        noted = functional.wrapped(primals)
+        noted = wrapped(primals)
         grads: Sequence[Tensor | None] = ()
         with call.holding(noted):
             results = _results(call, survey, noted)
             if wanted:
                 ends = [r for r, d in zip(results, differ, strict=True) if d]
-                grads = _gradients(ends, [noted[i] for i in wanted], functional.wrapped(tangents))
-        return [*map(functional.plain, results)], [*map(functional.plain, grads)]
+                grads = _gradients(ends, [noted[i] for i in wanted], wrapped(tangents))
+        return [*map(plain, results)], [*map(plain, grads)]
 
     with _translated(call):
         table = functional.decompositions()
@@ -106,8 +113,9 @@ def _results(call: Call, survey: _Survey, noted: list[Tensor]) -> list[Tensor]:
 
 
 def _base(leaf: Tensor) -> Tensor:
-    assert leaf._base is not None
-    return leaf._base
+    base = base_of(leaf)
+    assert base is not None
+    return base
 
 
 def _gradients(
@@ -124,7 +132,7 @@ def _survey(call: Call) -> _Survey:
     written: dict[int, bool] = {}
 
     def forward(primals: list[Tensor]) -> Any:
-        noted = functional.wrapped(primals)
+        noted = wrapped(primals)
         shapes = [tuple(n.shape) for n in noted]
         before = [n.grad_fn for n in noted]
         found, tree = pytree.tree_flatten(call.run(noted))
@@ -133,9 +141,9 @@ def _survey(call: Call) -> _Survey:
         raise_if(_differentiated(call, [i for i, n in enumerate(noted) if n.grad_fn != before[i]]))
         leaves.extend(found)
         trees.append(tree)
-        written.update((i, n.requires_grad) for i, n in enumerate(noted) if functional.changed(n))
+        written.update((i, n.requires_grad) for i, n in enumerate(noted) if was_written(n))
         tensors = [x for x in found if isinstance(x, Tensor)]
-        return [functional.plain(x) for x in (*tensors, *(noted[i] for i in written))]
+        return [plain(x) for x in (*tensors, *(noted[i] for i in written))]
 
     with _translated(call):
         graph = functional.graph_of(forward, call.open, call.primals, table={})
@@ -198,7 +206,7 @@ def _representative(
         if tops[i] is start:
             return i, False
     for i in group:
-        origin = leaves[i]._base
+        origin = base_of(leaves[i])
         if origin is not None and tuple(origin.shape) == tuple(start.meta["val"].shape):
             return i, True
     return None
@@ -311,10 +319,8 @@ def _without_aliases(graph: GraphModule) -> None:
 
 
 def _clean(graph: GraphModule) -> None:
-    from torch._functorch.compile_utils import fx_graph_cse
-
     graph.graph.eliminate_dead_code()
-    graph.graph = fx_graph_cse(graph.graph)
+    graph.graph = merge_equal_lines(graph.graph)
     graph.recompile()
 
 

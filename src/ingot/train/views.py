@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from ingot.graphs.torch_private import OpOverload, schema_of
 from ingot.train.signature import Step
 from ingot.train.sizes import Open, evaluated
 
@@ -27,9 +28,9 @@ def parent(node: Node) -> Node | None:
     if node.target is operator.getitem:
         source = node.args[0]
         return source if isinstance(source, Node) and parent(source) is not None else None
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return None
-    schema = node.target._schema
+    schema = schema_of(node.target)
     first = schema.arguments[0].alias_info if schema.arguments else None
     returned = any(r.alias_info is not None for r in schema.returns)
     source = node.args[0] if node.args else None

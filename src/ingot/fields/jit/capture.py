@@ -18,6 +18,7 @@ from torch import Tensor
 from ingot.fields.jit.schema import TRACED, Schema
 from ingot.fields.space import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step, perform
+from ingot.graphs import torch_private
 
 __all__ = ["LOCK", "Captured", "Untraceable", "capture"]
 
@@ -56,12 +57,7 @@ def capture(
 ) -> Captured:
     """The graph that gives the wanted buffers."""
     with LOCK, ExitStack() as stack:
-        from torch._dispatch.python import enable_python_dispatcher
-        from torch._subclasses import FakeTensorMode
-        from torch.fx.experimental.proxy_tensor import make_fx
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-        mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+        mode = torch_private.fake_mode()
         inputs = [
             open_input(mode, shape, dtype, schema.device)
             for shape, dtype in zip(schema.shapes, schema.dtypes, strict=True)
@@ -79,11 +75,10 @@ def capture(
 
         stack.enter_context(torch.no_grad())
         stack.enter_context(mode)
-        stack.enter_context(enable_python_dispatcher())
-        module = make_fx(whole)(*inputs)
+        module = torch_private.trace_values(whole, inputs)
         if any(writes(node.target) for node in module.graph.nodes):
-            module = make_fx(torch.func.functionalize(whole))(*inputs)
-    bound = fixed(mode.shape_env, names_of(inputs, schema))
+            module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
+    bound = fixed(mode, names_of(inputs, schema))
     if bound:
         raise Untraceable(f"it holds for some sizes of the grid only: {', '.join(bound)}")
     return Captured(module, tuple(sources), tuple(wanted), schema, space.k2.dtype)
@@ -102,31 +97,23 @@ def performed(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]
 
 def reason_of(error: Exception) -> str:
     """An error of torch in a few words."""
-    name = type(error).__name__
-    if "DataDependent" in name or "GuardOn" in name:
+    if torch_private.reads_values(error):
         return "it reads the value of a tensor"
+    name = type(error).__name__
     first = str(error).strip().splitlines()
     return f"{name}: {first[0]}" if first else name
 
 
 def open_input(mode: Any, shape: Sequence[str | int], dtype: torch.dtype, device: str) -> Tensor:
     """A tensor without numbers whose named sizes are open."""
-    from torch._subclasses import FakeTensorMode
-    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
-
     sizes = [TRACED[size] if isinstance(size, str) else size for size in shape]
-    kinds = [DimDynamic.DUCK if isinstance(s, str) else DimDynamic.STATIC for s in shape]
-    context: Any = StatelessSymbolicContext(
-        dynamic_sizes=kinds, constraint_sizes=[None] * len(sizes)
-    )
-    with FakeTensorMode():
-        example = torch.empty(sizes, dtype=dtype, device=device)
-    return mode.from_tensor(example, symbolic_context=context)
+    named = [isinstance(size, str) for size in shape]
+    return torch_private.fake_tensor(mode, sizes, named, dtype, device)
 
 
 def writes(target: Any) -> bool:
     """Whether an operation changes one of its arguments."""
-    schema = getattr(target, "_schema", None)
+    schema = torch_private.schema_of(target)
     return schema is not None and schema.is_mutable
 
 
@@ -139,32 +126,37 @@ def names_of(inputs: Sequence[Tensor], schema: Schema) -> dict[Any, Any]:
         for x, shape in zip(inputs, schema.shapes, strict=True)
         for pair in zip(x.shape, shape, strict=True)
     )
-    return {s.node.expr: sympy.Symbol(n) for s, n in pairs if isinstance(s, torch.SymInt)}
+    return {
+        torch_private.expression_of(s): sympy.Symbol(n)
+        for s, n in pairs
+        if isinstance(s, torch.SymInt)
+    }
 
 
-def fixed(shapes: Any, names: dict[Any, Any]) -> list[str]:
+def fixed(mode: Any, names: dict[Any, Any]) -> list[str]:
     """What the captured code has decided by the sizes it saw.
 
     Torch itself also compares sizes, to choose strides that nothing here depends on.
     """
-    known = shapes.replacements.items()
+    known = torch_private.equal_sizes(mode).items()
     found = [f"{names.get(name, name)} = {size}" for name, size in known if size.is_number]
-    for guard in shapes.guards:
+    for guard in torch_private.guards_of(mode):
         number = any(side.is_number for side in getattr(guard.expr, "args", ()))
         equal = type(guard.expr).__name__ in ("Equality", "Eq")
-        if (equal and number) or not from_torch(guard.sloc):
-            found.append(f"{guard.expr.xreplace(names)}{place(guard.sloc)}")
+        if (equal and number) or not from_torch(guard):
+            found.append(f"{guard.expr.xreplace(names)}{place(guard)}")
     return found
 
 
-def from_torch(location: Any) -> bool:
+def from_torch(guard: Any) -> bool:
     """Whether a comparison was made by torch's own code."""
-    frame = location.framework_loc
-    return frame is None or str(Path(torch.__file__).parent) in str(getattr(frame, "filename", ""))
+    _, frame = torch_private.frames_of(guard)
+    return frame is None or str(torch_private.FOLDER) in str(getattr(frame, "filename", ""))
 
 
-def place(location: Any) -> str:
+def place(guard: Any) -> str:
     """Where a comparison was made, in words."""
-    frame = location.maybe_user_loc or location.framework_loc
+    users, frame = torch_private.frames_of(guard)
+    frame = users or frame
     name = getattr(frame, "filename", None)
     return "" if name is None else f" ({Path(name).name}:{frame.lineno})"

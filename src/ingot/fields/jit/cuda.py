@@ -19,6 +19,7 @@ import torch
 from ingot.execute.build import cache_folder, put_in_cache
 from ingot.fields.jit.frames import THREADS
 from ingot.fields.jit.layout import Layout
+from ingot.graphs.torch_private import NVRTC, raw_stream
 
 __all__ = ["OPTIONS", "Launch", "compiled", "loaded"]
 
@@ -31,9 +32,8 @@ BLOCKS = 2**20
 
 @functools.cache
 def nvrtc() -> ctypes.CDLL:
-    """NVRTC; torch 2.11 opens it through a library of its own, which finds it where pip put it."""
-    own = Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so"
-    for name in (str(own), "libnvrtc.so.13", "libnvrtc.so.12"):
+    """NVRTC, where pip put it or where the system has it."""
+    for name in (str(NVRTC), "libnvrtc.so.13", "libnvrtc.so.12"):
         with suppress(OSError):
             return ctypes.CDLL(name)
     raise OSError("no CUDA compiler (libnvrtc) is installed beside torch")
@@ -148,8 +148,7 @@ class Function:
 
     def __call__(self, blocks: int, task: bytes) -> None:
         """Start it on torch's current stream; the driver copies the structure at once."""
-        # 2.11: the public torch.cuda.current_stream takes as long as all the rest of this
-        stream = torch._C._cuda_getCurrentRawStream(self.index)
+        stream = raw_stream(self.index)
         arguments = (ctypes.c_char_p * 1)(task)
         checked(self.enter(self.context))
         status = self.launch(self.handle, blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, None)

@@ -17,6 +17,7 @@ from ingot.errors import IngotError
 from ingot.execute import Executor, executor
 from ingot.execute.batch import shape_of
 from ingot.execute.ready import layout
+from ingot.graphs.torch_private import OpOverload
 from ingot.program import Program, freeze
 
 __all__ = ["Material", "material"]
@@ -86,7 +87,7 @@ def material(
 
 
 @functools.cache
-def operation() -> torch._ops.OpOverload:
+def operation() -> OpOverload:
     """The operation that runs materials, known to torch from the first use on."""
 
     @torch.library.custom_op("ingot::material", mutates_args=())

@@ -19,6 +19,7 @@ from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.kernels import Printed, kernel
 from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
+from ingot.graphs.torch_private import OpOverload, hint_of
 
 __all__ = ["Program", "Slot", "write"]
 
@@ -157,7 +158,7 @@ def size(value: Any) -> str:
     """A size: a number, or the name of the axis that it is that of."""
     if isinstance(value, int):
         return str(value)
-    return next(name for name, traced in TRACED.items() if traced == value.node.hint)
+    return next(name for name, traced in TRACED.items() if traced == hint_of(value))
 
 
 def called(node: Node) -> str:
@@ -172,7 +173,7 @@ def called(node: Node) -> str:
         target = f"torch.ops.aten.{RENAMED.get(name, name)}"
     elif node.target in (torch.real, torch.imag):
         target = f"torch.{name}"
-    elif isinstance(node.target, torch._ops.OpOverload):
+    elif isinstance(node.target, OpOverload):
         target = f"torch.ops.{target}"
     else:
         target = f"{getattr(node.target, '__module__', '').lstrip('_')}.{name}"

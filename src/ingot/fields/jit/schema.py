@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ingot.fields.space import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step
+from ingot.graphs import torch_private
 
 __all__ = ["TRACED", "Schema", "Unstable", "digest", "named_sizes", "schema_of", "sources_of"]
 
@@ -101,8 +102,9 @@ def schema_of(tensors: Sequence[Tensor], space: Space) -> Schema | None:
 def digest(steps: Sequence[Step], wanted: Sequence[str], schema: Schema, more: str) -> str:
     """A name for the graph of steps that lasts; Unstable where an option of one has none."""
     parts = [stable(step) for step in steps]
-    text = "\0".join([*parts, repr(tuple(wanted)), str(schema), str(schema.slabs), more])
-    return hashlib.sha256(f"{text}\0{own_sources()}\0{torch.__version__}".encode()).hexdigest()[:32]
+    parts += [repr(tuple(wanted)), str(schema), str(schema.slabs), more]
+    parts += [own_sources(), torch_private.BUILD]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def stable(value: Any) -> str:
@@ -147,7 +149,8 @@ def file_text(name: str) -> str:
 
 @functools.cache
 def own_sources() -> str:
-    """What tells one version of this room from another."""
+    """What tells one version of this room, and of how it traces, from another."""
     room = Path(__file__).parents[1]
-    files = [*sorted(room.rglob("*.py")), *sorted(room.rglob("*.h"))]
+    traces = Path(torch_private.__file__)
+    files = [*sorted(room.rglob("*.py")), *sorted(room.rglob("*.h")), traces]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

@@ -15,6 +15,7 @@ from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.operations import CHEAP, CONSTANTS, OPERATIONS, THROUGH, Term
 from ingot.fields.jit.schema import TRACED
 from ingot.fields.jit.terms import applied, kind_of
+from ingot.graphs.torch_private import hint_of
 
 __all__ = ["View", "reads", "viewed"]
 
@@ -107,7 +108,7 @@ def printable(node: Node, real: torch.dtype) -> bool:
 def known_sizes(node: Node) -> bool:
     """Whether the sizes of a value are those of the box, of its spectrum, or fixed."""
     known = set(TRACED.values())
-    return all(isinstance(n, int) or n.node.hint in known for n in node.meta["val"].shape)
+    return all(isinstance(n, int) or hint_of(n) in known for n in node.meta["val"].shape)
 
 
 def needed_whole(graph: Any, view: View) -> set[Node]:
