@@ -15,8 +15,8 @@ from msgspec import Meta
 from ingot.errors import IngotError, Problem
 
 __all__ = [
-    "INT32", "Between01", "Count", "Factor", "Knob", "Meta", "Newton", "NotNegative",
-    "NotNegativeCount", "Positive", "allowed", "fits", "knobs_of", "plain",
+    "INT32", "Count", "Factor", "Knob", "Meta", "Newton", "NotNegative",
+    "NotNegativeCount", "Positive", "Share", "allowed", "bounds", "fits", "knobs_of", "plain",
 ]  # fmt: skip
 
 INT32 = 2**31 - 1
@@ -24,7 +24,7 @@ INT32 = 2**31 - 1
 
 NotNegative = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
-Between01 = Annotated[float, Meta(gt=0, le=1)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
 Factor = Annotated[float, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=1, le=INT32)]
 NotNegativeCount = Annotated[int, Meta(ge=0, le=INT32)]
@@ -118,6 +118,8 @@ def knobs_of(struct: type[msgspec.Struct]) -> tuple[Knob, ...]:
 
 def meta_of(kind: Any) -> Meta:
     """The range of an annotated type; whole numbers are those of C."""
+    if get_origin(kind) in (Union, types.UnionType):
+        return meta_of(get_args(kind)[0])
     for each in getattr(kind, "__metadata__", ()):
         if isinstance(each, Meta):
             return each
@@ -153,16 +155,19 @@ def fits(value: Any, kind: Any) -> bool:
 
 def allowed(kind: Any) -> str:
     """What is allowed, in words that follow `should be`."""
-    inner, meta = plain(kind), meta_of(kind)
+    inner = plain(kind)
     if get_origin(inner) is Literal:
         return f"one of {', '.join(get_args(inner))}"
     noun = {int: "a whole number", float: "a finite number"}.get(inner, "text")
-    if meta.ge is not None and meta.le is not None:
-        return f"{noun} from {meta.ge:g} to {meta.le}"
-    bounds = [
-        f"{word} {bound:g}"
-        for word, bound in (("above", meta.gt), ("of at least", meta.ge), ("below", meta.lt),
-                            ("of at most", meta.le))
-        if bound is not None
-    ]  # fmt: skip
-    return " ".join([noun, " and ".join(bounds)]).strip()
+    most = f" and at most {INT32}" if meta_of(kind).le == INT32 else ""
+    return f"{noun} {bounds(kind)}{most}".strip()
+
+
+def bounds(kind: Any) -> str:
+    """The range of a number in words, without the limits of C."""
+    meta = meta_of(kind)
+    most = None if meta.le == INT32 else meta.le
+    if meta.ge is not None and most is not None:
+        return f"from {meta.ge} to {most}"
+    pairs = (("above", meta.gt), ("of at least", meta.ge), ("below", meta.lt), ("up to", most))
+    return " and ".join(f"{word} {bound}" for word, bound in pairs if bound is not None)

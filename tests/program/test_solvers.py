@@ -130,7 +130,7 @@ def test_tolerance_of_a_krylov_solve_is_not_that_of_newton() -> None:
         ("type = GMRES\nrestart = 1.5", "'restart' should be an integer"),
         (
             "type = GMRES\nmax_its = 0",
-            "'max_its' should be a whole number from 1 to 2147483647, but is '0'",
+            "'max_its' should be a whole number of at least 1 and at most 2147483647, but is '0'",
         ),
         (
             "type = GMRES\nrel_tol = -1",

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from ingot.catalog.declare import Fixed, Many, Parameter, T, model, named
+from ingot.options import Positive
 from ingot.types import (
     MRP, R2, SR2, SSR4, WR2, MillerIndex, Scalar, Vec, add_up, dev, eps, euler_rodrigues, exp,
     inner, macaulay, minimum, sqrt, tr,
@@ -119,7 +120,7 @@ def ArrheniusParameter(
     *,
     reference_value: Fixed[Scalar],
     activation_energy: Fixed[Scalar],
-    ideal_gas_constant: float,
+    ideal_gas_constant: Positive,
 ) -> Scalar:
     r"""A thermally activated parameter, $p = p_0 e^{-Q / R T}$.
 

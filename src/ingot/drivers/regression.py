@@ -17,6 +17,7 @@ from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import Backend
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
+from ingot.options import NotNegative
 
 __all__ = ["TransientRegression", "driver_of", "tolerance_of"]
 
@@ -81,7 +82,8 @@ def driver_of(block: Block, factory: Factory) -> TransientDriver:
 def tolerance_of(block: Block, rtol: str, atol: str) -> Tolerance:
     """The tolerance that two options of a block give."""
     options = {"rtol": block.field(rtol), "atol": block.field(atol)}
-    return Tolerance(**{name: f.number() for name, f in options.items() if f is not None})
+    given = {name: f.option(NotNegative) for name, f in options.items() if f is not None}
+    return Tolerance(**given)
 
 
 def found_file(file: Field, factory: Factory) -> Path:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ingot.fields.declare import Dt, FunctionName, Number, Past, Time, postprocessor
 from ingot.fields.space import Grid, Space, Spectrum
+from ingot.options import NotNegative
 
 __all__ = ["histogram"]
 
@@ -55,7 +56,7 @@ def TensorIntegralChangePostprocessor(buffer: Grid, past: Past, space: Space) ->
 
 @postprocessor(history=1)
 def TensorInterfaceVelocityPostprocessor(
-    buffer: Grid, past: Past, space: Space, dt: Dt, *, gradient_threshold: float = 1e-3
+    buffer: Grid, past: Past, space: Space, dt: Dt, *, gradient_threshold: NotNegative = 1e-3
 ) -> Tensor:
     """The largest speed at which a field's level lines move.
 

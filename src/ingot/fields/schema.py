@@ -30,6 +30,7 @@ from ingot.fields.outputs.table import Checkpoint, OneOutput, OutputOptions
 from ingot.fields.outputs.xdmf import XDMFTensorOutput
 from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
+from ingot.options import bounds, plain
 
 __all__ = ["page", "schema"]
 
@@ -97,6 +98,8 @@ def type_name(kind: Any) -> str:
     """What a value is called in a page."""
     origin = get_origin(kind)
     if origin is Annotated:
+        if bounds(kind):
+            return f"{type_name(plain(kind))} {bounds(kind)}"
         return {"constant": "number or constant", "function": "function"}[kind.__metadata__[0]]
     if origin in (Union, types.UnionType):
         return type_name(get_args(kind)[0])

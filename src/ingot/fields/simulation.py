@@ -22,7 +22,6 @@ from ingot.fields.blocks.executioner import (
     Executioner,
     Stepper,
     TensorSolveIterationAdaptiveDT,
-    check_executioner,
 )
 from ingot.fields.blocks.functions import read_functions
 from ingot.fields.blocks.measure import Measure, read_measures
@@ -367,9 +366,6 @@ def read_solver(block: Block | None, reader: Reader) -> Any:
         message = f"{block.title} has no field to move"
         reader.problems.append(Problem("wrong-value", message, block.span, "name one in 'buffer'"))
         return None
-    if solver.substeps < 1:
-        message = f"substeps = {solver.substeps} leaves nothing to do"
-        reader.problems.append(Problem("wrong-value", message, block.span, "give 1 or more"))
     reader.problems += getattr(solver, "problems", lambda _: ())(block)
     return solver
 
@@ -383,8 +379,6 @@ def read_executioner(block: Block | None, reader: Reader) -> Executioner:
             logging.getLogger("ingot").warning(message, option.name)
     reader.type_of(block, {"Transient": Executioner}, "Transient")
     made = reader.made(block, Executioner, ("type", *MOOSE_ONLY), ("TimeStepper",))
-    if made is not None:
-        reader.problems += check_executioner(made, block)
     return made or Executioner()
 
 

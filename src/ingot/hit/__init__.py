@@ -6,9 +6,18 @@ Here: what a file says, and where. Not here: what it means (types, models, shape
 from ingot.hit.arithmetic import Fault, evaluate
 from ingot.hit.moose import activated, sections_of, unused_globals, with_globals
 from ingot.hit.read import read, read_text
-from ingot.hit.tree import Block, Field, Tree, unknown_blocks, unknown_fields, unknown_sections
+from ingot.hit.tree import (
+    NUMBER,
+    Block,
+    Field,
+    Tree,
+    unknown_blocks,
+    unknown_fields,
+    unknown_sections,
+)
 
 __all__ = [
+    "NUMBER",
     "Block",
     "Fault",
     "Field",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model
+from ingot.options import NotNegativeCount
 from ingot.program.differentiate import gradient
 from ingot.program.program import Newton, Solve, Variable
 from ingot.program.rewrite import solve_node, substitute
@@ -356,8 +357,8 @@ def _update_problems(
         if field is not None:
             yield from linear_problems(factory, field, len(groups))
     level = block.field("max_substepping_level")
-    if level is not None and level.integer() < 0:
-        raise level.wrong("at least 0")
+    if level is not None:
+        level.option(NotNegativeCount)
     field = block.field("incremental_variables")
     given = [n for n in residual.inputs if all(n not in row for row in groups)]
     for word in field.words() if field is not None else ():

@@ -12,6 +12,7 @@ import torch
 from ingot.errors import IngotError, Problem
 from ingot.fields.space import Mode, Space, space
 from ingot.hit import Block
+from ingot.options import Count, NotNegativeCount
 
 __all__ = ["Domain", "check_domain", "ranks_of", "space_of", "split"]
 
@@ -41,9 +42,9 @@ class Domain:
     """
 
     dim: Literal["1", "2", "3"]
-    nx: int = 1
-    ny: int = 1
-    nz: int = 1
+    nx: Count = 1
+    ny: NotNegativeCount = 1
+    nz: NotNegativeCount = 1
     xmin: float = 0.0
     ymin: float = 0.0
     zmin: float = 0.0
@@ -54,7 +55,7 @@ class Domain:
     periodic_directions: tuple[Literal["X", "Y", "Z"], ...] = ()
     mesh_mode: Literal["DUMMY", "DOMAIN", "MANUAL"] = "DUMMY"
     device_names: tuple[str, ...] = ()
-    device_weights: tuple[int, ...] = ()
+    device_weights: tuple[Count, ...] = ()
     floating_precision: Literal["DEVICE_DEFAULT", "SINGLE", "DOUBLE"] = "DEVICE_DEFAULT"
     debug: bool = False
     gpu_aware_mpi: bool = False
@@ -96,9 +97,6 @@ def check_domain(domain: Domain, block: Block) -> Iterator[Problem]:
     elif domain.parallel_mode == "FFT_SLAB" and 0 < domain.ny < ranks_of(domain):
         message = f"ny = {domain.ny} rows cannot be shared among {ranks_of(domain)} ranks"
         yield Problem("wrong-value", message, block.span, "use parallel_mode = NONE")
-    if any(weight < 1 for weight in domain.device_weights):
-        message = f"device_weights holds {min(domain.device_weights)}, which is no share of a box"
-        yield Problem("wrong-value", message, block.span, "give 1 or more")
     if domain.device_weights and len(domain.device_weights) != len(domain.device_names):
         message = "device_weights and device_names are not of one length"
         yield Problem("wrong-value", message, block.span, "give a weight for each device")

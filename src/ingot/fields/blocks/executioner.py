@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.functions import Function, at_origin
-from ingot.fields.blocks.options import place
 from ingot.fields.declare import FunctionName
-from ingot.hit import Block
+from ingot.options import Factor, NotNegative, NotNegativeCount, Positive, Share
 
-__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper", "check_executioner", "shortened"]
+__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper", "shortened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +55,12 @@ class Executioner:
     dtmax: the largest step
     """
 
-    num_steps: int | None = None
-    dt: float = 1.0
+    num_steps: NotNegativeCount | None = None
+    dt: Positive = 1.0
     start_time: float = 0.0
     end_time: float = 1e30
-    dtmin: float = 1e-12
-    dtmax: float = 1e30
+    dtmin: Positive = 1e-12
+    dtmax: Positive = 1e30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ class ConstantDT:
     dt: the size, the executioner's unless given
     """
 
-    dt: float | None = None
+    dt: Positive | None = None
 
     def first(self, default: float) -> float:
         """The size."""
@@ -98,12 +97,12 @@ class IterationAdaptiveDT:
     iteration_window: accepted, without effect
     """
 
-    dt: float
-    growth_factor: float = 2.0
-    cutback_factor: float = 0.5
-    cutback_factor_at_failure: float = 0.5
-    optimal_iterations: int | None = None
-    iteration_window: int | None = None
+    dt: Positive
+    growth_factor: Factor = 2.0
+    cutback_factor: Share = 0.5
+    cutback_factor_at_failure: Share = 0.5
+    optimal_iterations: NotNegativeCount | None = None
+    iteration_window: NotNegativeCount | None = None
 
     def first(self, default: float) -> float:
         """The size of the first step."""
@@ -131,12 +130,12 @@ class TensorSolveIterationAdaptiveDT:
     timestep_limiting_postprocessor: postprocessors that no step may exceed
     """
 
-    dt: float
-    min_iterations: int
-    max_iterations: int
-    growth_factor: float = 2.0
-    cutback_factor: float = 0.5
-    cutback_factor_at_failure: float = 0.5
+    dt: Positive
+    min_iterations: NotNegativeCount
+    max_iterations: NotNegativeCount
+    growth_factor: Factor = 2.0
+    cutback_factor: Share = 0.5
+    cutback_factor_at_failure: Share = 0.5
     timestep_limiting_postprocessor: tuple[str, ...] = ()
 
     def first(self, default: float) -> float:
@@ -167,7 +166,7 @@ class FunctionDT:
     """
 
     function: FunctionName
-    min_dt: float = 0.0
+    min_dt: NotNegative = 0.0
 
     def first(self, default: float) -> float:
         """The size at time zero."""
@@ -193,23 +192,6 @@ STEPPERS = {
     "TensorSolveIterationAdaptiveDT": TensorSolveIterationAdaptiveDT,
     "FunctionDT": FunctionDT,
 }
-
-
-def check_executioner(executioner: Executioner, block: Block) -> Iterator[Problem]:
-    """What is wrong with the bounds of a run."""
-    for name in ("dt", "dtmin", "dtmax"):
-        size = getattr(executioner, name)
-        if not size > 0:
-            message = f"{name} = {size:g} is no size of a step"
-            yield Problem("wrong-value", message, place(block, name), "give one above 0")
-    if executioner.num_steps is not None and executioner.num_steps < 0:
-        message = f"num_steps = {executioner.num_steps} is no number of steps"
-        fix = "give 0 or more, or leave it out"
-        yield Problem("wrong-value", message, place(block, "num_steps"), fix)
-    for name in ("start_time", "end_time"):
-        if math.isnan(getattr(executioner, name)):
-            message = f"{name} is no time"
-            yield Problem("wrong-value", message, place(block, name))
 
 
 def shortened(executioner: Executioner, time: float, size: float) -> float:

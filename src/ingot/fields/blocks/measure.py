@@ -21,6 +21,7 @@ from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram
 from ingot.fields.step import Buffer, State, looked_up, told_of
 from ingot.hit import Block
+from ingot.options import Count
 
 __all__ = ["Measure", "measured", "read_measures", "stops", "vectors"]
 
@@ -73,7 +74,7 @@ class TensorHistogram:
     buffer: str
     min: float
     max: float
-    bins: int
+    bins: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

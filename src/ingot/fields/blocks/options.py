@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.fields.declare import REQUIRED, Option, options_of
 from ingot.fields.step import Constant
-from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields, with_globals
+from ingot.hit import NUMBER, Block, Field, Tree, unknown_blocks, unknown_fields, with_globals
+from ingot.options import plain
 
 __all__ = ["Reader", "place"]
 
@@ -72,7 +73,10 @@ class Reader:
     def read(self, found: Field, kind: Any) -> Any:
         """A field as a value of an annotated type."""
         if get_origin(kind) is Annotated:
-            return self.constant(found) if "constant" in kind.__metadata__ else found.string()
+            if "constant" in kind.__metadata__:
+                return self.constant(found)
+            numeric = plain(kind) in (int, float)
+            return word_as(found, found.string().strip(), kind) if numeric else found.string()
         if get_origin(kind) in (Union, types.UnionType):
             return self.read(found, get_args(kind)[0])
         if get_origin(kind) is Literal:
@@ -85,10 +89,10 @@ class Reader:
     def constant(self, found: Field) -> float | Constant:
         """A number, or a constant that the problem names."""
         try:
-            return found.number()
+            return word_as(found, found.string().strip(), float)
         except IngotError:
             name = found.string().strip()
-            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            if not re.fullmatch(r"[A-Za-z_]\w*", name) or NUMBER.fullmatch(name):
                 raise
             self.constants.setdefault(name, found)
             return Constant(name)
@@ -132,16 +136,16 @@ def word_as(found: Field, word: str, kind: Any) -> Any:
     """One word of a field as a value of a plain type."""
     if get_origin(kind) is Literal:
         return choice(found, word, get_args(kind))
-    if kind is bool:
+    if plain(kind) is bool:
         if word.lower() not in FLAGS:
             raise found.wrong("true or false", word, "write true or false")
         return FLAGS[word.lower()]
-    if kind is int:
+    if plain(kind) is int:
         value = found.float_of(word)
         if not math.isfinite(value) or not value.is_integer():
             raise found.wrong("a whole number", word, "write a whole number such as 10 or 1e3")
-        return int(value)
-    return found.float_of(word) if kind is float else word
+        return found.within(int(value), kind, word)
+    return found.within(found.float_of(word), kind, word) if plain(kind) is float else word
 
 
 def choice(found: Field, word: str, choices: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ingot.errors import Problem
 from ingot.fields.blocks.options import Reader
 from ingot.hit import Block
+from ingot.options import Count
 
 __all__ = ["MOOSE_ONLY", "ProblemOptions", "read_problem"]
 
@@ -36,7 +37,7 @@ class ProblemOptions:
     scalar_constant_names: tuple[str, ...] = ()
     scalar_constant_values: tuple[float, ...] = ()
     print_debug_output: bool = False
-    spectral_solve_substeps: int = 1
+    spectral_solve_substeps: Count = 1
     marlin_compatible: bool = True
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ingot.errors import Problem, did_you_mean
-from ingot.fields.blocks.options import Reader, place
+from ingot.fields.blocks.options import Reader
 from ingot.fields.outputs.table import Event
 from ingot.hit import Block
+from ingot.options import Count
 
 __all__ = ["Mapped", "declared_buffers", "read_mapped"]
 
@@ -27,7 +28,7 @@ class BufferOptions:
     reciprocal: bool = False
     map_to_aux_variable: tuple[str, ...] = ()
     map_from_aux_variable: tuple[str, ...] = ()
-    value_dimensions: tuple[int, ...] = ()
+    value_dimensions: tuple[Count, ...] = ()
 
 
 BUFFER_TYPES = {"PlainTensorBuffer": (), "VectorTensor": (3,), "SR2Tensor": (6,)}
@@ -87,10 +88,6 @@ def declared_buffers(blocks: Iterable[Block], reader: Reader) -> dict[str, tuple
         own = reader.type_of(each, BUFFER_TYPES, "PlainTensorBuffer")
         options = None if own is None else reader.made(each, BufferOptions)
         sizes = options.value_dimensions if options is not None else ()
-        if any(size < 1 for size in sizes):
-            message = f"value_dimensions holds {min(sizes)}, which is no number of components"
-            span = place(each, "value_dimensions")
-            reader.problems.append(Problem("wrong-value", message, span, "give 1 or more"))
         found[each.name] = (own or ()) + sizes
     return found
 

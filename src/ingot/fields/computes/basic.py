@@ -13,6 +13,7 @@ from ingot.errors import Problem
 from ingot.fields.declare import Compatible, FunctionName, Number, Time, compute
 from ingot.fields.space import Grid, Space, Spectrum
 from ingot.hit import Block
+from ingot.options import NotNegative
 
 __all__ = [
     "ConstantReciprocalTensor", "ConstantTensor", "MooseFunctionTensor", "RandomTensor",
@@ -113,7 +114,7 @@ def SmoothRectangleCompute(
     z2: float = 0.0,
     inside: float = 1.0,
     outside: float = 0.0,
-    int_width: float = 0.0,
+    int_width: NotNegative = 0.0,
     profile: Literal["COS", "TANH"] | None = None,
 ) -> Grid:
     """A box in which a field has one value, outside another, with a sharp or smooth edge.

@@ -8,6 +8,7 @@ import torch
 
 from ingot.fields.declare import compute
 from ingot.fields.space import Grid, Narrow, Space, Spectrum
+from ingot.options import Positive
 
 __all__ = [
     "DeAliasingTensor", "FFTGradient", "FFTGradientSquare", "FiniteDifferenceLaplacian",
@@ -64,7 +65,7 @@ def SwiftHohenbergLinear(space: Space, *, r: float = -0.5, alpha: float = 1.0) -
 
 @compute
 def DeAliasingTensor(
-    space: Space, *, method: Literal["SHARP", "HOULI"], p: float = 16.0, alpha: float = 36.0
+    space: Space, *, method: Literal["SHARP", "HOULI"], p: Positive = 16.0, alpha: float = 36.0
 ) -> Spectrum:
     r"""A filter that damps high wavenumbers.
 

@@ -11,6 +11,7 @@ from typing import Literal
 from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.options import Reader
 from ingot.hit import Block
+from ingot.options import Count
 
 __all__ = [
     "Event",
@@ -19,7 +20,6 @@ __all__ = [
     "read_outputs",
     "writable",
     "write_table",
-    "wrong_interval",
 ]
 
 Event = Literal["INITIAL", "TIMESTEP_END", "FINAL", "NONE"]
@@ -47,7 +47,7 @@ class OutputOptions:
     console: bool = True
     file_base: str = ""
     execute_on: tuple[Event, ...] = BOTH
-    time_step_interval: int = 1
+    time_step_interval: Count = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class OneOutput:
 
     file_base: str = ""
     execute_on: tuple[Event, ...] | None = None
-    time_step_interval: int | None = None
+    time_step_interval: Count | None = None
     execute_vector_postprocessors_on: tuple[Event, ...] | None = None
 
 
@@ -77,8 +77,8 @@ class Checkpoint:
     """
 
     file_base: str = ""
-    time_step_interval: int = 1
-    num_files: int = 1
+    time_step_interval: Count = 1
+    num_files: Count = 1
     execute_on: tuple[Event, ...] = ("TIMESTEP_END",)
 
 
@@ -117,7 +117,6 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
         ("Exodus", common.exodus),
     ]
     steps = common.time_step_interval
-    reader.problems += wrong_interval(steps, block)
     targets = [Target(kind, base, common.execute_on, steps) for kind, asked in wanted if asked]
     stored = {common.file_base or stem: steps} if common.checkpoint else {}
     kinds = {"CSV": OneOutput, "Exodus": OneOutput, "Checkpoint": Checkpoint,
@@ -128,13 +127,11 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
         if isinstance(one, OneOutput) and (each.type == "CSV" or each.type == "Exodus"):
             own = one.file_base or common.file_base or f"{stem}_{each.name}"
             often = steps if one.time_step_interval is None else one.time_step_interval
-            reader.problems += wrong_interval(often, each)
             vectors = one.execute_vector_postprocessors_on
             events = one.execute_on or common.execute_on
             targets.append(Target(each.type, own, events, often, vectors))
         if isinstance(one, Checkpoint):
             own = one.file_base or common.file_base or stem
-            reader.problems += wrong_interval(one.time_step_interval, each)
             if own in stored:
                 message = "two checkpoints are stored in one folder"
                 fix = "give one of them a file_base"
@@ -142,13 +139,6 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
             stored[own] = one.time_step_interval
     pairs = tuple((steps, f"{own}.checkpoint") for own, steps in stored.items())
     return Outputs(tuple(targets), pairs, common.file_base, common.execute_on)
-
-
-def wrong_interval(steps: int, block: Block) -> Iterator[Problem]:
-    """What is wrong with the distance of outputs."""
-    if steps < 1:
-        message = f"time_step_interval = {steps} is no number of steps"
-        yield Problem("wrong-value", message, block.span, "give 1 or more")
 
 
 @contextmanager

@@ -16,9 +16,10 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.options import Reader
-from ingot.fields.outputs.table import Event, Outputs, wrong_interval
+from ingot.fields.outputs.table import Event, Outputs
 from ingot.fields.step import Buffer, State
 from ingot.hit import Block
+from ingot.options import Count
 
 __all__ = ["XDMF", "XDMFWriter", "read_tensor_outputs"]
 
@@ -42,7 +43,7 @@ class XDMFTensorOutput:
     buffer: tuple[str, ...]
     file_base: str = ""
     execute_on: tuple[Event, ...] = ("INITIAL", "TIMESTEP_END")
-    time_step_interval: int = 1
+    time_step_interval: Count = 1
     enable_hdf5: bool = False
     output_mode: tuple[Place, ...] = ()
     transpose: bool = True
@@ -74,7 +75,6 @@ def read_tensor_outputs(
             reader.problems.append(
                 Problem("wrong-value", message, each.span, "give a mode for each buffer")
             )
-        reader.problems += wrong_interval(options.time_step_interval, each)
         base = options.file_base or outputs.file_base or stem
         if base in found:
             message = f"two outputs write to the files '{base}'"

@@ -44,7 +44,6 @@ class AdamsBashforthMoultonCoupled(AdamsBashforthMoulton):
 
     def problems(self, block: Block) -> Iterator[Problem]:
         """Orders without weights, fields without an operator, couplings of fields not there."""
-        yield from super(AdamsBashforthMoultonCoupled, self).problems(block)
         rows, columns = self.linear_offdiag_rows, self.linear_offdiag_cols
         if not len(rows) == len(columns) == len(self.linear_offdiag):
             message = (

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ingot.errors import Problem
-from ingot.fields.blocks.options import place
 from ingot.fields.solvers.multistep import SplitOptions
 from ingot.fields.solvers.solve import Solve, kept
 from ingot.fields.space import Grid, Space, Spectrum
 from ingot.fields.step import Ambient, Buffer, Step
-from ingot.hit import Block
+from ingot.options import Count, NotNegative, Positive
 
 __all__ = ["BroydenSolver", "SecantSolver"]
 
@@ -34,22 +31,16 @@ class IterativeOptions(SplitOptions):
     verbose: whether to log the residuals
     """
 
-    max_iterations: int = 30
-    relative_tolerance: float = 1e-9
-    absolute_tolerance: float = 1e-9
-    dt_epsilon: float = 1e-4
+    max_iterations: Count = 30
+    relative_tolerance: NotNegative = 1e-9
+    absolute_tolerance: NotNegative = 1e-9
+    dt_epsilon: Positive = 1e-4
     verbose: bool = False
 
     @property
     def can_fail(self) -> bool:
         """Iterations may not converge."""
         return True
-
-    def problems(self, block: Block) -> Iterator[Problem]:
-        """No iterations."""
-        if self.max_iterations < 1:
-            message = f"max_iterations = {self.max_iterations} leaves nothing to do"
-            yield Problem("wrong-value", message, place(block, "max_iterations"), "give 1 or more")
 
     def histories(self) -> dict[str, int]:
         """None."""
@@ -71,7 +62,7 @@ class SecantSolver(IterativeOptions):
     damping: the share of each correction that is taken
     """
 
-    damping: float = 1.0
+    damping: Positive = 1.0
 
     def substep(self, solve: Solve) -> None:
         """Iterate until every field's residual is small."""
@@ -177,9 +168,9 @@ class BroydenSolver(IterativeOptions):
     damping: the share of each correction that is taken
     """
 
-    max_iterations: int = 5
+    max_iterations: Count = 5
     initial_jacobian_guess: float = 1.0
-    damping: float = 0.5
+    damping: Positive = 0.5
 
     def substep(self, solve: Solve) -> None:
         """Iterate until the residual is small."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor
 
-from ingot.errors import Problem
 from ingot.fields.solvers.solve import Solve, SolverOptions, kept, olds, update
 from ingot.fields.space import Grid, Space, Spectrum
 from ingot.fields.step import Buffer, Step
-from ingot.hit import Block
+from ingot.options import Meta, NotNegativeCount
 
 __all__ = [
     "PREDICTORS", "AdamsBashforthMoulton", "ForwardEulerSolver",
@@ -175,6 +173,10 @@ class SplitOptions(SolverOptions):
         return tuple(zip(*names, strict=True))
 
 
+Order = Annotated[int, Meta(ge=1, le=5)]
+"""The orders that there are weights for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdamsBashforthMoulton(SplitOptions):
     """Multistep rates, the linear part implicit; correctors on request.
@@ -184,24 +186,14 @@ class AdamsBashforthMoulton(SplitOptions):
     corrector_steps: how often to correct
     """
 
-    predictor_order: int = 2
-    corrector_order: int = 2
-    corrector_steps: int = 0
+    predictor_order: Order = 2
+    corrector_order: Order = 2
+    corrector_steps: NotNegativeCount = 0
 
     def histories(self) -> dict[str, int]:
         """Old rates, one fewer than the order."""
         depth = max(self.predictor_order, self.corrector_order) - 1
         return dict.fromkeys(self.nonlinear_reciprocal, depth) if depth > 0 else {}
-
-    def problems(self, block: Block) -> Iterator[Problem]:
-        """Orders that there are no weights for."""
-        for name in ("predictor_order", "corrector_order"):
-            if getattr(self, name) not in PREDICTORS:
-                message = f"{name} = {getattr(self, name)} is not one of 1, 2, 3, 4, 5"
-                yield Problem("wrong-value", message, block.require(name).value_span)
-        if self.corrector_steps < 0:
-            message = f"corrector_steps = {self.corrector_steps} is below 0"
-            yield Problem("wrong-value", message, block.require("corrector_steps").value_span)
 
     def substep(self, solve: Solve) -> None:
         """Predict, then correct."""

@@ -11,6 +11,7 @@ from typing import Protocol
 from torch import Tensor
 
 from ingot.fields.step import Ambient, Buffer, Executor, Old, Source, State, Step
+from ingot.options import Count
 
 __all__ = ["Root", "Solve", "Solver", "SolverOptions", "forwards", "kept", "update"]
 
@@ -59,7 +60,7 @@ class SolverOptions:
     """
 
     root_compute: str = ""
-    substeps: int = 1
+    substeps: Count = 1
     forward_buffer: tuple[str, ...] = ()
     forward_buffer_new: tuple[str, ...] = ()
 
