@@ -363,3 +363,17 @@ def test_values_are_flattened_and_their_tree_is_text() -> None:
     assert [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path({"a": (1, 2)})] == [
         "['a'][0]", "['a'][1]",
     ]  # fmt: skip
+
+
+def test_tensors_without_numbers_of_their_own_can_be_told_apart() -> None:
+    seen: list[bool] = []
+
+    def noted(x: Tensor) -> Tensor:
+        seen.append(torch_private.transformed(x))
+        return x.sum()
+
+    torch.func.grad(noted)(torch.ones(2))
+    torch.func.vmap(noted)(torch.ones(2, 3))
+    assert seen == [True, True] and not torch_private.transformed(torch.ones(2))
+    assert torch_private.without_storage(torch._efficientzerotensor((2,)))
+    assert not torch_private.without_storage(torch.zeros(2))

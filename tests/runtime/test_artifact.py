@@ -1,14 +1,19 @@
 """Artifacts: values, derivatives, parameters, batches, threads, autograd."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from ingot import IngotError
+from ingot.execute.transient import Transient
 from ingot.package.target import Backend
 from ingot.runtime import Artifact
 from tests import packages
@@ -378,3 +383,302 @@ def test_stored_batch_must_fit_the_call() -> None:
     one = packages.elastic()
     with pytest.raises(IngotError, match=r"batches-differ.*\(3,\) and \(5,\) do not broadcast"):
         one.artifact()(inputs_of(one, 3))
+
+
+# what it stays
+
+
+class Around(nn.Module):
+    """A module that holds an artifact."""
+
+    def __init__(self, inner: Artifact) -> None:
+        super().__init__()
+        self.inner = inner
+
+
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize(
+    ("convert", "told"),
+    [
+        (lambda m: m.to(torch.float32), "computes in float64, not in float32\n  fix: compile with"),
+        (lambda m: m.float(), r"not in float32\n  fix: compile with --dtype float32"),
+        (lambda m: m.half(), r"not in float16\n  fix: convert its results"),
+        (lambda m: m.bfloat16(), "not in bfloat16"),
+        (lambda m: m.type(torch.complex128), "not in complex128"),
+        (lambda m: m.to("meta"), r"runs on cpu, not on meta\n  fix: move its results"),
+        (lambda m: m.to_empty(device="meta"), "not on meta"),
+        (lambda m: m._apply(torch.zeros_like), "values of promoted parameters would be lost"),
+    ],
+)
+@pytest.mark.parametrize("name", ["decay", "plastic"])
+def test_other_precisions_and_devices_are_refused_and_nothing_changes(
+    name: str, convert: Callable[[nn.Module], nn.Module], told: str, around: bool
+) -> None:
+    one = getattr(packages, name)()
+    artifact, inputs = one.artifact(), inputs_of(one, 3)
+    wanted = artifact(inputs)
+    if name == "plastic" and "values" in told:
+        told = "would be lost"
+    with pytest.raises(IngotError, match=told) as refused:
+        convert(Around(artifact) if around else artifact)
+    assert "--device" not in str(refused.value)
+    for n, x in artifact(inputs).items():
+        torch.testing.assert_close(x, wanted[n], rtol=0, atol=0)
+
+
+def test_conversions_to_what_it_is_change_nothing(decay: Artifact) -> None:
+    before = dict(decay.named_parameters())
+    same = decay.to(torch.float64).to("cpu").double().cpu().share_memory().eval().train()
+    assert same is decay
+    assert all(p is before[n] for n, p in decay.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (torch.tensor(4.0), "is float32"),
+        (torch.tensor(4.0, device="meta", dtype=torch.float64), "is on meta"),
+        (torch.ones((), dtype=torch.float64).to_sparse(), "is a sparse tensor"),
+        (torch.tensor(4.0 + 1j, dtype=torch.complex128), "is complex128"),
+    ],
+)
+def test_parameters_are_checked_at_every_call(decay: Artifact, value: Tensor, told: str) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    wanted = decay(inputs)["alpha"].detach()
+    kept = decay.p0
+    ways: list[Callable[[], None]] = [
+        lambda: setattr(decay, "p0", nn.Parameter(value, requires_grad=False)),
+        lambda: decay.load_state_dict({"p0": value, "p1": decay.p1.data}, assign=True) and None,
+    ]
+    if value.dtype == torch.float32:  # others torch refuses
+        ways.append(lambda: setattr(kept, "data", value))
+    for change in ways:
+        with torch.no_grad():
+            change()
+            for call in (decay, decay.jacobian, decay.param_jacobian):
+                with pytest.raises(IngotError, match=told):
+                    call(inputs)
+        kept.data = torch.tensor(4.0, dtype=torch.float64)
+        decay.p0 = kept
+    assert torch.equal(decay(inputs)["alpha"].detach(), wanted)
+
+
+def test_a_parameter_that_is_gone_is_told(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    decay.p0 = None
+    with pytest.raises(IngotError, match=f"'{RATE}' is a NoneType"):
+        decay(inputs)
+    del decay.p0
+    with pytest.raises(IngotError, match=f"'{RATE}' is a NoneType"):
+        decay(inputs)
+
+
+def test_a_parameter_set_anew_keeps_its_place(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    wanted = decay(inputs)["alpha"]
+    kept = decay.p0
+    del decay.p0
+    decay.p0 = kept
+    assert torch.equal(decay(inputs)["alpha"], wanted)
+
+
+class Doubled(nn.Module):
+    """Twice what is learnt."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Twice it."""
+        return 2 * x
+
+
+def test_a_parametrised_parameter_acts_and_learns(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    other = decay.with_rules(decay.metadata)
+    other.set_parameter(RATE, 3.0)
+    decay.set_parameter(RATE, 1.5)
+    nn.utils.parametrize.register_parametrization(decay, "p0", Doubled())
+    found = decay(inputs)["alpha"]
+    torch.testing.assert_close(found, other(inputs)["alpha"], rtol=0, atol=0)
+    found.sum().backward()
+    (slope,) = torch.autograd.grad(other(inputs)["alpha"].sum(), other.p0)
+    torch.testing.assert_close(decay.parametrizations["p0"].original.grad, 2 * slope)
+
+
+def test_a_copy_has_parameters_of_its_own_and_pickling_is_refused(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    decay.set_parameter(RATE, torch.tensor([3.0, 4.0, 5.0], dtype=torch.float64))
+    wanted = decay(inputs)["alpha"].detach()
+    other = copy.deepcopy(decay)
+    decay.set_parameter(RATE, 1.0)
+    assert torch.equal(other(inputs)["alpha"].detach(), wanted)
+    with pytest.raises(IngotError, match=r"unsaveable.*\n.*ingot.load it there"):
+        pickle.dumps(decay)
+
+
+@pytest.mark.parametrize("name", every("decay"))
+def test_results_do_not_depend_on_torch_s_default_device(name: str) -> None:
+    one = Case.of(name).one
+    inputs = inputs_of(one, 3)
+    wanted, slopes = Case.of(name).artifact()(inputs), Case.of(name).artifact().jacobian(inputs)
+    steps = transient_of(inputs)
+    with torch.no_grad():
+        history = Case.of(name).artifact().transient(steps).outputs
+    with torch.device("meta"):
+        artifact = Case.of(name).artifact()
+        found, blocks = artifact(inputs), artifact.jacobian(inputs)
+        with torch.no_grad():
+            again = artifact.transient(steps).outputs
+    for n, x in wanted.items():
+        assert torch.equal(found[n], x) and torch.equal(again[n], history[n])
+        assert all(torch.equal(blocks[n][m], y) for m, y in slopes[n].items())
+
+
+def test_a_value_that_the_precision_cannot_hold_is_refused() -> None:
+    artifact = packages.single().artifact()
+    for value in (torch.tensor(0.1, dtype=torch.float64), np.float64(0.1) * np.ones(2), 1j):
+        with pytest.raises(IngotError):
+            artifact.set_parameter(RATE, value)
+    for value in (0.1, 3, torch.tensor(0.5, dtype=torch.float64), np.array([1, 2]), [3.0, 4.0]):
+        artifact.set_parameter(RATE, value)
+    grad = torch.tensor(4.0, requires_grad=True)
+    with pytest.raises(IngotError, match=r"no-gradient.*a copy loses"):
+        artifact.set_parameter(RATE, grad)
+
+
+# gradients that are there, or told
+
+
+def transient_of(inputs: dict[str, Tensor], steps: int = 4) -> Transient:
+    """Steps of time with all inputs as they are."""
+    given = {n: x.expand(steps, *x.shape).clone() for n, x in inputs.items() if "~" not in n}
+    given["t"] = torch.linspace(0, 1, steps, dtype=torch.float64)[:, None].expand(steps, 3).clone()
+    return Transient(steps, given, {})
+
+
+def test_a_transient_that_would_lose_gradients_is_refused(decay: Artifact) -> None:
+    steps = transient_of(inputs_of(packages.decay(), 3))
+    with pytest.raises(IngotError, match=f"'{RATE}' requires a gradient, which a transient"):
+        decay.transient(steps)
+    decay.requires_grad_(False)
+    plain = decay.transient(steps).outputs
+    steps.prescribed["T"].requires_grad_()
+    with pytest.raises(IngotError, match="'T' requires a gradient, which a transient"):
+        decay.arranged(steps)
+    with torch.no_grad():
+        found = decay.transient(steps).outputs
+    assert all(torch.equal(found[n], x) for n, x in plain.items())
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"TT": torch.zeros(4, 3)}, "unknown-input.*no input 'TT'"),
+        ({"T": torch.zeros(3, 3)}, r"'T' has shape \(3, 3\), the transient has 4 steps"),
+        ({"T": torch.zeros(())}, "the transient has 4 steps"),
+        ({"T": torch.zeros(4, 3, device="meta")}, "is on meta"),
+        ({"T": torch.zeros(4, 3, dtype=torch.int64)}, "is int64"),
+        ({"T": torch.zeros(4, 2)}, "batches-differ"),
+        ({"T": np.zeros((4, 3))}, "'T' is an array"),
+    ],
+)
+def test_a_transient_that_does_not_fit_is_refused(
+    decay: Artifact, change: dict[str, Tensor], told: str
+) -> None:
+    steps = transient_of(inputs_of(packages.decay(), 3))
+    with torch.no_grad(), pytest.raises(IngotError, match=told):
+        decay.transient(Transient(4, {**steps.prescribed, **change}, {}))
+
+
+def test_backward_through_a_call_without_a_batch_is_that_of_one_point(decay: Artifact) -> None:
+    inputs = {n: x.requires_grad_() for n, x in inputs_of(packages.decay()).items()}
+    many = {n: x.detach()[None].requires_grad_() for n, x in inputs.items()}
+    own = torch.autograd.grad(decay(inputs)["total"], [*inputs.values(), decay.p0])
+    wanted = torch.autograd.grad(decay(many)["total"].sum(), [*many.values(), decay.p0])
+    for a, b in zip(own, wanted, strict=True):
+        assert a.shape == () and torch.equal(a, b.reshape(()))
+    ones = {"total": torch.ones((), dtype=torch.float64)}
+    plain = {n: x.detach() for n, x in inputs.items()}
+    assert decay.vjp(plain, ones)["T"].shape == () == decay.jvp(plain, plain)["alpha"].shape
+
+
+def test_an_input_without_any_pair_is_told_at_the_call(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    decay._pairs[:] = [(y, x) for y, x in decay._pairs if x != "T"]
+    inputs["T"].requires_grad_()
+    with pytest.raises(IngotError, match=r"'T' requires a gradient, and no pair OUT:T"):
+        decay(inputs)
+
+
+def test_second_derivatives_and_transforms_are_refused_by_name(decay: Artifact) -> None:
+    inputs = inputs_of(packages.decay(), 3)
+    heat = inputs["T"].clone().requires_grad_()
+    decay(inputs)  # what lies like this takes the shorter way
+    with pytest.raises(IngotError, match=r"double-backward.*first derivatives only"):
+        torch.autograd.grad(decay({**inputs, "T": heat})["alpha"].sum(), heat, create_graph=True)
+    back = {"alpha": torch.ones(3, dtype=torch.float64)}
+    for call in (
+        lambda: decay.jacobian({**inputs, "T": heat}),
+        lambda: decay.jvp(inputs, {"T": heat}),
+        lambda: decay.vjp(inputs, {"alpha": heat}),
+        lambda: decay.param_vjp({**inputs, "T": heat}, back),
+    ):
+        with pytest.raises(IngotError, match="requires a gradient, which a derivative"):
+            call()
+
+    def alpha(heat: Tensor) -> Tensor:
+        return decay({**inputs, "T": heat})["alpha"].sum()
+
+    ones = torch.ones(3, dtype=torch.float64)
+    for transform in (
+        lambda: torch.func.grad(alpha)(ones),
+        lambda: torch.func.vmap(alpha)(torch.ones(2, 3, dtype=torch.float64)),
+        lambda: torch.func.jvp(alpha, (ones,), (ones,)),
+        lambda: torch.func.jacrev(alpha)(ones),
+        lambda: torch.func.jacfwd(alpha)(ones),
+    ):
+        with pytest.raises(IngotError, match=r"'T' is given by a transform of torch.func"):
+            transform()
+    for grad in (True, False):
+        with forward_ad.dual_level(), torch.set_grad_enabled(grad):
+            dual = forward_ad.make_dual(inputs["T"], ones)
+            with pytest.raises(IngotError, match=r"tangent.*\n.*call jvp"):
+                decay({**inputs, "T": dual})
+
+
+# arrays of any kind
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda x: x.astype(">f8"), lambda x: _frozen(x.copy()), lambda x: np.asfortranarray(x),
+        lambda x: np.flip(x[::-1]) if x.ndim == 1 else x, lambda x: np.broadcast_to(x, x.shape),
+        lambda x: _frozen(x.astype(">f8")),
+    ],
+)  # fmt: skip
+def test_arrays_of_any_byte_order_and_right_give_the_same_numbers(
+    decay: Artifact, kind: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    inputs = {n: x.numpy() for n, x in inputs_of(packages.decay(), 3).items()}
+    found = decay({n: kind(x) for n, x in inputs.items()})
+    for n, x in decay(inputs).items():
+        np.testing.assert_array_equal(found[n], x)
+    decay.set_parameter(RATE, kind(np.array([3.0, 4.0, 5.0])))
+    assert dict(decay.named_parameters())[RATE].tolist() == [3.0, 4.0, 5.0]
+
+
+def _frozen(x: np.ndarray) -> np.ndarray:
+    x.flags.writeable = False
+    return x
+
+
+def test_masked_arrays_and_subclasses_are_refused_with_the_remedy(decay: Artifact) -> None:
+    inputs = {n: x.numpy() for n, x in inputs_of(packages.decay(), 3).items()}
+    decay(inputs)
+    masked = np.ma.masked_array(inputs["T"], [True, False, False])
+    with pytest.raises(IngotError, match=r"'T' is a masked array.*\n.*x.filled\(number\)"):
+        decay({**inputs, "T": masked})
+    with pytest.raises(IngotError, match="is a masked array"):
+        decay.set_parameter(RATE, masked)
+    other = torch.from_numpy(inputs["T"]).as_subclass(type("Other", (Tensor,), {}))
+    with pytest.raises(IngotError, match=r"'T' is a Other.*\n.*as_subclass"):
+        decay({n: torch.from_numpy(x) for n, x in inputs.items()} | {"T": other})

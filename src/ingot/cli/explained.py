@@ -90,9 +90,9 @@ EXPLAIN: dict[str, str] = {
         " or RECIPROCAL."
     ),
     "double-backward": (
-        "A joint graph holds a function and its first derivatives. A second differentiation, by"
-        " create_graph=True or by a gradient of a gradient, would need the graph of the"
-        " backward's gradient. Differentiate the source function twice instead."
+        "A joint graph, or a package, holds a function and its first derivatives. A second"
+        " differentiation, by create_graph=True or by a gradient of a gradient, would need the"
+        " graph of the backward's gradient. Differentiate the source function twice instead."
     ),
     "duplicate-block": (
         "Two blocks of one section have the same name, so a reference to that name could mean"
@@ -203,9 +203,10 @@ EXPLAIN: dict[str, str] = {
         " there is one, else on the CPU."
     ),
     "no-gradient": (
-        "A tensor that asks for a gradient is passed where the trace saw one that does not, so"
-        " that no gradient was compiled. Trace with an example that has requires_grad=True, or"
-        " pass a detached tensor."
+        "A tensor that asks for a gradient is passed where none was compiled, or where none is"
+        " passed on: a joint traced with an example that does not ask for one, a transient, the"
+        " derivatives of an artifact. Trace with requires_grad=True; else pass a detached tensor,"
+        " or call under torch.no_grad()."
     ),
     "no-stub": (
         "A file was loaded as a stub, but it does not hold exactly one model of type AOTIModel."

@@ -131,7 +131,8 @@ class TransientDriver:
             body = self.model.body
             compiled = isinstance(body, AOTIModel)
             ready = body.artifact if compiled else executor(self.program, backend)
-            self._runs[backend] = ready.arranged(self.transient)
+            with torch.no_grad():  # a result of a driver has no gradients
+                self._runs[backend] = ready.arranged(self.transient)
             self.prepare_seconds[backend] = time.perf_counter() - start
         return self._runs[backend]
 

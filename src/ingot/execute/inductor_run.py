@@ -121,10 +121,8 @@ class InductorProgram:
         """What a call without points gives."""
         d = self.description
         shapes = [self._shape[n] for n in d.outputs]
-        outputs = {
-            v.name: torch.empty((*batch, *v.sizes, *v.base), dtype=self.dtype) for v in shapes
-        }
-        none = torch.empty(0, dtype=torch.int32)
+        outputs = {v.name: self._empty((*batch, *v.sizes, *v.base)) for v in shapes}
+        none = torch.empty(0, dtype=torch.int32, device="cpu")
         rows = (none.to(torch.int8), none, none.to(self.dtype), none)
         names = [s.name for s in d.segments if isinstance(s, ImplicitSegment)]
         statuses = tuple(Status(n, *rows) for n in names)
@@ -135,13 +133,17 @@ class InductorProgram:
         empty = {
             (s.output, s.input): blocks[s.output, s.input]
             if s.batch_independent
-            else torch.empty((*batch, *blocks[s.output, s.input].shape), dtype=self.dtype)
+            else self._empty((*batch, *blocks[s.output, s.input].shape))
             for s in d.slopes
         }
         return outputs, statuses, empty
 
     def _ones(self) -> Values:
-        return {v.name: torch.ones(v.width, 1, dtype=self.dtype) for v in self._given.values()}
+        return {v.name: self._empty((v.width, 1)).fill_(1) for v in self._given.values()}
+
+    def _empty(self, shape: tuple[int, ...]) -> Tensor:
+        """Room for numbers, whatever the default device is."""
+        return torch.empty(shape, dtype=self.dtype, device="cpu")
 
     # segments in turn
 
@@ -197,9 +199,9 @@ class InductorProgram:
             y, x = self._shape[s.output], self._given[s.input]
             block = found.slopes.get((s.output, s.input))
             if block is None:
-                block = torch.zeros(y.width, x.width, dtype=self.dtype)
+                block = self._empty((y.width, x.width)).zero_()
                 if s.output == x.name:
-                    block = torch.eye(y.width, dtype=self.dtype)
+                    block.fill_diagonal_(1)
             shape = (*y.sizes, *y.base, *x.sizes, *x.base)
             a, b, c = len(y.sizes), len(y.base), len(x.sizes)
             order = [*range(a), *range(a + b, a + b + c), *range(a, a + b),

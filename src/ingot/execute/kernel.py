@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from ingot.errors import raise_if
 from ingot.execute.batch import shape_of
 from ingot.execute.build import NATIVE, built
 from ingot.execute.cpp import source
 from ingot.execute.native import Arranged, Native, Solver
 from ingot.execute.status import Status
-from ingot.execute.transient import History, Transient
+from ingot.execute.transient import History, Transient, lost_gradients
 from ingot.program import Program
 from ingot.program.passes import planned
 from ingot.program.unroll import LIMIT
@@ -47,6 +48,7 @@ class Kernel:
         self, inputs: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
+        raise_if(lost_gradients(inputs, "a kernel"))
         return self.native(inputs)
 
     def transient(self, transient: Transient) -> History:
@@ -55,4 +57,5 @@ class Kernel:
 
     def arranged(self, transient: Transient) -> Arranged:
         """The transient with its arrays laid out, to be run any number of times."""
+        raise_if(lost_gradients({**transient.prescribed, **transient.initial}))
         return Arranged(self.native, transient)

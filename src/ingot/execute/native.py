@@ -95,7 +95,8 @@ class Native:
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """Run a range of steps; outputs are (steps.stop, components, points), zero before it."""
         outputs = {
-            v.name: torch.empty(steps.stop, v.width, points, dtype=self.dtype) for v in self.outputs
+            v.name: torch.empty(steps.stop, v.width, points, dtype=self.dtype, device="cpu")
+            for v in self.outputs
         }
         for name, x in outputs.items():
             x[: steps.start] = initial.get(name, 0.0)
@@ -184,15 +185,15 @@ class Arranged:
     def _slot(self, v: Shape, transient: Transient, outputs: Mapping[str, Shape]) -> Slot:
         base, back = lag(v.name)
         if back and base in outputs:
-            return Slot(torch.empty(0), 0, 0, 0, back, base)
+            return Slot(torch.empty(0, device="cpu"), 0, 0, 0, back, base)
         if base in transient.prescribed:
             return self._prescribed(v, transient.prescribed[base], back)
         if back and base in transient.initial:
             first = self._flat(v, transient.initial[base])
-            rows = torch.zeros(self.count, *first.shape, dtype=first.dtype)
+            rows = first.new_zeros(self.count, *first.shape)
             rows[0] = first
             return _strided(rows, back)
-        return Slot(torch.zeros(v.width, dtype=self.native.dtype), 0, 0, 1)
+        return Slot(torch.zeros(v.width, dtype=self.native.dtype, device="cpu"), 0, 0, 1)
 
     def _prescribed(self, v: Shape, x: Tensor, back: int) -> Slot:
         """(steps, points, components), viewed where the strides allow it."""

@@ -24,12 +24,14 @@ data_ptr = Tensor.data_ptr
 empty = np.empty
 from_numpy = torch.from_numpy
 
-Signature = tuple[tuple[torch.Size, tuple[int, ...], torch.dtype, torch.device, bool], ...]
+Signature = tuple[
+    tuple[torch.Size, tuple[int, ...], torch.dtype, torch.layout, torch.device, bool], ...
+]
 
 
 def signature(values: Sequence[Tensor]) -> Signature:
     """All that decides how a call reads its arrays, but for where they are."""
-    return tuple([(x.shape, x.stride(), x.dtype, x.device, x.is_neg()) for x in values])
+    return tuple([(x.shape, x.stride(), x.dtype, x.layout, x.device, x.is_neg()) for x in values])
 
 
 class Reports(NamedTuple):
@@ -45,7 +47,7 @@ class Reports(NamedTuple):
     def empty(solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype) -> "Reports":
         """Room for residuals, iterations, pivoted updates and reasons, in this order."""
         each = -(-steps * points * (dtype.itemsize + 9) // 8) * 8
-        memory = torch.empty((len(solves), each), dtype=torch.uint8)
+        memory = torch.empty((len(solves), each), dtype=torch.uint8, device="cpu")
         return Reports(solves, steps, points, dtype, memory)
 
     def rows(self, step: int = 0) -> bytes:
@@ -111,7 +113,10 @@ class Ready:
 
     def gives(self) -> tuple[list[Tensor], bytes]:
         """Arrays for the outputs, and rows of `ingot_gives`."""
-        made = [torch.empty_strided(*layout, dtype=self.dtype) for layout in self._outputs]
+        # whatever the default device is: the kernel writes to the addresses of these
+        made = [
+            torch.empty_strided(*layout, dtype=self.dtype, device="cpu") for layout in self._outputs
+        ]
         row = self._gives.copy()
         row[::4] = [x.data_ptr() for x in made]
         return made, self._pack_gives(*row)

@@ -75,8 +75,10 @@ __all__ = [
     "take_out_tokens",
     "trace_values",
     "tracing_context",
+    "transformed",
     "transforms",
     "was_written",
+    "without_storage",
     "wrapped",
     "write_archive",
 ]  # fmt: skip
@@ -133,6 +135,12 @@ any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 
 transforms: Callable[[], bool] = torch._C._are_functorch_transforms_active
 """Whether a transform of torch.func is under way."""
+
+transformed: Callable[[Tensor], bool] = torch._C._functorch.is_functorch_wrapped_tensor  # pyright: ignore[reportAttributeAccessIssue]
+"""Whether a tensor belongs to a transform of torch.func, and has no numbers of its own."""
+
+without_storage: Callable[[Tensor], bool] = Tensor._is_zerotensor
+"""Whether a tensor is zero by its kind, and lies nowhere."""
 
 
 def forward_mode() -> bool:

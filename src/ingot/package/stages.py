@@ -269,7 +269,9 @@ def _pairs(program: Program, count: int, target: Target) -> tuple[tuple[str, str
                 message = f"-d {text}: there is no {side} '{word}'"
                 problems.append(Problem("unknown-name", message, None, did_you_mean(word, known)))
         found += [
-            (y, x) for y in ([left] if left else outputs) for x in ([right] if right else inputs)
+            (y, x)
+            for y in ([left] if left else outputs)
+            for x in ([right] if right else inputs + promoted)
         ]
     raise_if(problems)
     return tuple(dict.fromkeys(found))

@@ -24,7 +24,7 @@ class Target:
     device: what it runs on
     dtype: its precision
     parameter: parameters to promote, by their qualified names
-    derivative: pairs OUT:IN; either side may be left out
+    derivative: pairs OUT:IN; either side may be left out, and then stands for all, promoted too
     example_batch_shape: structural extents, `(2; 12)` for all variables or VAR=(2; 12) for one
     rename_input: inputs to rename, OLD:NEW
     rename_output: outputs to rename, OLD:NEW

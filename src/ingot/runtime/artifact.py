@@ -1,29 +1,38 @@
 """A loaded package as an object to call: values, derivatives, parameters, status, autograd."""
 
+import contextlib
+import copy
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.forward_ad import unpack_dual
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch import Shape, common
 from ingot.execute.native import KEPT
 from ingot.execute.ready import Again, Signature, signature
 from ingot.execute.status import Status
-from ingot.execute.transient import History, Transient
+from ingot.execute.transient import History, Transient, lost_gradients
+from ingot.graphs.torch_private import forward_mode, transformed, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
+from ingot.types import lag
 
 __all__ = ["Artifact"]
 
 Arrays = Mapping[str, Any]
 Blocks = dict[str, dict[str, Tensor]]
 Pair = tuple[str, str]
+Word = Literal["input", "output", "parameter"]
 Slopes = dict[Pair, Tensor]
+
+PLAIN = frozenset((Tensor, nn.Parameter, nn.Buffer))
+"""The kinds of tensors whose numbers lie where their address says."""
 
 
 class Artifact(nn.Module):
@@ -40,6 +49,7 @@ class Artifact(nn.Module):
             name = p.variable.name
             value = nn.Parameter(tensor_of(p, self.dtype), requires_grad=name in slopes)
             self.register_parameter(self._names[name], value)
+        self._held = _picker(tuple(self._names.values()))
         self._shapes = {v.name: shape_of(v) for v in meta.inputs}
         self._output_shapes = {v.name: shape_of(v) for v in meta.outputs}
         self._parameter_shapes = {p.variable.name: shape_of(p.variable) for p in meta.parameters}
@@ -77,19 +87,14 @@ class Artifact(nn.Module):
         return iter([(name, getattr(self, key)) for name, key in self._names.items()])
 
     def set_parameter(self, name: str, value: Any) -> None:
-        """Give a promoted parameter another value, batched or not."""
+        """Give a promoted parameter another value, batched or not, which the package can hold."""
         if name not in self._names:
             raise _problem(
                 "unknown-parameter", f"'{name}' is not promoted",
                 did_you_mean(name, self._names) or f"compile with -p {name}",
             )  # fmt: skip
-        variable = next(p.variable for p in self.metadata.parameters if p.variable.name == name)
-        try:
-            tensor = torch.as_tensor(value, dtype=self.dtype)
-        except (TypeError, ValueError):
-            told = f"'{name}' is {_told(value)}, not a tensor or an array of numbers"
-            raise _problem("wrong-input", told, "give a number or an array") from None
-        raise_if(self._misfits(name, shape_of(variable), tensor))
+        tensor = self._parameter_value(name, value)
+        raise_if(self._misfits(name, self._parameter_shapes[name], tensor))
         current: nn.Parameter = getattr(self, self._names[name])
         if current.shape == tensor.shape:
             with torch.no_grad():
@@ -97,6 +102,74 @@ class Artifact(nn.Module):
         else:
             fresh = nn.Parameter(tensor.clone(), requires_grad=current.requires_grad)
             setattr(self, self._names[name], fresh)
+
+    def _parameter_value(self, name: str, value: Any) -> Tensor:
+        """A value in the precision of the package, refused where that would lose any of it."""
+        given = value if isinstance(value, bool | int | float) else _as_tensor(value)
+        if isinstance(value, list | tuple):
+            with contextlib.suppress(TypeError, ValueError):
+                given = torch.tensor(value, dtype=self.dtype, device=self.metadata.device)
+        if given is None:
+            told = f"'{name}' is {_told(value)}, not a tensor or an array of numbers"
+            raise _problem("wrong-input", told, "give a number or an array")
+        if not isinstance(given, Tensor):
+            return torch.tensor(given, dtype=self.dtype, device=self.metadata.device)
+        if given.requires_grad and torch.is_grad_enabled():
+            told = f"'{name}' is set to a tensor that requires a gradient, which a copy loses"
+            fix = "give value.detach(); gradients arrive in named_parameters()"
+            raise _problem("no-gradient", told, fix)
+        if given.device.type == "meta" or given.dtype == self.dtype:
+            return given
+        same = given.to(self.dtype) if not given.is_complex() else given
+        exact = same.to(given.dtype) == given
+        return same if bool((exact | (given != given)).all()) else given
+
+    # what it stays
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Artifact":
+        """Refuse what would give parameters another precision, device or value.
+
+        `to`, `half`, `cuda`, `to_empty` and their kin come here, those of a module around it too.
+        """
+        probe = torch.ones((), dtype=self.dtype, device=self.metadata.device)
+        for tensor in (probe, *self._parameters.values()):
+            if tensor is None:
+                continue
+            try:
+                with torch.no_grad():
+                    made = fn(tensor)
+            except (AssertionError, NotImplementedError, RuntimeError) as error:
+                told = f"the package runs on {self.metadata.device} only: {error}"
+                raise _problem("wrong-device", told, "move its results instead") from None
+            raise_if(self._unlike(made))
+            if not torch.equal(made.nan_to_num(), tensor.nan_to_num()):
+                told = "the values of promoted parameters would be lost"
+                raise _problem("wrong-input", told, "set_parameter gives them others")
+        return self
+
+    def _unlike(self, made: Tensor) -> list[Problem]:
+        """What a converted tensor has that the package cannot compute with."""
+        kind = str(made.dtype).removeprefix("torch.")
+        if made.device.type != self.metadata.device:
+            told = f"the package runs on {self.metadata.device}, not on {made.device.type}"
+            return [Problem("wrong-device", told, None, "move its results instead")]
+        if made.dtype != self.dtype:
+            told = f"the package computes in {self.metadata.dtype}, not in {kind}"
+            return [
+                Problem("wrong-dtype", told, None, _flag(kind) or "convert its results instead")
+            ]
+        return []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Artifact":
+        made = Artifact(self.metadata, self._backend)
+        for key in self._names.values():
+            setattr(made, key, copy.deepcopy(getattr(self, key), memo))
+        return made
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        told = "an artifact is not pickled: its code is native"
+        fix = "send the folder of its package, and ingot.load it there"
+        raise _problem("unsaveable", told, fix)
 
     # calls
 
@@ -107,9 +180,10 @@ class Artifact(nn.Module):
         if again is not None and not hooked:
             try:
                 values: tuple[Any, ...] = self._picked(inputs)
-                if self._parameters:
-                    values = (*values, *self._parameters.values())
-                if len(inputs) == len(self._shapes) and again.same(*values):
+                if self._names:
+                    values = (*values, *self._held(self._parameters))
+                alike = len(inputs) == len(self._shapes) and again.same(*values)
+                if alike and not forward_mode():
                     outputs, self._last.told = again(values)
                     return outputs
             except (AttributeError, KeyError, TypeError):
@@ -147,6 +221,7 @@ class Artifact(nn.Module):
         self._derivable()
         known = {**self._shapes, **self._parameter_shapes}
         along = self._directions(tangents, known, "input", values)
+        self._once(values, along)
         return self._pushed(self._both(values, key)[1], along)
 
     def vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
@@ -166,6 +241,7 @@ class Artifact(nn.Module):
         values, key = self._checked(inputs)
         self._derivable()
         along = self._directions(cotangents, self._output_shapes, "output", values)
+        self._once(values, along)
         return self._pulled(self._both(values, key)[1], along, by)
 
     def transient(self, transient: Transient) -> History:
@@ -174,8 +250,11 @@ class Artifact(nn.Module):
 
     def arranged(self, transient: Transient) -> Callable[[], History]:
         """A transient with its arrays laid out, to be run any number of times."""
-        promoted = [getattr(self, key).detach() for key in self._names.values()]
-        return self._backend.arranged(transient, promoted)
+        promoted = {n: getattr(self, key) for n, key in self._names.items()}
+        raise_if(self._unfit(promoted))
+        raise_if(self._unlike_steps(transient))
+        raise_if(lost_gradients({**transient.prescribed, **transient.initial, **promoted}))
+        return self._backend.arranged(transient, [x.detach() for x in promoted.values()])
 
     # derivatives
 
@@ -189,8 +268,18 @@ class Artifact(nn.Module):
         outputs, blocks, self._last.told = self._backend.slopes(values, key)
         return outputs, blocks
 
+    def _once(self, values: Sequence[Tensor], along: Mapping[str, Tensor]) -> None:
+        """Refuse inputs and directions by which the derivatives would have to be differentiated.
+
+        Parameters require gradients from the start, which asks for nothing.
+        """
+        inputs = dict(zip(self._shapes, values, strict=False))
+        raise_if(lost_gradients({**inputs, **along}, "a derivative"))
+
     def _blocks(self, inputs: Arrays, by: set[str]) -> Blocks:
-        blocks = self._both(*self._checked(inputs))[1]
+        values, key = self._checked(inputs)
+        self._once(values, {})
+        blocks = self._both(values, key)[1]
         found: Blocks = {}
         for y, x in self._pairs:
             if x in by:
@@ -234,16 +323,19 @@ class Artifact(nn.Module):
 
     def _checked(self, inputs: Arrays) -> tuple[list[Tensor], Signature]:
         """All values in their order and their signature; one error holds all that is wrong."""
-        promoted: list[Any] = list(self._parameters.values())
         try:
-            values = [*map(inputs.__getitem__, self._shapes), *promoted]
+            held: Any = self._held(self._parameters)
+            values = [*map(inputs.__getitem__, self._shapes), *held]
             key = signature(values)
         except (AttributeError, KeyError, TypeError, IndexError, RuntimeError):
             pass  # whatever it is, it is told below
         else:
-            if key in self._seen and len(inputs) == len(self._shapes):
+            known = key in self._seen and len(inputs) == len(self._shapes)
+            if known and PLAIN.issuperset(map(type, values)) and not _transforming():
                 return values, key
-        values = [*self._examined(inputs).values(), *promoted]
+        promoted = {n: getattr(self, key, None) for n, key in self._names.items()}
+        values = [*self._examined(inputs).values(), *promoted.values()]
+        raise_if(self._unfit(promoted))
         key = signature(values)
         if len(self._seen) >= KEPT:
             self._seen.clear()
@@ -260,11 +352,15 @@ class Artifact(nn.Module):
         raise_if(problems)
         return given
 
+    def _unfit(self, promoted: Mapping[str, Any]) -> list[Problem]:
+        """What became of promoted parameters that the package cannot compute with."""
+        return self._read(promoted, self._parameter_shapes, "parameter")[1]
+
     def _directions(
         self,
         along: Arrays,
         known: Mapping[str, Shape],
-        word: Literal["input", "output"],
+        word: Word,
         values: Sequence[Tensor],
     ) -> dict[str, Tensor]:
         """Tangents or cotangents as tensors that fit the batch of the values."""
@@ -277,7 +373,10 @@ class Artifact(nn.Module):
         return given
 
     def _read(
-        self, values: Arrays, known: Mapping[str, Shape], word: Literal["input", "output"]
+        self,
+        values: Arrays,
+        known: Mapping[str, Shape],
+        word: Word,
     ) -> tuple[dict[str, Tensor], list[Problem]]:
         if not isinstance(values, Mapping):
             told = f"the {word}s are a {type(values).__name__}, not values by name"
@@ -293,28 +392,46 @@ class Artifact(nn.Module):
         for name in (n for n in known if n in values):
             value = _as_tensor(values[name])
             if value is None:
-                told = f"'{name}' is {_told(values[name])}, not a tensor or an array of numbers"
-                problems.append(Problem("wrong-input", told, None, "give a torch or NumPy array"))
+                problems.append(_unreadable(name, values[name]))
                 continue
+            if _transforming():
+                problems += _carried(name, value)
             problems += self._misfits(name, known[name], value)
             given[name] = value
         return given, problems
+
+    def _unlike_steps(self, transient: Transient) -> Iterator[Problem]:
+        """What of a transient does not fit; drivers give any precision, which is converted."""
+        known = {lag(n)[0]: s for n, s in {**self._output_shapes, **self._shapes}.items()}
+        for values, steps in ((transient.prescribed, transient.steps), (transient.initial, None)):
+            for name, given in values.items():
+                x = _as_tensor(given)
+                if name not in known:
+                    fix = did_you_mean(name, known) or f"one of: {', '.join(known)}"
+                    yield Problem("unknown-input", f"there is no input '{name}'", None, fix)
+                elif x is None or not isinstance(given, Tensor):
+                    yield _unreadable(name, given)
+                elif steps is not None and (x.ndim == 0 or len(x) != steps):
+                    told = f"'{name}' has shape {tuple(x.shape)}, the transient has {steps} steps"
+                    yield Problem("wrong-shape", told, None, f"give it the shape ({steps}, ...)")
+                else:
+                    now = x if steps is None else x.new_empty(x.shape[1:])
+                    now = now.to(self.dtype) if x.is_floating_point() else now
+                    yield from self._misfits(name, known[name], now)
 
     def _misfits(self, name: str, shape: Shape, value: Tensor) -> list[Problem]:
         found = []
         if value.dtype != self.dtype:
             kind = str(value.dtype).removeprefix("torch.")
-            other = f", or compile with --dtype {kind}" if kind in ("float32", "float64") else ""
+            other = f", or {_flag(kind)}" if _flag(kind) else ""
             found.append(Problem(
                 "wrong-dtype", f"'{name}' is {kind}, the package computes in {self.metadata.dtype}",
                 None, f"convert it to {self.metadata.dtype}{other}",
             ))  # fmt: skip
         if value.device.type != self.metadata.device:
-            kind = value.device.type
-            other = f", or compile with --device {kind}" if kind in ("cpu", "cuda") else ""
             found.append(Problem(
                 "wrong-device", f"'{name}' is on {value.device}, the package runs on"
-                f" {self.metadata.device}", None, f"move it to {self.metadata.device}{other}",
+                f" {self.metadata.device}", None, f"move it to {self.metadata.device}",
             ))  # fmt: skip
         want = shape.sizes + shape.base
         if tuple(value.shape[value.ndim - len(want) :]) != want or value.ndim < len(want):
@@ -337,9 +454,11 @@ class _Autograd(torch.autograd.Function):
         return tuple(outputs.values())
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *up: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         artifact: Artifact = ctx.artifact
+        if torch.is_grad_enabled():
+            told = f"'{artifact.metadata.name}' was compiled with its first derivatives only"
+            raise _problem("double-backward", told, "leave out create_graph=True")
         blocks = dict(zip(ctx.keys, ctx.saved_tensors, strict=True))
         pairs = zip(artifact.outputs, up, strict=True)
         cotangents = {n: g for n, g in pairs if g is not None}
@@ -357,11 +476,15 @@ class _Autograd(torch.autograd.Function):
 
 
 def _through_autograd(artifact: Artifact, values: Sequence[Tensor]) -> dict[str, Tensor]:
-    if not artifact._pairs:
-        differ = [n for n, x in zip(artifact._every, values, strict=True) if x.requires_grad]
-        pair = f"{next(iter(artifact.outputs))}:{differ[0]}"
-        raise _problem("no-derivatives", "an input requires a gradient, but no pair was compiled",
-                       f"compile with -d {pair}, or call under torch.no_grad()")  # fmt: skip
+    differ = [n for n, x in zip(artifact._every, values, strict=True) if x.requires_grad]
+    carried = {x for _, x in artifact._pairs}
+    raise_if(
+        Problem(
+            "no-derivatives", f"'{x}' requires a gradient, and no pair OUT:{x} was compiled", None,
+            f"compile with -d {next(iter(artifact.outputs))}:{x}, or call under torch.no_grad()",
+        )
+        for x in differ if x not in carried
+    )  # fmt: skip
     found = _Autograd.apply(artifact, *values)
     return dict(zip(artifact.outputs, found, strict=True))
 
@@ -387,7 +510,7 @@ def _product(
     vector = other.reshape(*other.shape[: other.ndim - side.rank], side.width, 1)
     result = (matrix.mT if turned else matrix) @ vector
     to = into if turned else out
-    return result[..., 0].reshape(*result.shape[:-2], *to.sizes, *to.base)
+    return result[..., 0].reshape((*result.shape[:-2], *to.sizes, *to.base))
 
 
 def _summed_to(x: Tensor, shape: torch.Size) -> Tensor:
@@ -396,19 +519,59 @@ def _summed_to(x: Tensor, shape: torch.Size) -> Tensor:
 
 def _as_tensor(value: Any) -> Tensor | None:
     """A tensor that holds the numbers of a torch or NumPy array, if it is one."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        viewable = value.flags.writeable and all(s >= 0 for s in value.strides)
-        try:
-            return torch.from_numpy(value if viewable else value.copy())
-        except TypeError:
+    if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray) or value.dtype.kind not in "biufc":
             return None
-    return value if isinstance(value, Tensor) and value.layout == torch.strided else None
+        native = value.astype(value.dtype.newbyteorder("="), copy=False)
+        viewable = native.flags.writeable and all(s >= 0 for s in native.strides)
+        try:
+            return torch.from_numpy(native if viewable else native.copy())
+        except (TypeError, ValueError):
+            return None
+    plain = type(value) in PLAIN and value.layout == torch.strided
+    return value if plain and not without_storage(value) else None
+
+
+def _unreadable(name: str, value: Any) -> Problem:
+    fix = "give a torch or NumPy array"
+    if isinstance(value, np.ma.MaskedArray):
+        fix = "fill what is masked: x.filled(number)"
+    elif isinstance(value, Tensor) and type(value) not in PLAIN:
+        fix = "give a plain tensor: x.as_subclass(torch.Tensor)"
+    told = f"'{name}' is {_told(value)}, not a tensor or an array of numbers"
+    return Problem("wrong-input", told, None, fix)
 
 
 def _told(value: Any) -> str:
+    if isinstance(value, np.ma.MaskedArray):
+        return "a masked array"
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
-    return f"a {'sparse tensor' if isinstance(value, Tensor) else type(value).__name__}"
+    if isinstance(value, Tensor) and type(value) in PLAIN:
+        return "a sparse tensor"
+    return f"a {type(value).__name__}"
+
+
+def _transforming() -> bool:
+    return transforms() or forward_mode()
+
+
+def _carried(name: str, value: Tensor) -> list[Problem]:
+    """What a tensor carries besides its numbers, and a compiled call would lose."""
+    if transformed(value):
+        told = f"'{name}' is given by a transform of torch.func, which no package takes part in"
+        fix = "call jacobian, jvp or vjp of the artifact; batches need no vmap"
+        return [Problem("no-derivatives", told, None, fix)]
+    if unpack_dual(value).tangent is not None:
+        told = f"'{name}' carries a tangent of forward-mode differentiation, which would be lost"
+        fix = "call jvp of the artifact"
+        return [Problem("no-derivatives", told, None, fix)]
+    return []
+
+
+def _flag(kind: str) -> str | None:
+    """How to compile for another precision, where that can be."""
+    return f"compile with --dtype {kind}" if kind in ("float32", "float64") else None
 
 
 def _expected(want: tuple[int, ...]) -> str:

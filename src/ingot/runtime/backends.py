@@ -187,4 +187,4 @@ def shape_of(v: VariableInfo) -> Shape:
 
 def tensor_of(p: ParameterInfo, dtype: torch.dtype) -> Tensor:
     """The value that a package holds of a parameter."""
-    return torch.tensor(p.value.values, dtype=dtype).reshape(p.value.shape)
+    return torch.tensor(p.value.values, dtype=dtype, device="cpu").reshape(p.value.shape)
