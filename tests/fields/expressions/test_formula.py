@@ -1,9 +1,15 @@
 """Formulas against torch, and derivatives against autograd."""
 
+import math
+import random
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 from ingot.fields.expressions import ExpressionError, constants_of, formula
+from ingot.fields.expressions.parse import FUNCTIONS
 
 TEXTS = [
     "0.1*c^2*(c-1)^2", "sin(c)*cos(d)+tan(c/3)", "exp(-c^2)/sqrt(1+d^2)", "log(c)+log2(d)*log10(c)",
@@ -104,3 +110,100 @@ def test_an_expression_that_is_too_deep_is_told(text: str) -> None:
 def test_a_constant_is_a_number() -> None:
     with pytest.raises(ExpressionError, match="'b' is not a number"):
         constants_of(("a", "b"), ("2", "(1 - a)^0.5"))
+
+
+HOSTILE = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.5,
+    -0.5,
+    1e308,
+    -1e308,
+    1e-320,
+    1000.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+)
+"""Numbers at which functions overflow, underflow, have poles or no value."""
+
+
+def real(x: Tensor) -> Tensor:
+    return x.to(torch.float64)
+
+
+PLAIN: dict[str, Callable[..., Tensor]] = {
+    "+": torch.add, "-": torch.sub, "*": torch.mul, "/": torch.div, "%": torch.remainder,
+    "<": torch.lt, ">": torch.gt, "<=": torch.le, ">=": torch.ge, "==": torch.eq, "!=": torch.ne,
+    "&": torch.logical_and, "|": torch.logical_or, "min": torch.minimum, "max": torch.maximum,
+    "if": lambda c, a, b: torch.where(c != 0, a, b), "!": torch.logical_not, "neg": torch.neg,
+}  # fmt: skip
+"""Operations of the language as torch spells them."""
+
+
+def grown(dice: random.Random, depth: int) -> tuple[str, Callable[[dict[str, Tensor]], Tensor]]:
+    """A random expression: its text, and a function that evaluates it by torch alone."""
+    if depth == 0 or dice.random() < 0.15:
+        name = dice.choice(["c", *(f"h{k}" for k in range(len(HOSTILE)))])
+        return name, lambda values: values[name]
+    functions = [name for name in FUNCTIONS if name not in ("FFT", "iFFT", "pow", "if")]
+    kind = dice.choice(["+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "!",
+                        "neg", "^", "if", *functions])  # fmt: skip
+    count = {"!": 1, "neg": 1, "if": 3, "^": 1}.get(kind, FUNCTIONS.get(kind, 2))
+    parts = [grown(dice, depth - 1) for _ in range(count)]
+    texts, inner = [text for text, _ in parts], [function for _, function in parts]
+    if kind == "^":
+        power = dice.choice([0, 1, 2, 3, -1])
+        return f"({texts[0]})^({power})", lambda values: torch.pow(inner[0](values), power)
+    plain = PLAIN.get(kind) or getattr(torch, kind)
+    if kind in ("!", "neg"):
+        text = f"({'!' if kind == '!' else '-'}({texts[0]}))"
+    else:
+        infix = kind in PLAIN and not kind.isalpha()
+        text = f"(({texts[0]}) {kind} ({texts[1]}))" if infix else f"{kind}({', '.join(texts)})"
+    return text, lambda values: real(plain(*(each(values) for each in inner)))
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_folding_gives_what_torch_gives(seed: int) -> None:
+    text, plain = grown(random.Random(seed), 3)
+    field = torch.tensor([*HOSTILE, 0.3], dtype=torch.float64)
+    constants = {f"h{k}": value for k, value in enumerate(HOSTILE)}
+    tensors = {name: torch.tensor(v, dtype=torch.float64) for name, v in constants.items()}
+    expected = plain({"c": field, **tensors}).expand(len(field))
+    folded = formula(text, ("c",), (), tuple(constants.items()))({"c": field}, field)
+    unfolded = formula(text, ("c", *constants))({"c": field, **tensors}, field)
+    for found in (folded, unfolded):
+        torch.testing.assert_close(
+            found.expand(len(field)), expected, rtol=1e-12, atol=0, equal_nan=True, msg=text
+        )
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_folding_leaves_derivatives_as_they_are(seed: int) -> None:
+    """The rules of differentiation with constants as numbers, and as tensors."""
+    text, _ = grown(random.Random(seed), 3)
+    field = torch.tensor([*HOSTILE, 0.3], dtype=torch.float64)
+    constants = {f"h{k}": value for k, value in enumerate(HOSTILE)}
+    tensors = {name: torch.tensor(v, dtype=torch.float64) for name, v in constants.items()}
+    folded = formula(text, ("c",), ("c",), tuple(constants.items()))({"c": field}, field)
+    unfolded = formula(text, ("c", *constants), ("c",))({"c": field, **tensors}, field)
+    torch.testing.assert_close(
+        folded.expand(len(field)), unfolded.expand(len(field)),
+        rtol=1e-12, atol=0, equal_nan=True, msg=text,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("if(c < exp(1000), 1, 2)", 1.0), ("1/(-0.0)", -math.inf), ("log(0)", -math.inf),
+     ("-exp(1000) < c", 1.0), ("atanh(1)", math.inf), ("min(1, exp(1000) - exp(1000))", math.nan),
+     ("rsqrt(0)", math.inf), ("(0)^(-1)", math.inf), ("10^(400)", math.inf), ("5 % 0", math.nan),
+     ("round(exp(1000))", math.inf), ("1e308*10", math.inf), ("sqrt(-1)", math.nan)],
+)  # fmt: skip
+def test_overflow_and_poles_fold_as_torch_has_them(text: str, value: float) -> None:
+    like = torch.zeros((), dtype=torch.float64)
+    found = float(formula(text, ("c",))({"c": like}, like))
+    assert found == value or (math.isnan(found) and math.isnan(value))

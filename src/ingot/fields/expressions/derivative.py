@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 
-from ingot.fields.expressions.parse import Node, make, number, variable
+from ingot.fields.expressions import parse
+from ingot.fields.expressions.parse import Node, number, variable
 
 __all__ = ["NoSlope", "derivative"]
 
 FLAT = ("<", ">", "<=", ">=", "==", "!=", "&", "|", "!", "round", "ceil", "floor", "trunc")
 """Operations whose slope is 0 wherever they have one."""
+
+
+ZERO = Node("number")
+"""The slope of what does not depend on the variable: 0 also times what is infinite.
+
+Another object than `number(0.0)`, which an underflow may have given.
+"""
 
 
 class NoSlope(ValueError):
@@ -22,6 +30,26 @@ def derivative(expression: Node, name: str) -> Node:
     return slope(expression, variable(name), known)
 
 
+def make(operation: str, *arguments: Node) -> Node:
+    """An operation; slopes that are zero throughout drop out."""
+    a, b = arguments[0], arguments[-1]
+    match operation:
+        case "+" if a is ZERO:
+            return b
+        case "+" | "-" if b is ZERO:
+            return a
+        case "-" if a is ZERO:
+            return make("neg", b)
+        case "*" if a is ZERO or b is ZERO:
+            return ZERO
+        case "/" | "neg" if a is ZERO:
+            return ZERO
+        case "if" if arguments[1] is ZERO and b is ZERO:
+            return ZERO
+        case _:
+            return parse.make(operation, *arguments)
+
+
 def slope(f: Node, by: Node, known: dict[Node, Node]) -> Node:
     """The slope of a node; `known` holds those already taken."""
     if f not in known:
@@ -32,8 +60,8 @@ def slope(f: Node, by: Node, known: dict[Node, Node]) -> Node:
 
 def chain(f: Node, inner: tuple[Node, ...]) -> Node:
     """The slope of an operation from those of its arguments."""
-    if not inner or f.operation in FLAT or all(d is number(0.0) for d in inner):
-        return number(0.0)
+    if f.operation in FLAT or all(d is ZERO for d in inner):
+        return ZERO
     a, b = f.arguments[0], f.arguments[-1]
     da, db = inner[0], inner[-1]
     match f.operation:
@@ -45,7 +73,7 @@ def chain(f: Node, inner: tuple[Node, ...]) -> Node:
             return make("+", make("*", da, b), make("*", a, db))
         case "/":
             above = make("-", make("*", da, b), make("*", a, db))
-            return make("/", da, b) if db is number(0.0) else make("/", above, make("*", b, b))
+            return make("/", da, b) if db is ZERO else make("/", above, make("*", b, b))
         case "%":
             return da
         case "^":
@@ -67,7 +95,7 @@ def chain(f: Node, inner: tuple[Node, ...]) -> Node:
 
 def power(f: Node, a: Node, b: Node, da: Node, db: Node) -> Node:
     """The slope of `a^b`; an exponent that does not depend on the variable needs no logarithm."""
-    if db is number(0.0):
+    if db is ZERO:
         return make("*", make("*", b, make("^", a, make("-", b, number(1.0)))), da)
     by_base = make("/", make("*", b, da), a)
     return make("*", f, make("+", make("*", db, make("log", a)), by_base))

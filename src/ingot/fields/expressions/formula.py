@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from ingot.errors import did_you_mean
 from ingot.fields.expressions.derivative import NoSlope, derivative
+from ingot.fields.expressions.operations import OPERATIONS, NoValue, constant
 from ingot.fields.expressions.parse import (
     UNFOLDED,
     ExpressionError,
@@ -28,54 +28,6 @@ from ingot.fields.expressions.parse import (
 )
 
 __all__ = ["Formula", "constants_of", "formula", "formula_of"]
-
-
-def power(base: Any, exponent: Any) -> Any:
-    """A power; torch has no power of two Python numbers."""
-    return torch.pow(base, exponent)
-
-
-def extreme(pick: Callable[..., Tensor], bound: str) -> Callable[[Any, Any], Tensor]:
-    """The smaller or the larger of two values, either of which may be a number."""
-
-    def pair(a: Any, b: Any) -> Tensor:
-        if isinstance(a, Tensor) and isinstance(b, Tensor):
-            return pick(a, b)
-        return a.clamp(**{bound: b}) if isinstance(a, Tensor) else b.clamp(**{bound: a})
-
-    return pair
-
-
-def lifted(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Any, Any], Tensor]:
-    """A function of two tensors that also takes a number for one of them."""
-
-    def pair(a: Any, b: Any) -> Tensor:
-        like = a if isinstance(a, Tensor) else b
-        return function(tensor_like(a, like), tensor_like(b, like))
-
-    return pair
-
-
-def tensor_like(value: Any, like: Tensor) -> Tensor:
-    """A value as a tensor of the type of another."""
-    return value if isinstance(value, Tensor) else like.new_full((), value)
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "%": lifted(torch.remainder), "^": power, "neg": operator.neg,
-    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
-    "==": operator.eq, "!=": operator.ne, "!": torch.logical_not,
-    "&": lifted(torch.logical_and), "|": lifted(torch.logical_or),
-    "min": extreme(torch.minimum, "max"), "max": extreme(torch.maximum, "min"),
-    "atan2": lifted(torch.atan2), "hypot": lifted(torch.hypot),
-    **{name: getattr(torch, name) for name in (
-        "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh",
-        "atanh", "exp", "exp2", "log", "log10", "log2", "sqrt", "rsqrt", "abs", "ceil", "floor",
-        "round", "trunc",
-    )},
-    "FFT": torch.fft.fft, "iFFT": torch.fft.ifft,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +81,6 @@ class Formula:
 def as_tensor(value: Any, like: Tensor) -> Tensor:
     """A value as it is, or a number as a tensor."""
     return value if isinstance(value, Tensor) else constant(value, like)
-
-
-def constant(value: Any, like: Tensor) -> Tensor:
-    """A number as a tensor without axes, of the type of the run."""
-    kind = like.dtype.to_complex() if isinstance(value, complex) else like.dtype
-    return like.new_full((), value, dtype=kind)
 
 
 def truth(condition: Tensor) -> Tensor:
@@ -230,7 +176,7 @@ def formula(
     except RecursionError:
         message = "it is nested too deeply; give parts of it names, such as a := x + y;"
         raise ExpressionError(message, text, 0) from None
-    except NoSlope as error:
+    except (NoSlope, NoValue) as error:
         raise ExpressionError(str(error), text, 0) from None
 
 

@@ -5,13 +5,11 @@ In: text such as `0.1*c^2*(c-1)^2`. Out: a simplified Node, or where the text is
 
 from __future__ import annotations
 
-import cmath
-import math
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from ingot.fields.expressions.operations import NoValue, folded
 
 __all__ = [
     "FUNCTIONS",
@@ -100,48 +98,19 @@ def variable(name: str) -> Node:
     return node("$" + name)
 
 
-FOLDED: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "neg": operator.neg,
-    "/": lambda a, b: a / b if b else math.copysign(math.inf, a) if a else math.nan,
-    "%": operator.mod, "pow": pow, "^": pow, "abs": abs, "min": min, "max": max,
-    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne, "&": lambda a, b: bool(a) and bool(b), "|": lambda a, b: bool(a) or bool(b),
-    "!": operator.not_, "if": lambda c, a, b: a if c else b, "rsqrt": lambda a: 1 / math.sqrt(a),
-    "round": round, "exp2": lambda a: 2.0**a,
-}  # fmt: skip
-
-
 UNFOLDED = ("FFT", "iFFT")
 """Operations of whole arrays, which have no value for a number."""
 
 
-def folded(operation: str, *values: float | complex) -> float | complex:
-    """The value of an operation on numbers; not a number where it has none."""
-    is_complex = any(isinstance(value, complex) for value in values)
-    try:
-        function = FOLDED.get(operation) or getattr(cmath if is_complex else math, operation)
-        value = function(*values)
-    except (ValueError, ZeroDivisionError, OverflowError, TypeError, AttributeError):
-        return math.nan
-    # Python leaves the real numbers for (-1)^0.5; torch does not
-    return math.nan if isinstance(value, complex) and not is_complex else value
-
-
 def make(operation: str, *arguments: Node) -> Node:
-    """An operation, numbers folded and the identities of 0 and 1 applied."""
+    """An operation, numbers folded; identities that hold for all numbers, inf and nan too."""
     if operation not in UNFOLDED and all(each.is_number for each in arguments):
         return number(folded(operation, *(each.value for each in arguments)))
     a, b = arguments[0], arguments[-1]
     zero, one = number(0.0), number(1.0)
     match operation:
-        case "+" if a is zero:
-            return b
-        case "+" | "-" if b is zero:
+        case "-" if b is zero:
             return a
-        case "-" if a is zero:
-            return make("neg", b)
-        case "*" if a is zero or b is zero:
-            return zero
         case "*" if a is one:
             return b
         case "*" | "/" if b is one:
@@ -150,8 +119,6 @@ def make(operation: str, *arguments: Node) -> Node:
             return make("neg", b)
         case "*" if b is number(-1.0):
             return make("neg", a)
-        case "/" if a is zero:
-            return zero
         case "^" | "pow" if b is zero or a is one:
             return one
         case "^" | "pow" if b is one:
@@ -285,4 +252,7 @@ class _Parser:
 
 def parse(text: str, names: Mapping[str, Node]) -> Node:
     """The expression that a text spells; `names` are the variables and constants it may use."""
-    return _Parser(text, names).whole()
+    try:
+        return _Parser(text, names).whole()
+    except NoValue as error:
+        raise ExpressionError(str(error), text, 0) from None
