@@ -3,17 +3,18 @@
 import csv
 import math
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ingot import types
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Tree, unknown_fields
+from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors
 from ingot.types import SR2, WR2, Scalar, Value, Vec, regions
 
 __all__ = ["Tensors"]
@@ -26,14 +27,54 @@ _CSV: dict[str, tuple[type[Value], tuple[str, ...]]] = {
 }
 
 
-@contextmanager
-def _double() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
+_FLOATING = frozenset(["zeros", "ones", "eye", "linspace", "logspace", "rand", "randn", "empty"])
+"""Functions that make tensors of the default dtype, whatever their numbers are."""
+_INFERRED = frozenset(["tensor", "as_tensor", "full", "arange"])
+"""Functions that make such tensors where a number is no whole number."""
+_EXPLICIT = frozenset(["to", "type", "float", "type_as"])
+"""Functions that say the precision of what they make."""
+
+
+class _Double(TorchFunctionMode):
+    """Numbers without a dtype become float64, in this thread alone: torch's default is global."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        chosen = kwargs or {}
+        if any(issubclass(kind, Value) for kind in types):
+            with self:
+                return Value.__torch_function__(func, types, args, chosen)
+        name = getattr(func, "__name__", "")
+        said = chosen.get("dtype") is not None or any(isinstance(x, torch.dtype) for x in args)
+        if said or name in _EXPLICIT:
+            return func(*args, **chosen)
+        if name in _FLOATING:
+            return func(*args, **{**chosen, "dtype": torch.float64})
+        found = func(*args, **chosen)
+        if not isinstance(found, Tensor) or found.dtype != torch.float32:
+            return found
+        narrow: list[Tensor] = []
+        map_tensors(lambda x: narrow.append(x) if x.is_floating_point() else None,
+                    (*args, *chosen.values()))  # fmt: skip
+        if narrow or any(isinstance(x, np.ndarray | np.generic) for x in args):
+            return found
+        if name in _INFERRED:
+            return func(*args, **{**chosen, "dtype": torch.float64})
+        if name == "where":
+            numbers = [torch.tensor(x, dtype=torch.float64) if isinstance(x, float) else x
+                       for x in args]  # fmt: skip
+            return func(*numbers, **chosen)
+        doubled = {key: map_tensors(_as_double, x) for key, x in chosen.items()}
+        return func(*map_tensors(_as_double, args), **doubled)
+
+
+def _as_double(value: Tensor) -> Tensor:
+    return value if value.is_floating_point() else value.double()
 
 
 def _names() -> dict[str, Any]:
@@ -43,10 +84,14 @@ def _names() -> dict[str, Any]:
 
 
 class Tensors:
-    """The tensors of a file, each evaluated when it is first asked for."""
+    """The tensors of a file, each evaluated when it is first asked for.
 
-    def __init__(self, tree: Tree) -> None:
+    untrusted: Python is evaluated within bounds, by names and syntax that are listed.
+    """
+
+    def __init__(self, tree: Tree, *, untrusted: bool = False) -> None:
         self.tree = tree
+        self._bounds = Bounds() if untrusted else None
         self._done: dict[str, Any] = {}
         self._open: list[str] = []
 
@@ -82,22 +127,20 @@ class Tensors:
         raise _problem(block, "unknown-type", f"no tensor type '{kind}'", did_you_mean(kind, known))
 
     def _expression(self, block: Block, text: str) -> Any:
-        scope = _Scope(self, block.name)
         first, *rest = text.split("\n")
         source = "\n".join([first.strip(), textwrap.dedent("\n".join(rest))]).strip()
-        place = f"<{block.name}>"
         try:
-            with _double():
-                try:
-                    code = compile(source, place, "eval")
-                except SyntaxError:
-                    exec(compile(source, place, "exec"), scope)
-                    if "result" not in scope:
-                        raise NameError("the block assigns no 'result'") from None
-                    return scope["result"]
-                return eval(code, scope)
+            with _Double():
+                if self._bounds is not None:
+                    return evaluate(source, self, self._bounds)
+                return _run(source, f"<{block.name}>", _Scope(self))
         except IngotError:
             raise
+        except Refused as error:
+            field = block.require("expr")
+            message = f"the expression of [{block.name}] is not run: {error}"
+            fix = "leave --untrusted out if you trust the file and everybody who wrote it"
+            raise IngotError([Problem("untrusted-code", message, field.span, fix)]) from None
         except Exception as error:
             field = block.require("expr")
             raise IngotError([Problem(
@@ -163,13 +206,24 @@ def _is_number(word: str) -> bool:
     return True
 
 
+def _run(source: str, place: str, scope: dict[str, Any]) -> Any:
+    """The value of an expression, or of `result` after a block."""
+    try:
+        code = compile(source, place, "eval")
+    except SyntaxError:
+        exec(compile(source, place, "exec"), scope)
+        if "result" not in scope:
+            raise NameError("the block assigns no 'result'") from None
+        return scope["result"]
+    return eval(code, scope)
+
+
 class _Scope(dict[str, Any]):
     """Names of an expression; unknown ones are looked up among the other tensors."""
 
-    def __init__(self, tensors: Tensors, own: str) -> None:
+    def __init__(self, tensors: Tensors) -> None:
         super().__init__(_names())
         self._tensors = tensors
-        self._own = own
 
     def __missing__(self, name: str) -> Any:
         if name in self._tensors:
