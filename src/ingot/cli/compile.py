@@ -27,6 +27,7 @@ def compile(
     jobs: Annotated[int, Parameter(alias="-j")] = 2,
     no_stub: bool = False,
     json: bool = False,
+    untrusted: bool = False,
 ) -> int:
     """Compile a model of FILE into a package.
 
@@ -50,6 +51,8 @@ def compile(
         Write no stub beside the package.
     json
         Print the summary as JSON.
+    untrusted
+        Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     from ingot.drivers import transient_driver
     from ingot.hit import read
@@ -65,7 +68,7 @@ def compile(
     tree = read(file, overrides)
     shapes = None
     if driver is not None:
-        found = transient_driver(Factory(tree), driver)
+        found = transient_driver(Factory(tree, untrusted=untrusted), driver)
         model, shapes = found.model.name, dict(found.shapes)
     assert model is not None
     target = target_of(flags, output_dir=output_dir, jobs=jobs, stub=not no_stub)
@@ -74,6 +77,7 @@ def compile(
             tree, model, target, driver=driver, shapes=shapes,
             command=shlex.join(["ingot", *sys.argv[1:]]),
             expect=step.expect, progress=lambda name: step(f"{target.device}/{name}"),
+            untrusted=untrusted,
         )  # fmt: skip
     seconds = time.perf_counter() - start
     meta = package.metadata

@@ -476,6 +476,12 @@ EXPLAIN: dict[str, str] = {
         " indexing), or it does something that torch cannot trace. Use torch.where and masks, or"
         " torch.while_loop."
     ),
+    "untrusted-code": (
+        "Under --untrusted the Python of a file may compute numbers and nothing else: listed"
+        " syntax and names, with bounds on sizes, powers and time. Compiled packages, TorchScript"
+        " files and modules that a file names are not opened, and results are written below the"
+        " working folder only. Leave --untrusted out for files that you trust."
+    ),
     "unwritable": (
         "A run cannot write one of its files: the folder is not there or may not be written to, or"
         " the disk is full. Files go to the working folder, or to where file_base says."

@@ -5,6 +5,7 @@ them, what commands say about the machine that a simulation runs on.
 """
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,9 +14,10 @@ from cyclopts import Parameter
 from ingot.errors import IngotError, Problem
 
 if TYPE_CHECKING:
+    from ingot.hit import Tree
     from ingot.package.target import Target
 
-__all__ = ["Flags", "Targeted", "device_asked", "target_of", "use_threads"]
+__all__ = ["Flags", "Targeted", "device_asked", "target_of", "tell_code", "use_threads"]
 
 Several = tuple[str, ...]
 
@@ -73,6 +75,16 @@ def target_of(flags: Flags, **more: Any) -> "Target":
 
     chosen = {name: getattr(flags, name) for name in Flags.__dataclass_fields__}
     return Target(**chosen, **more)
+
+
+def tell_code(tree: "Tree", *, untrusted: bool) -> None:
+    """Say on stderr, before it is run, which Python of a file may be; nothing where it is not."""
+    from ingot.model.tensors import python_blocks
+
+    blocks = python_blocks(tree)
+    if blocks and not untrusted:
+        names = ", ".join(blocks)
+        print(f"this runs the file's Python: {names}; --untrusted does not", file=sys.stderr)
 
 
 def device_asked(flag: str | None) -> str:

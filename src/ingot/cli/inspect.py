@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ingot.cli.flags import tell_code
 from ingot.cli.inspected import Inspected, inspected_model, inspected_package
 from ingot.cli.package import folder_of
 from ingot.errors import IngotError, Problem, did_you_mean
@@ -25,6 +26,7 @@ def inspect(
     source: Path | None = None,
     svg: Path | None = None,
     json: bool = False,
+    untrusted: bool = False,
 ) -> int:
     """Tell what a package, its stub or the models of an input file read, give and are made of.
 
@@ -48,6 +50,8 @@ def inspect(
         Write the wiring as a picture here.
     json
         Print what there is to tell as JSON.
+    untrusted
+        Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     from ingot.hit import read
     from ingot.runtime.stub import stub_block
@@ -66,7 +70,8 @@ def inspect(
     if tree is None or packaged:
         report, found = of_package(place, tree, source)
     else:
-        report, found = of_file(tree, model, driver)
+        tell_code(tree, untrusted=untrusted)
+        report, found = of_file(tree, model, driver, untrusted=untrusted)
     if svg is not None:
         draw(found, svg)
     print(jsonlib.dumps(report) if json else "\n\n".join(map(str, found)))
@@ -85,7 +90,7 @@ def draw(found: list[Inspected], svg: Path) -> None:
 
 
 def of_file(
-    tree: "Tree", model: str | None, driver: str | None
+    tree: "Tree", model: str | None, driver: str | None, *, untrusted: bool
 ) -> tuple[dict[str, Any], list[Inspected]]:
     """One model of an input file, or all."""
     from ingot.drivers import structural_shapes
@@ -101,7 +106,7 @@ def of_file(
         message = f"{tree.file} has no model '{model}'"
         raise IngotError([Problem("unknown-name", message, None, fix)])
     problems = list(unknown_sections(tree, SECTIONS))
-    factory = Factory(tree)
+    factory = Factory(tree, untrusted=untrusted)
     found: list[Inspected] = []
     for name in names if model is None else (model,):
         try:

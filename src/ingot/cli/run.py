@@ -34,6 +34,7 @@ def run(
     compute_device: str | None = None,
     n_threads: int | None = None,
     strict: bool = False,
+    untrusted: bool = False,
 ) -> int:
     """Run a driver of FILE: its only one, or the one named first among WORDS; or a simulation.
 
@@ -67,6 +68,8 @@ def run(
         How many threads of the CPU a simulation uses.
     strict
         End with an error at whatever is warned of otherwise, as [Settings] strict = true does.
+    untrusted
+        Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
     from ingot.hit import read, sections_of
@@ -81,8 +84,9 @@ def run(
         use_threads(n_threads)
         device = device_asked(compute_device)
         return simulate(
-            file, words, stored, restart, eager=eager, device=device, strict=strict, json=json
-        )
+            file, words, stored, restart, eager=eager, device=device, strict=strict,
+            untrusted=untrusted, json=json,
+        )  # fmt: skip
     only = {
         "--checkpoint-every": checkpoint_every,
         "--checkpoint": checkpoint,
@@ -95,7 +99,7 @@ def run(
     named = words[:1] if words and "=" not in words[0] else ()
     tree = read(file, words[len(named) :])
     name = named[0] if named else only_driver(tree)
-    driver = build_driver(tree, name, strict=strict)
+    driver = build_driver(tree, name, strict=strict, untrusted=untrusted)
     if not isinstance(driver, TransientDriver):
         refuse_save(save, name)
         return judge(driver.run(backend), name, json=json)
@@ -117,6 +121,7 @@ def simulate(
     eager: bool,
     device: str,
     strict: bool,
+    untrusted: bool,
     json: bool,
 ) -> int:
     """Run a simulation on a grid; `stored` says how often to store it, and where."""
@@ -128,7 +133,7 @@ def simulate(
     from ingot.hit import read
 
     start = perf_counter()
-    simulation = build(read(file, overrides, moose=True))
+    simulation = build(read(file, overrides, moose=True), untrusted=untrusted)
     if simulation.problem.print_debug_output:
         print(simulation)
     ready = prepared(simulation, jit=not eager, device=device, strict=strict)

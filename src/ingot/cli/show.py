@@ -3,15 +3,13 @@
 import json as jsonlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ingot.cli.flags import Flags, Targeted, target_of
-from ingot.errors import Problem
+from ingot.cli.flags import Flags, Targeted, target_of, tell_code
+from ingot.errors import IngotError, Problem
 
 if TYPE_CHECKING:
-    from ingot.hit import Tree
-    from ingot.package.stages import Partitioned
-    from ingot.package.target import Target
+    from ingot.package.stages import Loaded, Partitioned
 
 __all__ = ["Stage", "lowered", "show"]
 
@@ -32,6 +30,7 @@ def show(
     stage: Stage = "model",
     driver: str | None = None,
     json: bool = False,
+    untrusted: bool = False,
     flags: Targeted = Flags(),  # noqa: B008 it is frozen
 ) -> int:
     """Print a model of FILE, or a torch function, as it is after a stage of compilation.
@@ -56,12 +55,18 @@ def show(
         A driver whose values give the structural shapes of the model's variables.
     json
         Print the report of --stage regions as JSON, for programs.
+    untrusted
+        Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     if json and stage != "regions":
         fix = "leave --json out, or choose --stage regions"
         told = Problem("wrong-usage", f"--stage {stage} is text only", None, fix)
         print(told, file=sys.stderr)
         return 2
+    imports = stage in get_args(Torch) or (stage == "regions" and not Path(file).exists())
+    if imports and untrusted:
+        message = f"'{file}' is a module, whose code is not run"
+        raise IngotError([Problem("untrusted-code", message, None, "leave --untrusted out")])
     if stage == "regions" and not Path(file).exists():
         from ingot.regions.stages import is_target, region_report
 
@@ -93,14 +98,18 @@ def show(
     from ingot.drivers import structural_shapes
     from ingot.model import Factory
 
-    factory = Factory(tree)
+    tell_code(tree, untrusted=untrusted)
+    factory = Factory(tree, untrusted=untrusted)
     built = factory.model(model)
     if stage == "model":
         print(built)
         return 0
     shapes = structural_shapes(factory, built, driver)
     if stage in get_args(Seven):
-        print(at_stage(stage, tree, model, target_of(flags), driver, shapes))
+        from ingot.package.stages import load
+
+        loaded = load(tree, model, target_of(flags), driver, untrusted=untrusted)
+        print(at_stage(stage, loaded, shapes))
         return 0
     from ingot.program import prepared
     from ingot.program.passes import clean, loops, planned, staged
@@ -119,23 +128,22 @@ def show(
     return 0
 
 
-def at_stage(
-    stage: str, tree: "Tree", model: str, target: "Target", driver: str | None, shapes: Shapes
-) -> str:
+def at_stage(stage: str, value: "Loaded", shapes: Shapes) -> str:
     """What one of the seven stages makes of a model."""
     from ingot.package import stages
 
-    value = stages.load(tree, model, target, driver)
+    name = value.model.name
     verbs = {
         "load": lambda x: x, "select": stages.select, "route": stages.route,
         "freeze": stages.freeze, "shape": lambda x: stages.shape(x, shapes),
-        "partition": stages.partition, "lower": lambda x: lowered(x, model),
+        "partition": stages.partition, "lower": lambda x: lowered(x, name),
     }  # fmt: skip
-    for name, verb in verbs.items():
-        value = verb(value)
-        if name == stage:
+    found: Any = value
+    for title, verb in verbs.items():
+        found = verb(found)
+        if title == stage:
             break
-    return str(value)
+    return str(found)
 
 
 def lowered(stage: "Partitioned", name: str) -> str:

@@ -54,13 +54,14 @@ class Outcome:
 class How:
     """How things are run: drivers by these backends, specs compiled or not, on a device.
 
-    strict: what is warned of is an error.
+    strict: what is warned of is an error; untrusted: no code that a file names is run.
     """
 
     backends: tuple[Backend, ...]
     eager: bool
     device: str
     strict: bool
+    untrusted: bool
 
 
 def test(
@@ -72,6 +73,7 @@ def test(
     jobs: Annotated[int, Parameter(alias="-j")] = 1,
     eager: bool = False,
     strict: bool = False,
+    untrusted: bool = False,
 ) -> int:
     """Run every self-checking driver of files and folders, and every spec of MOOSE `tests` files.
 
@@ -93,10 +95,12 @@ def test(
         Run the computes of specs one by one, without compiling sequences of them.
     strict
         Count as failed whatever is warned of otherwise, as [Settings] strict = true does.
+    untrusted
+        Evaluate Python of the files within bounds, by listed names; run no other code they name.
     """
     outcomes, work = found((path, *paths))
     total = sum(len(names) for _, names in work)
-    how = How(backend, eager, device_asked(None), strict)
+    how = How(backend, eager, device_asked(None), strict, untrusted)
     for outcome in progress(run_all(work, how, jobs), total):
         outcomes.append(outcome)
     print(as_json(outcomes) if json else as_text(outcomes))
@@ -211,7 +215,7 @@ def run_spec(spec: "Spec", folder: Path, how: How) -> None:
     from ingot.hit import read
 
     assert spec.input is not None, "a spec that runs has an input"
-    simulation = build(read(spec.input, spec.overrides, moose=True))
+    simulation = build(read(spec.input, spec.overrides, moose=True), untrusted=how.untrusted)
     run(
         simulation, folder, jit=not how.eager, device=how.device, ranks=spec.ranks,
         strict=how.strict,
@@ -234,7 +238,7 @@ def judged(file: Path, name: str, how: How) -> Outcome:
 
     backend = ""
     try:
-        driver = build_driver(read(file), name, strict=how.strict)
+        driver = build_driver(read(file), name, strict=how.strict, untrusted=how.untrusted)
         assert not isinstance(driver, TransientDriver)
         for backend in how.backends:
             verdict = driver.run(backend)

@@ -25,10 +25,17 @@ class Checker(Protocol):
 
 
 def build_driver(
-    source: Tree | Factory, name: str, asked: Span | None = None, *, strict: bool = False
-) -> TransientDriver | Checker:
-    """The driver of a `[Drivers]` block; where `strict`, what it warns of is an error."""
-    factory = source if isinstance(source, Factory) else Factory(source, strict=strict)
+    source: Tree | Factory, name: str, asked: Span | None = None, *, strict: bool = False,
+    untrusted: bool = False,
+) -> TransientDriver | Checker:  # fmt: skip
+    """The driver of a `[Drivers]` block.
+
+    strict: what it warns of is an error; untrusted: Python of the file is evaluated within bounds,
+    and nothing else that it names is executed.
+    """
+    if not isinstance(source, Factory):
+        source = Factory(source, strict=strict, untrusted=untrusted)
+    factory = source
     raise_if(unknown_sections(factory.tree, SECTIONS))
     block = factory.tree.require("Drivers", name, asked)
     kind = block.require("type")

@@ -34,6 +34,7 @@ class TransientRegression:
     reference: Path
     tolerance: Tolerance
     span: Span
+    untrusted: bool = False
 
     @staticmethod
     def build(block: Block, factory: Factory) -> "TransientRegression":
@@ -51,11 +52,11 @@ class TransientRegression:
         raise_if(problems)
         assert driver is not None
         assert file is not None
-        return TransientRegression(driver, path, tolerance, file.value_span)
+        return TransientRegression(driver, path, tolerance, file.value_span, factory.untrusted)
 
     def run(self, backend: Backend = "kernel") -> Verdict:
         """Every value of the reference against the result's value of that key."""
-        expected = stored(self.reference, self.span)
+        expected = stored(self.reference, self.span, untrusted=self.untrusted)
         result = self.driver.compute(backend)
         failures = tuple(p for s in result.statuses if (p := s.problem()) is not None)
         if failures:
@@ -97,10 +98,13 @@ def found_file(file: Field, factory: Factory) -> Path:
     return path
 
 
-def stored(path: Path, span: Span) -> Mapping[str, Tensor]:
-    """The values of a file written by `torch.save`, or held by an older TorchScript module."""
+def stored(path: Path, span: Span, *, untrusted: bool = False) -> Mapping[str, Tensor]:
+    """The values of a file written by `torch.save`, or held by an older TorchScript module.
+
+    A TorchScript module holds code, and is not opened where the file is `untrusted`.
+    """
     try:
-        found = loaded(path)
+        found = loaded(path, scripts=not untrusted)
     except (RuntimeError, pickle.UnpicklingError, EOFError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         message = f"'{path.name}' cannot be read: {reason}"
@@ -112,11 +116,13 @@ def stored(path: Path, span: Span) -> Mapping[str, Tensor]:
     return found
 
 
-def loaded(path: Path) -> Any:
+def loaded(path: Path, *, scripts: bool) -> Any:
     with warnings.catch_warnings():
         # torch warns of TorchScript, which nobody can help whose reference is old.
         warnings.simplefilter("ignore")
         try:
             return torch.load(path, weights_only=True)
         except (RuntimeError, pickle.UnpicklingError):
+            if not scripts:
+                raise
             return dict(torch.jit.load(path).state_dict())

@@ -83,8 +83,7 @@ class TransientDriver:
         shapes = declared_shapes(model, factory, now, problems)
         batch = common_batch(now, model, problems)
         raise_if(problems)
-        path = block.field("save_as")
-        saved = Path(path.string()) if path is not None and path.string() else None
+        saved = saved_as(block, factory)
         return TransientDriver(block, factory, model, clock, batch, forces, starts, shapes, saved)
 
     @property
@@ -169,6 +168,18 @@ def transient_driver(factory: Factory, name: str, asked: Span | None = None) -> 
         message = f"[Drivers/{name}] is no TransientDriver"
         raise IngotError([Problem("which-driver", message, asked, "name one that is")])
     return TransientDriver.build(block, factory)
+
+
+def saved_as(block: Block, factory: Factory) -> Path | None:
+    """Where the result is written; an untrusted file names a place below the working folder."""
+    field = block.field("save_as")
+    if field is None or not field.string():
+        return None
+    path = Path(field.string())
+    if not path.resolve().is_relative_to(Path.cwd()):
+        message = f"'{path}' lies outside of the working folder, and is not written"
+        factory.refuse_untrusted(message, field.value_span)
+    return path
 
 
 def clock_of(block: Block, factory: Factory) -> Given:

@@ -9,7 +9,6 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from torch import Tensor
@@ -84,7 +83,7 @@ Role = Literal[
     "option",
 ]
 Check = Callable[[Block, dict[str, Any]], Iterator[Problem]]
-Load = Callable[[Block, dict[str, Any], Path], Any]
+Load = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,8 @@ def is_simulation(tree: Tree) -> bool:
     return bool(tree.section("Domain"))
 
 
-def build(tree: Tree) -> Simulation:
-    """The simulation that a file describes."""
+def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
+    """The simulation that a file describes; where `untrusted`, no code that it names is loaded."""
     raise_if(unknown_sections(tree, SECTIONS))
     raise_if(p for part in tree.section("Settings") for p in unknown_fields(part, ("strict",)))
     tree = activated(tree)
@@ -133,7 +133,7 @@ def build(tree: Tree) -> Simulation:
     domain = read_domain(whole, reader)
     options, constants = read_problem(whole.one("Problem"), reader)
     functions = read_functions(whole.blocks("Functions"), reader)
-    binder = Binder(tree, reader, functions, options.marlin_compatible)
+    binder = Binder(tree, reader, functions, options.marlin_compatible, untrusted)
     lists = {each.name: each for each in whole.blocks("TensorComputes")}
     for block in lists.values():
         if block.name not in ("Initialize", "Solve", "Postprocess"):

@@ -18,6 +18,7 @@ from ingot.model.given import Given, GivenField, give
 from ingot.model.model import Law, Model
 from ingot.model.settings import Settings, settings
 from ingot.model.tensors import Tensors
+from ingot.model.untrusted import untrusted_code
 from ingot.types import Value
 
 __all__ = ["ELSEWHERE", "Factory", "bind", "build"]
@@ -47,9 +48,9 @@ _NUMBER_LIKE = re.compile(r"[+-]?\.?\d")
 SECTIONS = ("Settings", "Tensors", "Data", "Models", "EquationSystems", "Solvers", "Drivers")
 
 
-def build(tree: Tree, name: str) -> Model:
-    """The model called `name`, with everything it refers to."""
-    return Factory(tree).model(name)
+def build(tree: Tree, name: str, *, untrusted: bool = False) -> Model:
+    """The model called `name`, with everything it refers to; `untrusted` as a Factory takes it."""
+    return Factory(tree, untrusted=untrusted).model(name)
 
 
 def bind(declared: Declared, values: Mapping[str, Any], span: Span | None) -> Model:
@@ -60,14 +61,16 @@ def bind(declared: Declared, values: Mapping[str, Any], span: Span | None) -> Mo
 class Factory:
     """Builds the objects of one file, each once, when first referred to.
 
-    strict: what is warned of is an error, as it is where the file's [Settings] say so.
+    strict: what is warned of is an error, as it is where the file's [Settings] say so; untrusted:
+    Python of the file is evaluated within bounds, and nothing else that it names is executed.
     """
 
-    def __init__(self, tree: Tree, *, strict: bool = False) -> None:
+    def __init__(self, tree: Tree, *, strict: bool = False, untrusted: bool = False) -> None:
         load()
         self.tree = tree
         self._strict = strict
-        self.tensors = Tensors(tree)
+        self.untrusted = untrusted
+        self.tensors = Tensors(tree, untrusted=untrusted)
         self._made: dict[tuple[str, str], Any] = {}
         self._open: list[tuple[str, str]] = []
 
@@ -134,6 +137,11 @@ class Factory:
             field = block.require(name)
             values[name] = _constant(self, field, hint, field.words())
         return made(**values)
+
+    def refuse_untrusted(self, message: str, span: Span | None) -> None:
+        """Raise where the file is not trusted: the message says what it would have executed."""
+        if self.untrusted:
+            raise IngotError([untrusted_code(message, span)])
 
     def elsewhere(self, kind: str, section: str, block: Block) -> Any:
         """The class of a type that is not a law."""

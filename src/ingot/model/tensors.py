@@ -14,10 +14,10 @@ from torch.overrides import TorchFunctionMode
 from ingot import types
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Tree, unknown_fields
-from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors
+from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors, untrusted_code
 from ingot.types import SR2, WR2, Scalar, Value, Vec, regions
 
-__all__ = ["Tensors"]
+__all__ = ["Tensors", "python_blocks"]
 
 _CSV: dict[str, tuple[type[Value], tuple[str, ...]]] = {
     "CSVScalar": (Scalar, ("",)),
@@ -83,6 +83,12 @@ def _names() -> dict[str, Any]:
     return {**names, "torch": torch, "math": math, "np": np}
 
 
+def python_blocks(tree: Tree) -> tuple[str, ...]:
+    """The blocks of a file whose Python is run where their values are asked for."""
+    blocks = (block for part in tree.section("Tensors") for block in part.blocks)
+    return tuple(f"[{block.path}]" for block in blocks if block.type == "Python")
+
+
 class Tensors:
     """The tensors of a file, each evaluated when it is first asked for.
 
@@ -132,15 +138,14 @@ class Tensors:
         try:
             with _Double():
                 if self._bounds is not None:
-                    return evaluate(source, self, self._bounds)
+                    return evaluate(source, self.__getitem__, self._bounds)
                 return _run(source, f"<{block.name}>", _Scope(self))
         except IngotError:
             raise
         except Refused as error:
             field = block.require("expr")
             message = f"the expression of [{block.name}] is not run: {error}"
-            fix = "leave --untrusted out if you trust the file and everybody who wrote it"
-            raise IngotError([Problem("untrusted-code", message, field.span, fix)]) from None
+            raise IngotError([untrusted_code(message, field.span)]) from None
         except Exception as error:
             field = block.require("expr")
             raise IngotError([Problem(

@@ -7,7 +7,7 @@ import ast
 import math
 import operator
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +16,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ingot import types
+from ingot.errors import Problem, Span
 from ingot.types import Value, regions
 
-__all__ = ["Bounds", "Refused", "evaluate", "map_tensors"]
+__all__ = ["Bounds", "Refused", "evaluate", "map_tensors", "untrusted_code"]
 
 MAX_SOURCE = 200_000  # characters; a saved point of 1000 steps and 6 components has 130 000
 MAX_STEPS = 1_000_000  # evaluated nodes of a file: about a second
@@ -33,6 +34,12 @@ MAX_SECONDS = 20.0  # for all expressions of a file; no operation on so many ele
 
 class Refused(Exception):
     """Something that an untrusted expression may not do."""
+
+
+def untrusted_code(message: str, span: Span | None) -> Problem:
+    """The problem where an untrusted file names what would be executed."""
+    fix = "leave --untrusted out if you trust the file and everybody who wrote it"
+    return Problem("untrusted-code", message, span, fix)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -95,8 +102,8 @@ PLAIN = (
 )  # fmt: skip
 
 
-def evaluate(source: str, others: Mapping[str, Any], bounds: "Bounds") -> Any:
-    """The value of an expression, or of `result` after a block; `others` are looked up by name."""
+def evaluate(source: str, others: Callable[[str], Any], bounds: "Bounds") -> Any:
+    """The value of an expression, or of `result` after a block; `others` finds other names."""
     if len(source) > MAX_SOURCE:
         raise Refused(f"it has {len(source)} characters, and {MAX_SOURCE} are allowed")
     try:
@@ -122,7 +129,7 @@ def evaluate(source: str, others: Mapping[str, Any], bounds: "Bounds") -> Any:
 class _Evaluation:
     """One expression under way, and its names."""
 
-    def __init__(self, others: Mapping[str, Any], bounds: "Bounds") -> None:
+    def __init__(self, others: Callable[[str], Any], bounds: "Bounds") -> None:
         self.others, self.bounds = others, bounds
         self.names: dict[str, Any] = {}
         self.depth = 0
@@ -201,7 +208,7 @@ class _Evaluation:
             if name in known:
                 return known[name]
         try:
-            return self.others[name]
+            return self.others(name)
         except KeyError:
             raise Refused(f"the name '{name}' is not allowed") from None
 

@@ -36,17 +36,19 @@ def compile_model(
     command: str = "",
     expect: Callable[[int], None] = lambda _: None,
     progress: Callable[[str], None] = lambda _: None,
+    untrusted: bool = False,
 ) -> Package:
     """Run all stages and put the package, and the stub beside it, in their places.
 
-    expect: is told how many files will be compiled; progress: the name of each that is done
+    expect: is told how many files will be compiled; progress: the name of each that is done;
+    untrusted: Python of the file is evaluated within bounds
     """
     from ingot.package.lower import lower
     from ingot.package.stages import freeze, load, partition, route, select, shape
     from ingot.package.stub import stub
     from ingot.package.write import put, put_text, scratch
 
-    stage = load(tree, name, target, driver)
+    stage = load(tree, name, target, driver, untrusted=untrusted)
     shaped = shape(freeze(route(select(stage))), shapes or {})
     parted = partition(shaped)
     place = target.output_dir / name / target.device

@@ -60,10 +60,12 @@ class Loaded:
         return "\n".join([*rows, str(self.model)])
 
 
-def load(tree: Tree, name: str, target: Target, driver: str | None = None) -> Loaded:
-    """Build the live model called `name`."""
+def load(
+    tree: Tree, name: str, target: Target, driver: str | None = None, *, untrusted: bool = False
+) -> Loaded:
+    """Build the live model called `name`; `untrusted` as a Factory takes it."""
     raise_if(unknown_sections(tree, SECTIONS))
-    return Loaded(tree, Factory(tree).model(name), driver, target)
+    return Loaded(tree, Factory(tree, untrusted=untrusted).model(name), driver, target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,5 +98,7 @@ def _loaded(
 
     check_fields(block, ("artifact_path", "solver"))
     place = package_of(block, factory.tree)
+    message = f"[{block.path}] is a compiled package, whose native code is not run: '{place}'"
+    factory.refuse_untrusted(message, block.span)
     artifact = load(place, device=device, dtype=dtype, backend=backend)
     return artifact.with_rules(under_rules(artifact.metadata, block, factory))

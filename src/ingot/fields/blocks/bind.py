@@ -13,6 +13,7 @@ from ingot.fields.blocks.options import Reader
 from ingot.fields.declare import COMPUTES, Declared
 from ingot.fields.step import Buffer, Constant, Source, Step, flat
 from ingot.hit import Block, Tree
+from ingot.model.untrusted import untrusted_code
 
 __all__ = ["Binder", "Bound"]
 
@@ -42,6 +43,7 @@ class Binder:
     reader: Reader
     functions: Functions
     compatible: bool
+    untrusted: bool = False
 
     def bound(self, block: Block, declared: Declared, also: tuple[str, ...]) -> Bound | None:
         """A block's options as arguments; None where something is wrong, which the reader knows."""
@@ -93,7 +95,12 @@ class Binder:
         assert declared.load is not None
         folder = self.tree.file.parent if self.tree.file is not None else Path()
         try:
-            return declared.load(block, values, folder)
+            if not self.untrusted:
+                return declared.load(block, values, folder)
+            if "untrusted" in inspect.signature(declared.load).parameters:
+                return declared.load(block, values, folder, untrusted=True)
+            message = f"[{block.path}] loads code from a file, which is not run"
+            raise IngotError([untrusted_code(message, block.span)])
         except IngotError as error:
             self.reader.problems += error.problems
             return None

@@ -114,11 +114,13 @@ def modernised(tree: Tree) -> Tree:
     return dataclasses.replace(tree, blocks=tuple(map(renamed, kept)))
 
 
-def load_model(block: Block, options: dict[str, Any], folder: Path) -> Material:
+def load_model(
+    block: Block, options: dict[str, Any], folder: Path, *, untrusted: bool = False
+) -> Material:
     """The model of a material file, ready to run on fields."""
     path = existing(block.require("neml2_input_file"), folder)
     tree = modernised(read(path, options["cli_args"]))
-    program = trace(build(tree, options["neml2_model"]))
+    program = trace(build(tree, options["neml2_model"], untrusted=untrusted))
     inputs = {variable.name for variable in program.inputs}
     outputs = {variable.name for variable in program.outputs}
     raise_if(
