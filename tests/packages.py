@@ -234,6 +234,83 @@ DIFFUSION = """
 []
 """
 
+_ROOT = """
+  [{name}_square]
+    type = ScalarMultiplication
+    from = '{name} {name}'
+    to = '{name}_squared'
+  []
+  [{name}_balance]
+    type = ScalarLinearCombination
+    from = '{name}_squared {given}'
+    weights = '1 -1'
+    to = '{name}_residual'
+  []
+  [{name}_system]
+    type = ComposedModel
+    models = '{name}_square {name}_balance'
+  []
+  [{update}]
+    type = ImplicitUpdate
+    equation_system = '{name}'
+    solver = '{solver}'
+  []
+"""
+
+TWO_UPDATES = f"""
+[Models]
+{_ROOT.format(name="x", given="f", update="first", solver="tight")}
+{_ROOT.format(name="y", given="x", update="second", solver="loose")}
+{_ROOT.format(name="z", given="y", update="third", solver="tight")}
+  [inner]
+    type = ComposedModel
+    models = 'first second'
+    additional_outputs = 'x'
+  []
+  [both]
+    type = ComposedModel
+    models = 'inner third'
+    additional_outputs = 'x y'
+  []
+[]
+[EquationSystems]
+  [x]
+    type = NonlinearSystem
+    model = 'x_system'
+    unknowns = 'x'
+  []
+  [y]
+    type = NonlinearSystem
+    model = 'y_system'
+    unknowns = 'y'
+  []
+  [z]
+    type = NonlinearSystem
+    model = 'z_system'
+    unknowns = 'z'
+  []
+[]
+[Solvers]
+  [tight]
+    type = Newton
+    max_its = 25
+  []
+  [loose]
+    type = NewtonWithLineSearch
+    abs_tol = 1e-3
+    rel_tol = 0.0
+    max_its = 4
+    linesearch_type = STRONG_WOLFE
+    linesearch_cutback = 2.0
+  []
+[]
+"""
+"""Roots of roots of roots, each by Newton's method: two solvers for three updates."""
+
+TWO_INPUTS = {
+    "f": torch.tensor([4.0, 2.0, 1.0, 81.0, 1e-3], dtype=torch.float64),
+    **{n: torch.tensor([1.0, 1.5, 1.0, 2.0, 1.0], dtype=torch.float64) for n in "xyz"},
+}
 PLASTIC = plasticity("FBComplementarity", isotropic=True, kinematic=False)
 BOTH = ("kernel", "inductor")
 RATE = "update.reaction.coefficient.reference_value"
@@ -310,6 +387,12 @@ def elastic() -> Made:
     """Stress of strain at five stiffnesses, Poisson's ratio promoted."""
     return made(ELASTIC, "elastic", "elastic", parameter=("nu",), derivative=(":", ":nu"),
                 backend=BOTH)  # fmt: skip
+
+
+@cache
+def two_updates() -> Made:
+    """Three updates in series that share two solvers."""
+    return made(TWO_UPDATES, "both", "two_updates")
 
 
 @cache

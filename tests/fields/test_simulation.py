@@ -92,7 +92,7 @@ def test_all_problems_are_told_at_once() -> None:
         ("TensorComputes/Solves/a/type=ForwardFFT", "[TensorComputes] has no sub-block 'Solves'"),
         ("TensorSolver/root_compute=roots", "[Solve] has no compute 'roots'"),
         ("TensorSolver/reciprocal_buffer='a b'", "buffer has 1, reciprocal_buffer has 2"),
-        ("TensorSolver/substeps=0", "substeps = 0 leaves nothing to do"),
+        ("TensorSolver/substeps=0", "'substeps' should be a whole number of at least 1"),
         ("TensorSolver/type=Euler", "no type 'Euler' in [TensorSolver]"),
         ("TensorComputes/Solve/root/mu/expression='c*(d-1)'", "there is no 'd' here; known are: c"),
         ("TensorComputes/Solve/root/mu/derivatives=b", "cannot differentiate by 'b'"),

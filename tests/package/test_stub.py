@@ -8,13 +8,27 @@ import torch
 
 from ingot import IngotError
 from ingot.drivers import transient_driver
-from ingot.hit import read
-from ingot.model import Factory
+from ingot.execute import Status
+from ingot.execute.interpret import Interpreter
+from ingot.hit import read, read_text
+from ingot.model import Factory, build
+from ingot.options import Newton, knobs_of
 from ingot.package.stages import freeze, load, partition, route, select, shape
 from ingot.package.stub import stub
 from ingot.package.target import Target
+from ingot.program import prepared
 from ingot.runtime import load as load_package
-from tests.packages import DECAY, RATE, decay, inputs_of, plastic, written
+from tests.packages import (
+    DECAY,
+    RATE,
+    TWO_INPUTS,
+    TWO_UPDATES,
+    decay,
+    inputs_of,
+    plastic,
+    two_updates,
+    written,
+)  # fmt: skip
 
 GOLD = """\
 # Generated from model.i by Ingot.
@@ -47,13 +61,15 @@ GOLD = """\
     type = Newton
     abs_tol = 1e-10
     rel_tol = 1e-12
+    max_its = 25
+    stop = point
   []
 []
 [Models]
   [decay]
     type = AOTIModel
     artifact_path = decay
-    solver = newton
+    solvers = 'update:newton'
   []
 []
 """
@@ -154,7 +170,7 @@ def test_knob_of_the_stub_acts_without_compiling_again(copy: Path) -> None:
     artifact = load_package(copy)
     artifact(inputs)
     assert bool(artifact.status[0].converged.all())
-    copy.write_text(copy.read_text().replace("abs_tol", "max_its = 1\n    abs_tol"))
+    copy.write_text(copy.read_text().replace("max_its = 25", "max_its = 1"))
     hurried = load_package(copy)
     found = hurried(inputs)["alpha"]
     assert not bool(hurried.status[0].converged.any()) and bool(found.isnan().all())
@@ -173,7 +189,7 @@ def test_stub_and_folder_work_where_they_are_moved_together(copy: Path, tmp_path
 
 
 def test_absolute_artifact_path_is_accepted(copy: Path, tmp_path: Path) -> None:
-    text = copy.read_text().replace("= decay\n    solver", f"= {copy.parent}/decay\n    solver")
+    text = copy.read_text().replace("= decay\n", f"= {copy.parent}/decay\n")
     lone = tmp_path / "lone.i"
     lone.write_text(text)
     assert load_package(lone).metadata.name == "decay"
@@ -202,3 +218,89 @@ def test_source_without_a_driver_has_a_stub_that_loads() -> None:
     inputs = inputs_of(one, 3)
     found = load_package(one.package.stub)(inputs)
     assert torch.equal(found["flow_rate"], one.artifact()(inputs)["flow_rate"])
+
+
+def test_every_rule_of_every_solver_is_written_out() -> None:
+    stub_file = two_updates().package.stub
+    assert stub_file is not None
+    tree = read(stub_file)
+    assert tree.names("Solvers") == ("tight", "loose")
+    for name in tree.names("Solvers"):
+        block = tree.require("Solvers", name)
+        search = block.require("type").string() == "NewtonWithLineSearch"
+        wanted = {k.option for k in knobs_of(Newton) if search or "linesearch" not in k.name}
+        assert {f.name for f in block.fields} == {"type", *wanted}
+    told = tree.require("Models", "both").require("solvers").words()
+    assert told == ("first:tight", "second:loose", "third:tight")
+
+
+def counts(statuses: tuple[Status, ...]) -> list[tuple[str, list[int], list[int]]]:
+    """What became of every point of every solve."""
+    return [(s.solve, s.reason.tolist(), s.iterations.tolist()) for s in statuses]
+
+
+def run_live(text: str) -> tuple[dict[str, torch.Tensor], tuple[Status, ...]]:
+    """The live model of a text at five points."""
+    return Interpreter(prepared(build(read_text(text), "both")))(TWO_INPUTS)
+
+
+@pytest.mark.parametrize("edit", [
+    None, ("max_its = 4", "max_its = 6"), ("max_its = 25", "max_its = 2"),
+    ("abs_tol = 1e-3", "abs_tol = 1e-13"), ("linesearch_cutback = 2.0", "linesearch_cutback = 7.5"),
+    ("STRONG_WOLFE", "BACKTRACKING"),
+], ids=str)  # fmt: skip
+def test_each_update_follows_its_own_solver(tmp_path: Path, edit: tuple[str, str] | None) -> None:
+    """Package, stub and edited stub against the live model of a file edited alike."""
+    one = two_updates()
+    assert one.package.stub is not None
+    stub_text = one.package.stub.read_text().replace("= both\n", f"= {one.folder.parent}\n")
+    source = TWO_UPDATES
+    if edit is not None:
+        assert stub_text.count(edit[0]) == 1
+        stub_text = stub_text.replace(*edit)
+        assert source.count(edit[0]) == 1
+        source = source.replace(*edit)
+    file = tmp_path / "edited.i"
+    file.write_text(stub_text)
+    found, told = run_live(source)
+    artifacts = [load_package(file)] + ([one.artifact()] if edit is None else [])
+    for artifact in artifacts:
+        outputs = artifact(TWO_INPUTS)
+        assert counts(artifact.status) == counts(told)
+        for name, value in found.items():
+            torch.testing.assert_close(outputs[name], value, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+def test_one_solver_for_all_updates_is_still_read(tmp_path: Path) -> None:
+    one = two_updates()
+    assert one.package.stub is not None
+    text = one.package.stub.read_text().replace("= both\n", f"= {one.folder.parent}\n")
+    whose = "solvers = 'first:tight second:loose third:tight'"
+    assert whose in text
+    file = tmp_path / "one.i"
+    file.write_text(text.replace(whose, "solver = loose"))
+    rules = {s.name: s.max_its for s in load_package(file).metadata.solvers}
+    assert rules == {"first": 4, "second": 4, "third": 4}
+    file.write_text(text.replace(whose, "solvers = 'third:loose'"))
+    rules = {s.name: s.max_its for s in load_package(file).metadata.solvers}
+    assert rules == {"first": 25, "second": 4, "third": 4}
+
+
+@pytest.mark.parametrize(("written", "message"), [
+    ("solvers = 'frst:tight'", "no update 'frst'"),
+    ("solvers = 'first:tigt'", "[Solvers] has no block 'tigt'"),
+    ("solvers = 'first'", "'solvers' should be pairs such as update:newton"),
+    ("solvers = 'first:'", "'solvers' should be pairs such as update:newton"),
+    ("solvers = 'first:tight first:loose'", "names two solvers for 'first'"),
+    ("solvers = 'first:tight'\n    solver = loose", "'solver' is for all updates"),
+    ("solvers = 'first:tight; second:loose'", "should be a flat list"),
+])  # fmt: skip
+def test_wrong_list_of_solvers_is_told(tmp_path: Path, written: str, message: str) -> None:
+    one = two_updates()
+    assert one.package.stub is not None
+    text = one.package.stub.read_text().replace("= both\n", f"= {one.folder.parent}\n")
+    file = tmp_path / "wrong.i"
+    file.write_text(text.replace("solvers = 'first:tight second:loose third:tight'", written))
+    with pytest.raises(IngotError) as refused:
+        load_package(file)
+    assert message in str(refused.value) and "wrong.i" in str(refused.value)

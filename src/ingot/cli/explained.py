@@ -429,6 +429,10 @@ EXPLAIN: dict[str, str] = {
         "The 'type' of a block names nothing that Ingot or the loaded extensions provide. `ingot"
         " syntax` lists all types."
     ),
+    "unknown-update": (
+        "'solvers' of an AOTIModel gives rules to an implicit update that the package does not"
+        " have. `ingot inspect PACKAGE` lists its updates, each with its rules."
+    ),
     "unknown-variable": (
         "A driver or [Settings] names a variable that the model does not have. `ingot show FILE"
         " MODEL` lists its inputs and outputs."

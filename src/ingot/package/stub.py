@@ -1,20 +1,18 @@
 """The stub: an input file in which the compiled package stands for the model."""
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ingot.errors import Span
 from ingot.hit import Block, Field, Tree
 from ingot.model.settings import LEGACY
+from ingot.options import Newton, knobs_of
 from ingot.package.stages import Partitioned
 
 __all__ = ["stub"]
 
-KNOBS = (
-    "type", "abs_tol", "rel_tol", "max_its", "stop", "linesearch_type",
-    "max_linesearch_iterations", "linesearch_cutback", "linesearch_stopping_criteria",
-)  # fmt: skip
 FILES = ("csv_file", "reference")
 """Options whose values are names of files, relative to the file that holds them."""
 
@@ -30,13 +28,14 @@ def stub(stage: Partitioned, name: str, place: Path, command: str) -> str:
             sections.append(_without_legacy(found))
         elif found.name == "Tensors" or (found.name == "Drivers" and loaded.driver):
             sections.append(_moved(found, source, place.parent))
-    solver = _solver(stage)
-    if solver is not None:
-        sections.append(_section("Solvers", [solver]))
+    solvers = dict(_solvers(stage))
     fields = {"type": "AOTIModel", "artifact_path": name}
-    if solver is not None:
-        fields["solver"] = solver.name
-    model = _section("Models", [_block(loaded.model.name, fields)])
+    if solvers:
+        blocks = {block.name: block for block in solvers.values()}
+        sections.append(_section("Solvers", [*blocks.values()]))
+        pairs = (f"{update}:{block.name}" for update, block in solvers.items())
+        fields["solvers"] = " ".join(pairs)
+    model = _section("Models", [_block(f"Models/{loaded.model.name}", fields)])
     comments = [
         f"# Generated from {tree.file.name if tree.file else 'a text'} by Ingot.",
         f"# Drop-in for [Models/{loaded.model.name}].",
@@ -45,15 +44,19 @@ def stub(stage: Partitioned, name: str, place: Path, command: str) -> str:
     return "\n".join([*comments, str(Tree(tree.fields, (*sections, model)))])
 
 
-def _solver(stage: Partitioned) -> Block | None:
-    """The nonlinear solver of the model's first implicit update, with what acts at load."""
-    solves = stage.program.solves()
-    if not solves:
-        return None
+def _solvers(stage: Partitioned) -> Iterator[tuple[str, Block]]:
+    """The implicit updates by name, each with its solver and all the rules that act at load."""
     tree = stage.shaped.loaded.tree
-    update = tree.require("Models", solves[0].name)
-    found = tree.require("Solvers", update.require("solver").string())
-    return replace(found, fields=tuple(f for f in found.fields if f.name in KNOBS), blocks=())
+    for solve in stage.program.solves():
+        found = tree.require("Solvers", tree.require("Models", solve.name).require("solver").text)
+        searches = solve.newton.linesearch != "NONE"
+        wanted = {"type": "NewtonWithLineSearch" if searches else "Newton"}
+        for knob in knobs_of(Newton):
+            if searches or "linesearch" not in knob.name:
+                written = found.field(knob.option)
+                value = getattr(solve.newton, knob.name)
+                wanted[knob.option] = str(value) if written is None else written.text
+        yield solve.name, _block(found.path, wanted)
 
 
 def _without_legacy(block: Block) -> Block:
@@ -80,7 +83,7 @@ def _section(name: str, blocks: list[Block]) -> Block:
     return Block(name, name, (), tuple(blocks), span)
 
 
-def _block(name: str, fields: dict[str, str]) -> Block:
+def _block(path: str, fields: Mapping[str, str]) -> Block:
     nowhere = Span("", 0)
     made = tuple(Field(k, v, nowhere, nowhere) for k, v in fields.items())
-    return Block(name, f"Models/{name}", made, (), nowhere)
+    return Block(path.rpartition("/")[2], path, made, (), nowhere)

@@ -1,20 +1,22 @@
 """`AOTIModel`: a compiled package as a model of an input file, and a stub as an artifact."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import torch
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.options import Newton
 from ingot.package.metadata import Metadata
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.types import KINDS
 
 if TYPE_CHECKING:
-    from ingot.hit import Block, Tree
+    from ingot.hit import Block, Field, Tree
     from ingot.model import Factory, Model
 
 __all__ = [
@@ -26,7 +28,8 @@ __all__ = [
 class AOTIModel:
     """A model that was compiled before.
 
-    artifact_path: the package's folder, relative to the file; solver: rules that act at load
+    artifact_path: the package's folder, relative to the file; solvers: rules that act at load, as
+    update:solver for each; solver: one for all
     """
 
     artifact: Artifact
@@ -78,15 +81,49 @@ def from_stub(
 
 
 def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
-    """Metadata with the solver's rules that a stub gives."""
+    """Metadata with the rules that a stub gives to its updates, or one solver's to all of them."""
     from ingot.program.combinators import newton_of
 
-    solver = block.field("solver")
-    if solver is None:
-        return meta
-    rules = newton_of(factory, solver).rules()
-    solvers = tuple(msgspec.structs.replace(s, **rules) for s in meta.solvers)
+    one, each = block.field("solver"), block.field("solvers")
+    updates = dict.fromkeys(s.name for s in meta.solvers)
+    chosen: dict[str, Newton] = {}
+    if one is not None and each is not None:
+        message = "'solver' is for all updates, 'solvers' says which is whose"
+        raise IngotError([Problem("wrong-value", message, one.span, "keep one of the two")])
+    if one is not None:
+        chosen = dict.fromkeys(updates, newton_of(factory, one))
+    for word in each.words() if each is not None else ():
+        assert each is not None
+        update, solver = _pair(each, word, updates, chosen)
+        chosen[update] = newton_of(factory, solver)
+    solvers = tuple(
+        msgspec.structs.replace(s, **chosen[s.name].rules()) if s.name in chosen else s
+        for s in meta.solvers
+    )
     return msgspec.structs.replace(meta, solvers=solvers)
+
+
+def _pair(
+    field: "Field", word: str, updates: Collection[str], known: Collection[str]
+) -> tuple[str, "Field"]:
+    """An update that has no rules yet and its solver, of a word `update:solver`."""
+    from ingot.hit.tree import word_span
+
+    span = word_span(field.value_span, word)
+    # Either name may hold a colon itself: the longest update that fits is meant.
+    fits = [u for u in updates if word.startswith(f"{u}:")]
+    update = max(fits, key=len) if fits else word.partition(":")[0]
+    solver = word[len(update) + 1 :]
+    if not solver:
+        raise field.wrong("pairs such as update:newton", word)
+    if update not in updates:
+        message = f"the package has no update '{update}'"
+        fix = did_you_mean(update, updates) or f"its updates are: {', '.join(updates) or 'none'}"
+        raise IngotError([Problem("unknown-update", message, span, fix)])
+    if update in known:
+        message = f"'solvers' names two solvers for '{update}'"
+        raise IngotError([Problem("wrong-value", message, span, "keep one of the two")])
+    return update, replace(field, text=solver, span=span)
 
 
 def _loaded(
@@ -96,7 +133,7 @@ def _loaded(
     from ingot.program.combinators import check_fields
     from ingot.runtime.load import load
 
-    check_fields(block, ("artifact_path", "solver"))
+    check_fields(block, ("artifact_path", "solver", "solvers"))
     place = package_of(block, factory.tree)
     message = f"[{block.path}] is a compiled package, whose native code is not run: '{place}'"
     factory.refuse_untrusted(message, block.span)
