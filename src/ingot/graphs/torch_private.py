@@ -6,7 +6,7 @@ in tests/graphs/test_torch_private.py fail once it is not. Importing this import
 
 import ctypes
 import operator
-import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -17,6 +17,7 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.autograd.function import FunctionMeta
 from torch.fx import Graph, GraphModule
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -63,7 +64,7 @@ __all__ = [
     "print_expression",
     "pytree",
     "raw_stream",
-    "reads_values",
+    "reads_values", "refuses_generator",
     "replace_tensors",
     "run_alone",
     "same_layout",
@@ -260,6 +261,11 @@ def reads_values(error: BaseException) -> bool:
     return "DataDependent" in name or "GuardOn" in name
 
 
+def refuses_generator(error: BaseException) -> bool:
+    """Whether torch refused to trace a call with a random generator; 2.11 and 2.12 do."""
+    return isinstance(error, NotImplementedError) and "Generator" in str(error)
+
+
 def print_expression(expression: Any) -> str:
     """An expression of sizes as Python."""
     from torch.utils._sympy.printers import PythonPrinter
@@ -285,10 +291,24 @@ def trace_values(
     from torch._dispatch.python import enable_python_dispatcher
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    trace = make_fx(function, decomposition_table=None if table is None else dict(table))
     with enable_python_dispatcher():
-        return make_fx(function, decomposition_table=None if table is None else dict(table))(
-            *inputs
-        )
+        module = trace(*inputs)
+    _keep_checks(module.graph)
+    return module
+
+
+def _keep_checks(graph: Graph) -> None:
+    """Let no pass drop what gives nothing: it is there to raise.
+
+    Until 2.12 the check that a matrix is not singular is taken for dead code.
+    """
+    from torch.fx.node import has_side_effect
+
+    for node in graph.nodes:
+        schema = schema_of(node.target)
+        if node.op == "call_function" and schema is not None and not schema.returns:
+            has_side_effect(node.target)
 
 
 def hide_from_trace() -> AbstractContextManager[Any]:
@@ -340,7 +360,7 @@ def was_written(tensor: Tensor) -> bool:
 def take_out_tokens(graph: Graph) -> None:
     """Call checks, such as that of a matrix that is singular, directly.
 
-    They are chained by tokens, which would be inputs and outputs of the graph.
+    From 2.13 on they are chained by tokens, which would be inputs and outputs of the graph.
     """
     from torch._higher_order_ops.effects import with_effects
     from torch.fx.node import has_side_effect
@@ -358,6 +378,9 @@ def take_out_tokens(graph: Graph) -> None:
             graph.erase_node(node)
 
 
+_BACKWARD = "_backward_cls"
+
+
 class _Seeing(TorchFunctionMode):
     def __init__(self, lost: Callable[[str], None]) -> None:
         super().__init__()
@@ -369,22 +392,39 @@ class _Seeing(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+class _BackwardClass:
+    """Stands for `_backward_cls` of every autograd function, which each `apply` asks for.
+
+    Also an `apply` that was kept under another name does; other threads are not told of.
+    """
+
+    def __init__(self, lost: Callable[[str], None]) -> None:
+        self.lost, self.thread = lost, threading.get_ident()
+        self.new: dict[type, type] = {}
+
+    def __get__(self, function: Any, kind: type) -> Any:
+        if threading.get_ident() == self.thread:
+            self.lost(f"the autograd function '{function.__qualname__}'")
+        owner = next(c for c in function.__mro__ if c in self.new or _BACKWARD in vars(c))
+        return self.new.get(owner) or vars(owner)[_BACKWARD]
+
+    def __set__(self, function: type, backward: type) -> None:
+        self.new[function] = backward
+
+
 @contextmanager
 def see_lost_gradients(lost: Callable[[str], None]) -> Iterator[None]:
     """Tell of what a trace of values does not hold: a derivative of one's own, or none at all.
 
     `make_fx` runs through both without a word.
     """
-    # all calls of `apply` ask this, also those of an `apply` that was kept under another name
-    asked = torch.autograd.function._is_setup_context_defined
-
-    def ask(setup_context: Any) -> bool:
-        kind = sys._getframe(1).f_locals.get("cls")
-        lost(f"the autograd function '{getattr(kind, '__qualname__', kind)}'")
-        return asked(setup_context)
-
-    with mock.patch.object(torch.autograd.function, asked.__name__, ask), _Seeing(lost):
-        yield
+    seen = _BackwardClass(lost)
+    try:
+        with mock.patch.object(FunctionMeta, _BACKWARD, seen, create=True), _Seeing(lost):
+            yield
+    finally:
+        for function, backward in seen.new.items():
+            setattr(function, _BACKWARD, backward)
 
 
 def merge_equal_lines(graph: Graph) -> Graph:
@@ -420,7 +460,8 @@ CHILD_ENVIRONMENT = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 OPTIONS: dict[str, Any] = {
     "aot_inductor.package": True,
     # pointwise operations are inlined into each of their users until there are this many of
-    # them, so that the default of 50 takes time exponential in the length of a chain
+    # them, so that the default, 30 until 2.12 and 50 since, takes time exponential in the length
+    # of a chain
     "realize_opcount_threshold": 8,
     "realize_reads_threshold": 8,
     "realize_acc_reads_threshold": 10**6,
@@ -449,7 +490,7 @@ def compile_ahead(
     import torch._inductor
 
     wanted = {**OPTIONS, **settings, "aot_inductor.output_path": str(scratch / "graph")}
-    # 2.11 lacks settings that only save time
+    # 2.11 and 2.12 lack settings that only save time
     known = set(torch._inductor.list_options())
     options = {name: value for name, value in wanted.items() if name in known}
     files = torch._inductor.aot_compile(module, tuple(inputs), options=options)

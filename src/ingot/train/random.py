@@ -15,7 +15,7 @@ from ingot.train.signature import Draw, Shaped
 from ingot.train.sizes import Open, evaluated
 from ingot.train.views import decoded, encoded, operation
 
-__all__ = ["DRAWS", "drawn", "lift"]
+__all__ = ["DRAWS", "drawn", "lift", "undrawable"]
 
 # of the tensor they are given, these read the shape only
 LIKE = (
@@ -81,10 +81,15 @@ def _draw(node: Node, shapes: Open) -> Draw:
             takes_like,
         )  # fmt: skip
     except TypeError as error:
-        raise IngotError([Problem(
-            "random-operation", f"{name} cannot be drawn outside of a graph: {error}", None,
-            "draw it with torch.rand, randn or bernoulli of a fixed probability, and no generator",
-        )]) from None  # fmt: skip
+        raise undrawable(name, str(error)) from None
+
+
+def undrawable(name: str, why: str) -> IngotError:
+    """Refuse random numbers that cannot be inputs of a graph."""
+    return IngotError([Problem(
+        "random-operation", f"{name} cannot be drawn outside of a graph: {why}", None,
+        "draw it with torch.rand, randn or bernoulli of a fixed probability, and no generator",
+    )])  # fmt: skip
 
 
 def drawn(draw: Draw, sizes: Mapping[str, int]) -> Tensor:

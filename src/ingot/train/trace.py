@@ -17,6 +17,7 @@ from ingot.graphs.torch_private import (
     merge_equal_lines,
     plain,
     pytree,
+    refuses_generator,
     was_written,
     wrapped,
 )
@@ -235,6 +236,8 @@ class _translated:
     def __exit__(self, _: object, error: BaseException | None, trail: object) -> None:
         if error is None or isinstance(error, IngotError) or not isinstance(error, Exception):
             return
+        if refuses_generator(error):
+            raise random.undrawable(f"a number of '{self._name}'", "it has a generator") from error
         text = str(error).split("\n")[0]
         raise IngotError([Problem(
             "untraceable-function",
