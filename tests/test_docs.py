@@ -30,7 +30,7 @@ def test_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     text = page.read_text()
     blocks = BLOCK.findall(text)
-    files = [body for language, body in blocks if language == "ini"]
+    files = [body for language, body in blocks if language in ("ini", "c")]
     for name, body in zip(FILE_NAME.findall(text), files, strict=True):
         (tmp_path / name).write_text(body)
     (tmp_path / "page.py").write_text(

@@ -46,6 +46,8 @@ class Flags:
         An output to rename, OLD:NEW; repeatable.
     rename_parameter
         A promoted parameter to rename, OLD:NEW; repeatable.
+    c_prefix
+        What the names of the C functions begin with, if not with the model's name.
     inline
         What of repeated blocks is written out for every instance in generated C++: all of it,
         what is faster so, or none of it. Results are the same.
@@ -62,6 +64,7 @@ class Flags:
     rename_input: Several = ()
     rename_output: Several = ()
     rename_parameter: Several = ()
+    c_prefix: str = ""
     inline: Literal["all", "auto", "none"] = "auto"
 
 

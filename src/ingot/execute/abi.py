@@ -27,14 +27,14 @@ class Slot(NamedTuple):
 
 
 class Given(ctypes.Structure):
-    """`ingot_given` of entry.h."""
+    """`Given` of entry.h."""
 
     _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
                 ("component", ctypes.c_int64), ("lag", ctypes.c_int64)]  # fmt: skip
 
 
 class Gives(ctypes.Structure):
-    """`ingot_gives` of entry.h."""
+    """`Gives` of entry.h."""
 
     _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
                 ("component", ctypes.c_int64)]  # fmt: skip

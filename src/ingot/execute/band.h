@@ -39,7 +39,7 @@ template <int n, int h> INGOT_CALL void band_solve(const V* __restrict a, V* __r
 // The second routine: one lane at a time with partial pivoting, which widens the band upwards.
 template <int n, int h> INGOT_CALL void band_pivoted(M doubt, const V* a0, V* x, int sides) {
   constexpr int width = 3 * h + 1;
-  std::unique_ptr<real[]> a(new real[n * width]), b(new real[n * sides]);
+  const Array<real> a(n * width), b(n * sides);
   for (int lane = 0; lane < W; ++lane) {
     if (!doubt[lane]) continue;
     for (int p = 0; p < n; ++p)
@@ -49,10 +49,10 @@ template <int n, int h> INGOT_CALL void band_pivoted(M doubt, const V* a0, V* x,
       int best = p;
       const int last = p + h < n - 1 ? p + h : n - 1, right = p + 2 * h < n - 1 ? p + 2 * h : n - 1;
       for (int i = p + 1; i <= last; ++i)
-        if (std::abs(a[i * width + p - i + h]) > std::abs(a[best * width + p - best + h])) best = i;
+        if (magnitude(a[i * width + p - i + h]) > magnitude(a[best * width + p - best + h])) best = i;
       if (best != p) {
-        for (int q = p; q <= right; ++q) std::swap(a[p * width + q - p + h], a[best * width + q - best + h]);
-        for (int s = 0; s < sides; ++s) std::swap(b[s * n + p], b[s * n + best]);
+        for (int q = p; q <= right; ++q) exchange(a[p * width + q - p + h], a[best * width + q - best + h]);
+        for (int s = 0; s < sides; ++s) exchange(b[s * n + p], b[s * n + best]);
       }
       for (int i = p + 1; i <= last; ++i) {
         const real factor = a[i * width + p - i + h] / a[p * width + h];

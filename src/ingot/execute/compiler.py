@@ -53,9 +53,9 @@ def processor() -> str:
 
 
 @functools.cache
-def headers() -> str:
-    """The headers as one text, each standing where the next may use it."""
-    texts = [(HERE / name).read_text() for name in HEADERS]
+def headers(names: tuple[str, ...] = HEADERS) -> str:
+    """Headers as one text, each standing where the next may use it."""
+    texts = [(HERE / name).read_text() for name in names]
     return "".join(re.sub(r'#pragma once\n|#include "\w+\.h"\n', "", text) for text in texts)
 
 

@@ -16,12 +16,12 @@ from ingot.program.passes import Factored, Plan
 from ingot.program.program import Solve, Variable, dependent
 from ingot.program.schedule import scheduled
 
-__all__ = ["section", "source", "unit"]
+__all__ = ["entries", "section", "source", "unit"]
 
 
 def source(plan: Plan, inline: Inline = "auto") -> str:
-    """The translation unit of one kernel, entered by `ingot_run`."""
-    return unit([section(plan, "ingot_run", inline)])
+    """The translation unit of one kernel, entered by `ingot_run_steps`."""
+    return unit([section(plan, "run", inline), entries("ingot", ["run"])])
 
 
 def unit(sections: Sequence[str]) -> str:
@@ -31,18 +31,35 @@ def unit(sections: Sequence[str]) -> str:
 
 
 def section(plan: Plan, entry: str, inline: Inline = "auto") -> str:
-    """The lines of a kernel, and the function that enters them from outside."""
+    """The lines of a kernel, and the function of this library that runs them over points."""
     return "\n".join([
         "namespace ingot {", "namespace {", f"namespace {entry}_lines {{", "",
         *_Writer(plan, inline).rows(), "",
-        "}  // namespace", "}  // namespace", "}  // namespace ingot", "",
-        f'extern "C" void {entry}(const ingot_given* in, const ingot_gives* out,',
-        "    const ingot::Knobs* knobs, const ingot::Reports::One* reports, int64_t points,",
-        "    int64_t first_step, int64_t steps, int64_t begin, int64_t end) {",
-        f"  const auto point = [](auto&&... all) {{ ingot::{entry}_lines::point(all...); }};",
-        "  ingot::run(point, in, out, knobs, reports, points, first_step, steps, begin, end);",
+        "}  // namespace", "",
+        f"INGOT_CALL void {entry}(const Given* in, const Gives* out, const Knobs* knobs,",
+        "    const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,",
+        "    int64_t begin, int64_t end) {",
+        f"  const auto point = [](auto&&... all) {{ {entry}_lines::point(all...); }};",
+        "  each_point(point, in, out, knobs, reports, points, first_step, steps, begin, end);",
         "}", "",
+        "}  // namespace", "}  // namespace ingot", "",
     ])  # fmt: skip
+
+
+def entries(prefix: str, sections: Sequence[str]) -> str:
+    """What a library shows to the outside; all its names begin with a prefix."""
+    rows = [f"INGOT_EXPORT int32_t {prefix}_lanes() {{ return W; }}", ""]
+    for entry in sections:
+        rows += [
+            f"INGOT_EXPORT int32_t {prefix}_{entry}_steps(const ingot::Given* in,",
+            "    const ingot::Gives* out, const ingot::Knobs* knobs,",
+            "    const ingot::Reports::One* reports, int64_t points, int64_t first_step,",
+            "    int64_t steps, int64_t begin, int64_t end) {",
+            "  return ingot::guarded([&] {",
+            f"    ingot::{entry}(in, out, knobs, reports, points, first_step, steps, begin, end);",
+            "  });", "}", "",
+        ]  # fmt: skip
+    return "\n".join(rows)
 
 
 class _Writer:
@@ -84,7 +101,8 @@ class _Writer:
     # the functions of a solve
 
     def _solve(self, f: Factored, k: int) -> list[str]:
-        rows = [f"// {line}" for line in str(f).splitlines()]
+        # A backslash at its end would make the next line of code part of the comment.
+        rows = [f"// {line}".rstrip("\\") for line in str(f).splitlines()]
         rows += [*self._slopes(f, k), ""]
         if isinstance(f.newton, Band):
             rows += [*self._newton_band(f, f.newton, k), ""]
@@ -229,7 +247,7 @@ class _Writer:
         shape = f"<{f.size}, {band.half}>"
         update += [
             "    V a[sizeof a0 / sizeof(V)];",
-            "    std::copy(std::begin(a0), std::end(a0), a);",
+            "    copy(a0, a, sizeof a0 / sizeof(V));",
             f"    const M suspect = band_factor{shape}(a);",
             f"    for (int i = 0; i < {f.size}; ++i) s.d[i] = -s.r[i];",
             f"    band_solve{shape}(a, s.d);",
@@ -299,9 +317,9 @@ class _Writer:
             self._linear_head(k),
             *rows,
             "  V a[sizeof a0 / sizeof(V)];",
-            "  std::copy(std::begin(a0), std::end(a0), a);",
+            "  copy(a0, a, sizeof a0 / sizeof(V));",
             f"  band_factor{shape}(a);",
-            f"  std::copy(b, b + {n} * sides, x);",
+            f"  copy(b, x, {n} * sides);",
             f"  for (int side = 0; side < sides; ++side) band_solve{shape}(a, x + side * {n});",
             f"  const M doubt = unsolved<{n}>(g, u, b, x, sides, slopes_{k});",
             "  if (!any(doubt)) return;",
@@ -404,13 +422,13 @@ class _Writer:
             seeds.append(tuple({a.name: a for n in own for a in n.axes if "^" in a.name}.values()))
             starts.append(starts[-1] + math.prod(self.graph.extent(a) for a in seeds[-1]))
         total = f.size * starts[-1]
-        rows.append(f"  std::unique_ptr<V[]> b{tag}(new V[{total}]), x{tag}(new V[{total}]);")
+        rows.append(f"  const Array<V> b{tag}({total}), x{tag}({total});")
         for side in range(node.attr.sides):
             own = sides[side * width : (side + 1) * width]
             axes = [(*seeds[side], *c.axes) for c in solve.columns]
             targets = self._sided(f, f"b{tag}", starts[side], seeds[side])
             rows += self._stores(lines, targets, own, axes, "  ")
-        rows.append(f"  linear_{k}(g{k}, s{k}.u, b{tag}.get(), x{tag}.get(), {starts[-1]});")
+        rows.append(f"  linear_{k}(g{k}, s{k}.u, b{tag}.data, x{tag}.data, {starts[-1]});")
         for item in ordered(self.plan.program.roots):
             if item.op == "item" and item.args[0] is node:
                 slot, side = item.attr

@@ -1,28 +1,28 @@
 // The C entry of a kernel: any number of steps for a range of points, histories read where they lie.
 #pragma once
 
+namespace ingot {
+namespace {
+
 // Where an input of a step lies: the value `lag` steps back, zero before the first.
-struct ingot_given {
-  const ingot::real* data;
+struct Given {
+  const real* data;
   int64_t step, point, component;
   int64_t lag;
 };
 
-struct ingot_gives {
-  ingot::real* data;
+struct Gives {
+  real* data;
   int64_t step, point, component;
 };
 
-namespace ingot {
-namespace {
-
 struct Inputs {
-  const ingot_given* all;
+  const Given* all;
   int64_t step, first;
   int n;
 
   INGOT_INLINE V at(int which, int component) const {
-    const ingot_given& x = all[which];
+    const Given& x = all[which];
     if (step < x.lag) return V{};
     const real* p = x.data + (step - x.lag) * x.step + first * x.point + component * x.component;
     return load(p, x.point, n);
@@ -31,12 +31,12 @@ struct Inputs {
 };
 
 struct Outputs {
-  const ingot_gives* all;
+  const Gives* all;
   int64_t step, first;
   int n;
 
   INGOT_INLINE void put(int which, int component, V value) const {
-    const ingot_gives& x = all[which];
+    const Gives& x = all[which];
     store(x.data + step * x.step + first * x.point + component * x.component, x.point, n, value);
   }
 };

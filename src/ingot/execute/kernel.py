@@ -32,7 +32,7 @@ class Kernel:
         library = built(self.source, (*NATIVE, f"-DINGOT_REAL={real}"))
         graph = program.graph
         self.native = Native(
-            run=library.ingot_run,
+            run=library.ingot_run_steps,
             lanes=library.ingot_lanes(),
             inputs=tuple(shape_of(v, graph) for v in program.inputs),
             hidden=tuple(

@@ -4,7 +4,9 @@
 // A lane never sees its neighbours, and every W runs the same operations in the same order, so the
 // bits of a point depend neither on W nor on its block. Compile with -ffp-contract=off (fma is
 // written out), -fno-math-errno, no -ffast-math, and -Wno-psabi where W is wider than a register;
-// link libm. Everything has internal linkage.
+// link libm. Everything has internal linkage, and nothing of the standard library is called that
+// would be emitted with a name of its own: libraries opened in one process share such names, and
+// the first that was opened would run for all.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -25,6 +27,7 @@
 #endif
 #define INGOT_INLINE inline __attribute__((always_inline))
 #define INGOT_CALL __attribute__((noinline, unused))  // a long body: one copy keeps kernels small
+#define INGOT_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace ingot {
 namespace {

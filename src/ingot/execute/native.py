@@ -1,5 +1,6 @@
 """A compiled library and what it reads and gives -> calls and transients, on all cores."""
 
+import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from ingot.execute.abi import ARGUMENTS, Given, Gives, Slot, knobs
 from ingot.execute.batch import Shape, common
-from ingot.execute.ready import Again, Ready, Reports, Signature, signature
+from ingot.execute.ready import NO_MEMORY, Again, Ready, Reports, Signature, signature
 from ingot.execute.status import Status
 from ingot.execute.team import Work, shared
 from ingot.execute.transient import History, Transient
@@ -51,7 +52,7 @@ class Native:
         hidden: tuple[tuple[Shape, Tensor], ...], outputs: tuple[Shape, ...],
         solvers: tuple[Solver, ...], dtype: torch.dtype,
     ) -> None:  # fmt: skip
-        run.argtypes, run.restype = ARGUMENTS, None
+        run.argtypes, run.restype = ARGUMENTS, ctypes.c_int32
         self.run, self.lanes, self.dtype = run, lanes, dtype
         self.inputs, self.hidden, self.outputs, self.solvers = inputs, hidden, outputs, solvers
         self._names = tuple(v.name for v in outputs)
@@ -118,7 +119,8 @@ class Native:
 
         def native(first: int, count: int, rules: object, rows: bytes) -> None:
             def work(begin: int, end: int) -> None:
-                self.run(given, gives, rules, rows, points, first, count, begin, end)
+                if self.run(given, gives, rules, rows, points, first, count, begin, end):
+                    raise MemoryError(NO_MEMORY)
 
             self._spread(points, count, work)
 

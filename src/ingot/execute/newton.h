@@ -1,10 +1,6 @@
 // Newton's method for a block of points: which go on, which have converged, and how far to step.
 #pragma once
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <iterator>
-#include <memory>
 
 #include "lanes.h"
 
@@ -39,15 +35,34 @@ enum Verdict { stop, update, retry };
 
 using Slopes = void (*)(const V*, const V*, const V*, V*);
 
+// Memory of one call; std::bad_alloc where there is none (run.h).
+template <class T> struct Array {
+  T* data;
+  explicit Array(int64_t n) : data(new T[n]) {}
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { delete[] data; }
+  T& operator[](int64_t i) const { return data[i]; }
+};
+
+INGOT_INLINE real magnitude(real a) { return a < 0 ? -a : a; }
+INGOT_INLINE void exchange(real& a, real& b) {
+  const real c = a;
+  a = b, b = c;
+}
+[[maybe_unused]] INGOT_INLINE void copy(const V* from, V* to, int n) {
+  for (int i = 0; i < n; ++i) to[i] = from[i];
+}
+
 // Gaussian elimination with partial pivoting of one lane, in place; the unknowns replace b.
 INGOT_CALL void eliminate(int n, int sides, real* a, real* b) {
   for (int p = 0; p < n; ++p) {
     int best = p;
     for (int i = p + 1; i < n; ++i)
-      if (std::abs(a[i * n + p]) > std::abs(a[best * n + p])) best = i;
+      if (magnitude(a[i * n + p]) > magnitude(a[best * n + p])) best = i;
     if (best != p) {
-      for (int j = 0; j < n; ++j) std::swap(a[p * n + j], a[best * n + j]);
-      for (int s = 0; s < sides; ++s) std::swap(b[s * n + p], b[s * n + best]);
+      for (int j = 0; j < n; ++j) exchange(a[p * n + j], a[best * n + j]);
+      for (int s = 0; s < sides; ++s) exchange(b[s * n + p], b[s * n + best]);
     }
     for (int i = p + 1; i < n; ++i) {
       const real factor = a[i * n + p] / a[p * n + p];
@@ -67,19 +82,19 @@ INGOT_CALL void eliminate(int n, int sides, real* a, real* b) {
 // The second routine: Jacobian column by column, then pivoted elimination, for the lanes in doubt.
 template <int n>
 INGOT_CALL void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
-  std::unique_ptr<V[]> jacobian(new V[n * n]);
+  const Array<V> jacobian(n * n);
   V direction[n];
   for (int j = 0; j < n; ++j) {
     for (int i = 0; i < n; ++i) direction[i] = splat(i == j);
     slopes(g, u, direction, &jacobian[j * n]);
   }
-  std::unique_ptr<real[]> a(new real[n * n]), right(new real[n * sides]);
+  const Array<real> a(n * n), right(n * sides);
   for (int lane = 0; lane < W; ++lane) {
     if (!doubt[lane]) continue;
     for (int i = 0; i < n; ++i)
       for (int j = 0; j < n; ++j) a[i * n + j] = jacobian[j * n + i][lane];
     for (int i = 0; i < n * sides; ++i) right[i] = b[i][lane];
-    eliminate(n, sides, a.get(), right.get());
+    eliminate(n, sides, a.data, right.data);
     for (int i = 0; i < n * sides; ++i) x[i][lane] = right[i];
   }
 }
@@ -223,7 +238,7 @@ template <int n> struct Search {
       one.pivoted[to.at + lane] = int32_t(redone[lane]);
     }
     if (!all(done | ~alive))
-      for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(NAN));
+      for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(nan));
   }
 };
 

@@ -15,10 +15,12 @@ from ingot.execute.batch import Shape, flattened
 from ingot.execute.status import Status
 from ingot.graphs.torch_private import same_layout
 
-__all__ = ["Again", "Ready", "Reports", "Signature", "Told", "layout", "signature"]
+__all__ = ["NO_MEMORY", "Again", "Ready", "Reports", "Signature", "Told", "layout", "signature"]
 
 Told = Callable[[], tuple[Status, ...]]
 """Reads what the solves reported; most callers never ask."""
+
+NO_MEMORY = "the kernel found no memory for this call"
 
 data_ptr = Tensor.data_ptr
 empty = np.empty
@@ -105,14 +107,14 @@ class Ready:
         self._pack_gives = struct.Struct(f"{len(self._gives)}q").pack
 
     def given(self, values: Sequence[Tensor]) -> tuple[Sequence[Tensor], bytes]:
-        """The arrays as they are read, copied where they must be, and rows of `ingot_given`."""
+        """The arrays as they are read, copied where they must be, and rows of `Given`."""
         held = values if self.in_place else self._rows(values)[0][: len(values)]
         row = self._given.copy()
         row[0 : 5 * len(held) : 5] = [x.data_ptr() for x in held]
         return held, self._pack_given(*row)
 
     def gives(self) -> tuple[list[Tensor], bytes]:
-        """Arrays for the outputs, and rows of `ingot_gives`."""
+        """Arrays for the outputs, and rows of `Gives`."""
         # whatever the default device is: the kernel writes to the addresses of these
         made = [
             torch.empty_strided(*layout, dtype=self.dtype, device="cpu") for layout in self._outputs
@@ -174,7 +176,8 @@ class Again:
         for i, x in self._offsets:
             told[i] = begin + x
         points = self._points
-        self._run(given, gives, self._knobs, told, points, 0, 1, 0, points)
+        if self._run(given, gives, self._knobs, told, points, 0, 1, 0, points):
+            raise MemoryError(NO_MEMORY)
         self._free.append(rows)
         return outputs, partial(self._told, room)
 

@@ -1,16 +1,15 @@
-// Runs the lines of a kernel over points and steps; a kernel's entries call it.
+// Runs the lines of a kernel over points and steps; the entries of a library call it.
 #pragma once
-
-extern "C" int ingot_lanes() { return W; }
+#include <new>
 
 namespace ingot {
 namespace {
 
 // Steps [first_step, first_step + steps) of the points [begin, end); reports are (steps, points).
 template <class Point>
-INGOT_INLINE void run(Point point, const ingot_given* in, const ingot_gives* out, const Knobs* knobs,
-                      const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps, int64_t begin,
-                      int64_t end) {
+INGOT_INLINE void each_point(Point point, const Given* in, const Gives* out, const Knobs* knobs,
+                             const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,
+                             int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i += W) {
     const int n = int(end - i < W ? end - i : W);
     for (int64_t k = 0; k < steps; ++k) {
@@ -20,6 +19,22 @@ INGOT_INLINE void run(Point point, const ingot_given* in, const ingot_gives* out
       point(given, gives, knobs, to);
     }
   }
+}
+
+// What a caller in C is told of a call that did not run, or not to its end (package/header.py).
+enum Refusal : int32_t {
+  bad_points = -1, bad_pointer = -2, bad_count = -3, bad_alignment = -4, bad_overlap = -5, bad_rules = -6,
+  no_memory = -7
+};
+
+// 0, or that memory ran out: nothing may be thrown through C.
+template <class Work> INGOT_INLINE int32_t guarded(Work work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  }
+  return 0;
 }
 
 }  // namespace

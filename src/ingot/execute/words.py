@@ -19,9 +19,9 @@ ENTRY = re.compile(r"(?:\(\(M\))?([\w.]+)\[(\d+)\]\)?")
 def number(x: float) -> str:
     """A constant as C++ writes it."""
     if x != x:
-        return "real(NAN)"
+        return "real(nan)"
     if x in (float("inf"), float("-inf")):
-        return "real(INFINITY)" if x > 0 else "real(-INFINITY)"
+        return "real(infinity)" if x > 0 else "real(-infinity)"
     return f"real({x!r})"
 
 

@@ -1,162 +1,452 @@
-"""The C header of a kernel package: what the library exports, with no dependency."""
+"""The C header of a kernel package, and the C++ of what it declares."""
 
-from ingot.options import Newton, knobs_of
-from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-__all__ = ["c_name", "header", "wrapper"]
+from ingot.execute.compiler import headers
+from ingot.execute.cpp import entries
+from ingot.execute.words import number
+from ingot.options import Knob, Newton, knobs_of, meta_of
+from ingot.package.metadata import Metadata, VariableInfo
+from ingot.types import lag
+
+__all__ = ["Notes", "c_name", "header", "wrapper"]
+
+LAYOUTS = {
+    "Scalar": "one number",
+    "Vec": "1, 2, 3",
+    "SR2": "a symmetric tensor in Mandel order: 11, 22, 33, then sqrt(2) times 23, 13, 12; the"
+    " entries are those of the tensor (half the engineering shear strains)",
+    "WR2": "a skew tensor W by its axial vector w, W v = w x v: W32, W13, W21",
+    "R2": "a tensor, row index first: 11, 12, 13, 21, 22, 23, 31, 32, 33",
+    "MRP": "a rotation by modified Rodrigues parameters, axis times tan(angle / 4): 1, 2, 3",
+    "SSR4": "6 x 6 numbers, row index first, both sides in the Mandel order of SR2: C : e is the"
+    " product of this matrix and the 6 numbers of e (so 1112 carries sqrt(2), and 2323 carries 2)",
+    "MillerIndex": "h, k, l",
+    "Quaternion": "w, x, y, z",
+    "Flag": "one number, 0 or 1",
+}
+"""How the numbers of a value of each kind lie."""
+
+ERRORS = {
+    "points": "points is negative or too large, or not the number that a stored parameter has",
+    "pointer": "an array that is read or written is NULL",
+    "count": "a parameter is given for neither 1 nor all points",
+    "alignment": "an array does not lie where its type must",
+    "overlap": "an array that is written meets another one (see aliasing in the header)",
+    "rules": "a rule of a solve is not finite, or out of its range",
+    "memory": "memory ran out; outputs and status hold nothing of use",
+}
+"""Why a call is refused, from -1 down (`Refusal` of run.h)."""
 
 
 def c_name(name: str) -> str:
     """A name that C accepts."""
-    kept = "".join(ch if ch.isalnum() else "_" for ch in name)
+    kept = re.sub(r"[^A-Za-z0-9]", "_", name)
     return kept if kept[:1].isalpha() else f"model_{kept}"
 
 
-def header(meta: Metadata) -> str:
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What only the compiler knows of inputs: which are first guesses, and names before renaming.
+
+    guesses: inputs that no output depends on but through the start of a solve
+    inputs, outputs: the names of the file, by those that the package shows instead
+    """
+
+    guesses: Collection[str] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Names:
+    """The constants of a header, each of them once."""
+
+    def __init__(self, meta: Metadata) -> None:
+        assert meta.kernel is not None
+        self.prefix = meta.kernel.prefix
+        self.short = self.prefix.rpartition("_")[0] or self.prefix
+        self.used: set[str] = set()
+        self.inputs = self._group("in", [v.name for v in meta.inputs])
+        self.parameters = self._group("parameter", [p.variable.name for p in meta.parameters])
+        self.outputs = self._group("out", [v.name for v in meta.outputs])
+        pairs = [f"{b.output}_by_{b.input}" for b in meta.derivatives]
+        self.blocks = self._group("block", pairs)
+        self.solves = self._group("solve", [s.name for s in meta.solvers])
+
+    def _group(self, group: str, names: Iterable[str]) -> list[str]:
+        return [self._constant(f"{self.short}_{group}_{_word(name)}") for name in names]
+
+    def _constant(self, wanted: str) -> str:
+        found, count = wanted, 2
+        while found in self.used:
+            found, count = f"{wanted}_{count}", count + 1
+        self.used.add(found)
+        return found
+
+
+def _word(name: str) -> str:
+    """A variable's name as part of a constant: `x~1` is x_old."""
+    for mark, back in re.findall(r"(~(\d+))", name):
+        name = name.replace(mark, "_old" if back == "1" else f"_old{back}")
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def functions(meta: Metadata) -> list[str]:
+    """The kernels of a package, which are the functions that compute."""
+    return ["forward", *(["jacobian"] if meta.derivatives else [])]
+
+
+def header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 it is frozen
     """The text of `<name>.h`."""
-    name, real = c_name(meta.name), "double" if meta.dtype == "float64" else "float"
-    guard = f"INGOT_{name.upper()}_H"
-    rows = [
-        f"/* {meta.name}, compiled by Ingot from {meta.origin.file}.",
-        "   Arrays are point-major: points x size numbers each, in the order given here.",
-        "   Inputs are never written. Outputs of a point that fails are NaN. */",
-        f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "",
-        "#ifdef __cplusplus", 'extern "C" {', "#endif", "",
-        *_listed("inputs", name, meta.inputs),
-        *_listed("parameters", name, tuple(p.variable for p in meta.parameters)),
-        *_listed("outputs", name, meta.outputs),
-        *_blocks(meta, name),
-        f"enum {{ {name}_solves = {len(meta.solvers)} }};",
-        "",
-        "/* What became of a point in a solve: 0 converged, 1 out of steps, 2 not finite. */",
-        f"typedef struct {{ int8_t reason; int32_t iterations; {real} residual; int32_t pivoted; }}"
-        f" {name}_status;",
-        "",
-        "/* One step of all points. parameters may be NULL: the values of the source file.",
-        "   status may be NULL, else it holds solves x points. Returns how many points failed,",
-        "   or -1 where a stored batched parameter has another number of points. */",
-        f"int64_t {name}_forward(int64_t points, const {real}* const* inputs,",
-        f"                       const {real}* const* parameters, {real}* const* outputs,",
-        f"                       {name}_status* status);",
+    names, real = _Names(meta), "double" if meta.dtype == "float64" else "float"
+    name = names.short
+    declared = [*functions(meta), "default_rules", "message"]
+    sections = [
+        _comment(*_preamble(meta, name)),
+        _guard(names, declared),
+        _layouts(meta),
+        _listed("input", name, names.inputs, [_input(v, meta, names, notes) for v in meta.inputs]),
+        _listed("parameter", name, names.parameters,
+                [_variable(p.variable) for p in meta.parameters]),
+        _listed("output", name, names.outputs, [_variable(v) for v in meta.outputs]),
+        _listed("block", name, names.blocks, _blocks(meta)),
+        _listed("solve", name, names.solves,
+                [f"{s.name}, for {', '.join(s.unknowns)}" for s in meta.solvers]),
+        _sizes(meta, name),
+        _errors(name),
+        _types(meta, name, real),
+        _rules(name),
+        _prototypes(meta, name, real),
+        ["#ifdef __cplusplus", "}", "#endif", f"#endif /* {_guard_name(names)} */", ""],
     ]  # fmt: skip
-    if meta.derivatives:
-        rows += [
-            "",
-            "/* The same with derivative blocks, points x size numbers each. */",
-            f"int64_t {name}_jacobian(int64_t points, const {real}* const* inputs,",
-            f"                        const {real}* const* parameters, {real}* const* outputs,",
-            f"                        {real}* const* blocks, {name}_status* status);",
-        ]
-    rows += ["", "#ifdef __cplusplus", "}", "#endif", f"#endif /* {guard} */", ""]
-    return "\n".join(rows)
+    return "\n".join("\n".join(rows) + "\n" for rows in sections if rows).rstrip("\n") + "\n"
 
 
-def _listed(what: str, name: str, variables: tuple[VariableInfo, ...]) -> list[str]:
-    rows = [f"/* {what}:"]
-    rows += [f"   {i}  {v.name}: {v.kind}, {v.size} numbers" for i, v in enumerate(variables)]
-    return [*rows, "*/", f"enum {{ {name}_{what} = {len(variables)} }};", ""]
+def _comment(*rows: str) -> list[str]:
+    """A comment of such lines, which no name can end."""
+    body = [re.sub(r"[*?](?=[/?])|/(?=\*)", r"\g<0> ", row) for row in rows]
+    return [f"/* {body[0]}", *(f"   {row}".rstrip() for row in body[1:-1]),
+            f"   {body[-1]} */"] if body[1:] else [f"/* {body[0]} */"]  # fmt: skip
 
 
-def _blocks(meta: Metadata, name: str) -> list[str]:
-    sizes = {v.name: v.size for v in (*meta.inputs, *(p.variable for p in meta.parameters))}
-    outs = {v.name: v.size for v in meta.outputs}
-    rows = ["/* derivative blocks:"]
-    rows += [
-        f"   {i}  d {b.output} / d {b.input}, {outs[b.output]} x {sizes[b.input]} numbers"
-        for i, b in enumerate(meta.derivatives)
+def _preamble(meta: Metadata, name: str) -> list[str]:
+    source = f" from {meta.origin.file}" if meta.origin.file else ""
+    return [
+        f"{meta.name}, compiled by Ingot{source}.",
+        "",
+        "Arrays: point-major and without gaps, points x size numbers each. Every call takes",
+        f"arrays of pointers to them, in the order of the constants {name}_in_..., {name}_out_...",
+        "",
+        f"Returns: how many points failed, or a negative {name}_error_... where the call was",
+        f"refused; then nothing was written, {name}_error_memory excepted.",
+        "",
+        "Failed points: one solve at least did not converge. All outputs and blocks of such a",
+        "point are NaN; no other point is touched. An output that takes the place of its old",
+        "value is lost with it: keep a copy if the step is to be cut.",
+        "",
+        "Aliasing: inputs are never written. An output may be the very array of an input of the",
+        "same size (state that is updated in place), unless a solve has the rule stop = batch;",
+        f"otherwise arrays that are written meet no other: {name}_error_overlap.",
+        "",
+        "NULL: parameters and rules, for what the source file says; the data of one parameter, for",
+        "its value there; status, if nobody asks. With 0 points all arrays may be. Nothing else.",
+        "",
+        "Threads: calls share nothing and may run at the same time, on arrays of their own.",
     ]
-    return [*rows, "*/", f"enum {{ {name}_blocks = {len(meta.derivatives)} }};", ""]
 
 
-def wrapper(meta: Metadata) -> str:
-    """The C++ that gives a kernel its C functions; it follows the kernel's own entries."""
-    name = c_name(meta.name)
-    rows = [f"namespace ingot_{name} {{", "using ingot::real;"]
-    constants = [*meta.parameters, *meta.constants]
-    for i, p in enumerate(constants):
-        values = ", ".join(f"real({v!r})" for v in p.value.values) or "0"
-        rows.append(f"const real constant_{i}[] = {{{values}}};")
-    knobs = ", ".join(
-        "{" + ", ".join(repr(k.c_value(getattr(s, k.name))) for k in knobs_of(Newton)) + ", 0}"
-        for s in meta.solvers
-    )
-    rows.append(f"const ingot::Knobs knobs[] = {{{knobs or '{}'}}};")
-    inputs = ", ".join(str(v.size) for v in meta.inputs) or "0"
-    rows.append(f"const int64_t input_size[] = {{{inputs}}};")
-    outputs = [v.size for v in meta.outputs]
-    sizes = {v.name: v.size for v in (*meta.inputs, *(p.variable for p in constants))}
-    outs = {v.name: v.size for v in meta.outputs}
-    blocks = [outs[b.output] * sizes[b.input] for b in meta.derivatives]
-    rows.append(f"const int64_t gives_size[] = {{{', '.join(map(str, [*outputs, *blocks]))}}};")
-    rows += _call(meta, constants)
-    rows += ["}  // namespace", ""]
-    kernel = meta.kernel
-    assert kernel is not None
-    rows += _entry(meta, "forward", kernel.forward, blocks=False)
-    if kernel.jacobian:
-        rows += _entry(meta, "jacobian", kernel.jacobian, blocks=True)
-    return "\n".join(rows) + "\n"
+def _guard_name(names: _Names) -> str:
+    return f"INGOT_{names.prefix}_H"
 
 
-def _call(meta: Metadata, constants: list[ParameterInfo]) -> list[str]:
-    n, solves = len(meta.inputs), len(meta.solvers)
-    rows = [
-        "struct Status { int8_t reason; int32_t iterations; real residual; int32_t pivoted; };",
-        "template <class Run> int64_t call(Run run, int64_t points, const real* const* inputs,",
-        "    [[maybe_unused]] const real* const* parameters, real* const* outputs,",
-        "    real* const* blocks, Status* status) {",
-        f"  ingot_given in[{n + len(constants)} + 1];",
-        f"  for (int i = 0; i < {n}; ++i) in[i] = {{inputs[i], 0, input_size[i], 1, 0}};",
-    ]
-    for i, p in enumerate(constants):
-        size = p.variable.size
-        batch = len(p.value.values) // size if size else 1
-        given = f"constant_{i}"
-        if i < len(meta.parameters):
-            given = f"parameters ? parameters[{i}] : {given}"
-        if batch > 1:
-            rows.append(f"  if (points != {batch}) return -1;")
-        rows.append(f"  in[{n + i}] = {{{given}, 0, {size if batch > 1 else 0}, 1, 0}};")
-    gives = len(meta.outputs)
-    rows += [
-        f"  ingot_gives out[{gives + len(meta.derivatives)} + 1];",
-        f"  for (int i = 0; i < {gives}; ++i) out[i] = {{outputs[i], 0, gives_size[i], 1}};",
-        f"  if (blocks) for (int i = 0; i < {len(meta.derivatives)}; ++i)",
-        f"    out[{gives} + i] = {{blocks[i], 0, gives_size[{gives} + i], 1}};",
-        f"  std::vector<int8_t> reason({solves} * points + 1);",
-        f"  std::vector<int32_t> iterations({solves} * points + 1);",
-        f"  std::vector<int32_t> pivoted({solves} * points + 1);",
-        f"  std::vector<real> residual({solves} * points + 1);",
-        f"  ingot::Reports::One reports[{solves} + 1];",
-        f"  for (int64_t s = 0; s < {solves}; ++s)",
-        "    reports[s] = {&reason[s * points], &iterations[s * points], &residual[s * points],",
-        "                  &pivoted[s * points]};",
-        "  run(in, out, knobs, reports, points, 0, 1, 0, points);",
-        "  int64_t failed = 0;",
-        "  for (int64_t i = 0; i < points; ++i) {",
-        "    bool bad = false;",
-        f"    for (int64_t s = 0; s < {solves}; ++s) {{",
-        "      const int64_t at = s * points + i;",
-        "      bad |= reason[at] != 0;",
-        "      if (status) status[at] = {reason[at], iterations[at], residual[at], pivoted[at]};",
-        "    }",
-        "    failed += bad;",
-        "  }",
-        "  return failed;",
-        "}",
-    ]
+def _guard(names: _Names, declared: Sequence[str]) -> list[str]:
+    name, guard = names.short, _guard_name(names)
+    return [
+        f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "",
+        f"#ifdef INGOT_USES_{name}",
+        f'#error "another package has the names {name}_...: compile one with --c-prefix"',
+        "#endif", f"#define INGOT_USES_{name}", "",
+        *_comment(
+            "The names in the library tell its content as well: a program linked with another",
+            "package of this name, or with one that was compiled anew, does not run.",
+        ),
+        *(f"#define {name}_{x} {names.prefix}_{x}" for x in declared), "",
+        "#ifdef __cplusplus", 'extern "C" {', "#endif",
+    ]  # fmt: skip
+
+
+def _layouts(meta: Metadata) -> list[str]:
+    shown = (*meta.inputs, *(p.variable for p in meta.parameters), *meta.outputs)
+    kinds = dict.fromkeys(v.kind for v in shown)
+    rows = [f"{kind}: {LAYOUTS[kind]}" for kind in kinds]
+    if any(v.sub_batch for v in shown):
+        rows.append("on (n, ...): so many values a point, last index fastest, each as above")
+    return _comment("The numbers of one value.", *rows)
+
+
+def _variable(v: VariableInfo) -> str:
+    on = f" on ({', '.join(map(str, v.sub_batch))})" if v.sub_batch else ""
+    return f"{v.name}: {v.kind}{on}, {_numbers(v.size)}"
+
+
+def _numbers(size: int) -> str:
+    return f"{size} number{'' if size == 1 else 's'}"
+
+
+def _input(v: VariableInfo, meta: Metadata, names: _Names, notes: Notes) -> str:
+    """An input, and where its values come from, from one step to the next."""
+    inputs = {
+        notes.inputs.get(x.name, x.name): c for x, c in zip(meta.inputs, names.inputs, strict=True)
+    }
+    outputs = {
+        notes.outputs.get(x.name, x.name): c
+        for x, c in zip(meta.outputs, names.outputs, strict=True)
+    }
+    base, back = lag(notes.inputs.get(v.name, v.name))
+    said = _variable(v)
+    if back:
+        before = base if back == 1 else f"{base}~{back - 1}"
+        feeds = outputs.get(before) or inputs.get(before)
+        said += f"; give it {feeds} of the step before" if feeds else (
+            f"; {base} of {back} step{'s' * (back > 1)} before, which no output is"
+        )  # fmt: skip
+    if v.name in notes.guesses:
+        said += "; only where a solve starts: results depend on it no further than the tolerances"
+    return said
+
+
+def _blocks(meta: Metadata) -> list[str]:
+    known = {v.name: v for v in meta.inputs} | {
+        p.variable.name: p.variable for p in meta.parameters
+    }
+    outs = {v.name: v for v in meta.outputs}
+    rows = []
+    for b in meta.derivatives:
+        y, x = outs[b.output], known[b.input]
+        same = "; the same at all points" if b.batch_independent else ""
+        rows.append(f"d {y.name} / d {x.name}, {_shape(y, x)} numbers{same}")
     return rows
 
 
-def _entry(meta: Metadata, what: str, entry: str, *, blocks: bool) -> list[str]:
-    name = c_name(meta.name)
-    extra = "ingot::real* const* blocks, " if blocks else ""
-    return [
-        f'extern "C" int64_t {name}_{what}(int64_t points, const ingot::real* const* inputs,',
-        "    const ingot::real* const* parameters, ingot::real* const* outputs,",
-        f"    {extra}ingot_{name}::Status* status) {{",
-        f"  return ingot_{name}::call({entry}, points, inputs, parameters, outputs,",
-        f"      {'blocks' if blocks else 'nullptr'}, status);",
-        "}",
-        "",
+def _shape(y: VariableInfo, x: VariableInfo) -> str:
+    """The extents of a block, in their order; a value that has no axis is 1."""
+    axes = [*y.sub_batch, *x.sub_batch]
+    inner = [math.prod(y.base), math.prod(x.base)]
+    return " x ".join(map(str, [*axes, *inner]))
+
+
+def _listed(what: str, name: str, constants: list[str], said: list[str]) -> list[str]:
+    plural = f"{what}s"
+    title = {
+        "input": "Inputs.",
+        "parameter": "Promoted parameters.",
+        "output": "Outputs.",
+        "block": "Derivative blocks: row-major, the output's index before the input's; both in the"
+        " layout of their kinds.",
+        "solve": "Solves: the order of rules, and the outer one of status.",
+    }[what]
+    if not constants:
+        return [f"enum {{ {name}_{plural} = 0 }};"]
+    rows = [
+        f"  {constant} = {i}, {_comment(text)[0]}"
+        for i, (constant, text) in enumerate(zip(constants, said, strict=True))
     ]
+    return [*_comment(title), "enum {", *rows, f"  {name}_{plural} = {len(constants)}", "};"]
+
+
+def _sizes(meta: Metadata, name: str) -> list[str]:
+    groups = {
+        "input": [v.size for v in meta.inputs],
+        "parameter": [p.variable.size for p in meta.parameters],
+        "output": [v.size for v in meta.outputs],
+        "block": _block_sizes(meta),
+    }
+    return [
+        *_comment("Numbers a point, in order: the initialiser of an array."),
+        *(
+            f"#define {name}_{group}_sizes {{{', '.join(map(str, sizes)) or '0'}}}"
+            for group, sizes in groups.items()
+        ),
+    ]
+
+
+def _block_sizes(meta: Metadata) -> list[int]:
+    sizes = {v.name: v.size for v in (*meta.inputs, *(p.variable for p in meta.parameters))}
+    outs = {v.name: v.size for v in meta.outputs}
+    return [outs[b.output] * sizes[b.input] for b in meta.derivatives]
+
+
+def _errors(name: str) -> list[str]:
+    rows = [f"  {name}_error_{word} = {-i}" for i, word in enumerate(ERRORS, 1)]
+    said = [f" /* {text} */" for text in ERRORS.values()]
+    commas = [","] * (len(rows) - 1) + [""]
+    return ["enum {", *(a + b + c for a, b, c in zip(rows, commas, said, strict=True)), "};"]
+
+
+def _types(meta: Metadata, name: str, real: str) -> list[str]:
+    return [
+        *_comment("A parameter: count is 1, for one value at all points, or the number of points."),
+        f"typedef struct {{ const {real}* data; int64_t count; }} {name}_values;", "",
+        *_comment(
+            "What became of a point in a solve. reason: 0 converged, 1 out of steps, 2 not finite;",
+            "iterations: updates; residual: the last; pivoted: updates that needed pivoting.",
+        ),
+        f"typedef struct {{ int8_t reason; int32_t iterations; {real} residual; int32_t pivoted; }}"
+        f" {name}_status;",
+    ]  # fmt: skip
+
+
+def _rules(name: str) -> list[str]:
+    rows: list[str] = []
+    words: list[str] = []
+    for knob in knobs_of(Newton):
+        rows += [f"  {knob.c_type} {knob.name}; /* {knob.sentence}; {_range(knob, name)} */"]
+        words += [f"{name}_{knob.name}_{word} = {i}" for i, word in enumerate(knob.choices)]
+    return [
+        *_comment("When a solve stops, and how far it steps. Every number is finite."),
+        "typedef struct {", *rows, f"}} {name}_rules;",
+        "enum {", ",\n".join(f"  {word}" for word in words), "};",
+    ]  # fmt: skip
+
+
+def _range(knob: Knob, name: str) -> str:
+    """What C may give for a rule, as the header says it."""
+    if knob.choices:
+        return " or ".join(f"{name}_{knob.name}_{word}" for word in knob.choices)
+    meta = meta_of(knob.kind)
+    bounds = ((">", meta.gt), (">=", meta.ge), ("<", meta.lt))
+    return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+
+
+def _prototypes(meta: Metadata, name: str, real: str) -> list[str]:
+    rows = [
+        *_comment(
+            "One step of all points. parameters: as many as there are, or NULL; rules: one for",
+            "each solve, or NULL; status: solves x points, or NULL.",
+        ),
+        f"int64_t {name}_forward(int64_t points, const {real}* const* inputs,",
+        f"    const {name}_values* parameters, const {name}_rules* rules, {real}* const* outputs,",
+        f"    {name}_status* status);", "",
+    ]  # fmt: skip
+    if meta.derivatives:
+        rows += [
+            *_comment("The same, and the derivative blocks."),
+            f"int64_t {name}_jacobian(int64_t points, const {real}* const* inputs,",
+            f"    const {name}_values* parameters, const {name}_rules* rules,",
+            f"    {real}* const* outputs, {real}* const* blocks, {name}_status* status);", "",
+        ]  # fmt: skip
+    return [
+        *rows,
+        *_comment("Fill in the rules of the source file, one for each solve; 0, or an error."),
+        f"int64_t {name}_default_rules({name}_rules* rules);", "",
+        *_comment("What a call returned, in words."),
+        f"const char* {name}_message(int64_t returned);",
+    ]  # fmt: skip
+
+
+def wrapper(meta: Metadata) -> str:
+    """The C++ that gives a kernel its C functions; it follows the kernel's own entries.
+
+    It stands in two parts around `calls.h`: tables that describe the package, and what it shows.
+    """
+    assert meta.kernel is not None
+    prefix = meta.kernel.prefix
+    shown = [entries(prefix, functions(meta)), *(_entry(prefix, x) for x in functions(meta))]
+    return "\n".join([*_tables(meta), headers(("calls.h",)), *shown, *_helpers(prefix)])
+
+
+def _tables(meta: Metadata) -> list[str]:
+    constants = [*meta.parameters, *meta.constants]
+    reads = [v.size for v in meta.inputs] + [p.variable.size for p in constants]
+    gives = [*(v.size for v in meta.outputs), *_block_sizes(meta)]
+    counts = {
+        "inputs": len(meta.inputs), "parameters": len(meta.parameters),
+        "constants": len(meta.constants), "outputs": len(meta.outputs),
+        "blocks": len(meta.derivatives), "solves": len(meta.solvers),
+    }  # fmt: skip
+    rows = [
+        "namespace ingot {", "namespace {", "namespace package {", "",
+        f"constexpr int {', '.join(f'{k} = {v}' for k, v in counts.items())};",
+        f"constexpr int64_t largest = {max([*reads, *gives, len(meta.solvers), 1])};",
+        _row("constexpr int64_t read_size[]", map(str, reads)),
+        _row("constexpr int64_t gives_size[]", map(str, gives)),
+        "struct Values { const real* data; int64_t count; };",
+        "struct Status { int8_t reason; int32_t iterations; real residual; int32_t pivoted; };",
+    ]  # fmt: skip
+    for i, p in enumerate(constants):
+        rows.append(_row(f"constexpr real stored_{i}[]", map(number, p.value.values)))
+    batches = [len(p.value.values) // p.variable.size for p in constants]
+    rows.append(
+        _row("constexpr Values stored[]", (f"{{stored_{i}, {n}}}" for i, n in enumerate(batches)))
+    )
+    return [
+        *rows,
+        *_rules_tables(meta),
+        "",
+        "}  // namespace",
+        "}  // namespace",
+        "}  // namespace ingot",
+    ]
+
+
+def _row(declared: str, values: Iterable[str]) -> str:
+    """An array, which C++ lets not be empty."""
+    return f"{declared} = {{{', '.join(values) or '{}'}}};"
+
+
+def _rules_tables(meta: Metadata) -> list[str]:
+    knobs = knobs_of(Newton)
+    solves = (
+        f"{{{', '.join(repr(k.c_value(getattr(s, k.name))) for k in knobs)}}}" for s in meta.solvers
+    )
+    fields = ", ".join(f"r.{k.name}" for k in knobs)
+    return [
+        "struct Rules {", *(f"  {k.c_type} {k.name};" for k in knobs), "};",
+        _row("constexpr Rules source_rules[]", solves),
+        "[[maybe_unused]] INGOT_CALL Knobs knobs_of(const Rules& r) {",
+        f"  return {{{fields}, 0}};", "}",
+        "[[maybe_unused]] INGOT_CALL bool lawful(const Rules& r) {",
+        f"  return {' && '.join(test for k in knobs for test in _tests(k))};", "}",
+    ]  # fmt: skip
+
+
+def _tests(knob: Knob) -> list[str]:
+    """The conditions of C++ that a rule must meet; NaN meets none."""
+    if knob.choices:
+        return [f"r.{knob.name} >= 0", f"r.{knob.name} < {len(knob.choices)}"]
+    meta, rule = meta_of(knob.kind), f"r.{knob.name}"
+    bounds = ((">", meta.gt), (">=", meta.ge), ("<", meta.lt), ("<=", meta.le))
+    finite = [f"{rule} - {rule} == 0"] if knob.c_type == "double" else []
+    return [f"{rule} {sign} {bound!r}" for sign, bound in bounds if bound is not None] + finite
+
+
+def _entry(prefix: str, what: str) -> str:
+    blocks = what == "jacobian"
+    written = "blocks, ingot::package::gives" if blocks else "nullptr, ingot::package::outputs"
+    return "\n".join([
+        f"INGOT_EXPORT int64_t {prefix}_{what}(int64_t points, const ingot::real* const* inputs,",
+        "    const ingot::package::Values* parameters, const ingot::package::Rules* rules,",
+        f"    ingot::real* const* outputs,{' ingot::real* const* blocks,' if blocks else ''}",
+        "    ingot::package::Status* status) {",
+        f"  return ingot::package::run_all(ingot::{what}, points, inputs, parameters, rules,",
+        f"      outputs, {written}, status);",
+        "}", "",
+    ])  # fmt: skip
+
+
+def _helpers(prefix: str) -> list[str]:
+    said = "\n".join(
+        f'    case {-i}: return "{text}";' for i, text in enumerate(ERRORS.values(), 1)
+    )
+    return [
+        f"INGOT_EXPORT int64_t {prefix}_default_rules(ingot::package::Rules* rules) {{",
+        "  return ingot::package::default_rules(rules);", "}", "",
+        f"INGOT_EXPORT const char* {prefix}_message(int64_t returned) {{",
+        '  if (returned == 0) return "all points converged";',
+        '  if (returned > 0) return "so many points did not converge; their outputs are NaN";',
+        "  switch (returned) {", said,
+        '    default: return "no call returns this";', "  }", "}", "",
+    ]  # fmt: skip

@@ -1,5 +1,6 @@
 """The last stage: a partitioned model becomes libraries or graphs, and metadata."""
 
+import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from ingot.execute import compiler
 from ingot.execute.abi import rules_struct
 from ingot.execute.cpp import section
 from ingot.execute.levels import best, flags
-from ingot.package.header import header, wrapper
+from ingot.package.header import Notes, c_name, header, wrapper
 from ingot.package.metadata import (
     Block,
     KernelFiles,
@@ -32,6 +33,7 @@ from ingot.program import Parameter, Variable, batch_independent, with_jacobian
 from ingot.program.graph import Graph
 from ingot.program.partition import partition
 from ingot.program.passes import planned as planned_kernel
+from ingot.program.program import first_guesses
 from ingot.types import Value
 
 if TYPE_CHECKING:
@@ -66,8 +68,7 @@ def lower(
     kernel = kernel_files(stage, name) if "kernel" in target.backend else None
     expect(len(kernel.libraries if kernel else ()) + len(plan.graphs if plan else ()))
     if kernel is not None:
-        meta = msgspec.structs.replace(meta, kernel=kernel)
-        _kernel(stage, meta, folder, progress)
+        meta = _kernel(stage, msgspec.structs.replace(meta, kernel=kernel), folder, progress)
     if plan is not None:
         from ingot.execute import inductor
 
@@ -88,19 +89,23 @@ def graphs_of(stage: Partitioned, name: str) -> "Planned":
 
 
 def kernel_files(stage: Partitioned, name: str) -> KernelFiles:
-    """What the kernel backend consists of."""
+    """What the kernel backend consists of; the prefix is not yet of this package alone."""
     levels = best() if stage.shaped.loaded.target.baseline else best()[:1]
     libraries = {level: f"{name}-{level}.so" for level in levels}
-    jacobian = "ingot_jacobian" if stage.pairs else None
-    return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", "ingot_forward", jacobian)
+    prefix = stage.shaped.loaded.target.c_prefix or c_name(name)
+    return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", prefix)
 
 
-def _kernel(stage: Partitioned, meta: Metadata, folder: Path, progress: Progress) -> None:
-    """The source, the header, and a library for each CPU level."""
+def _kernel(stage: Partitioned, meta: Metadata, folder: Path, progress: Progress) -> Metadata:
+    """Write source, header, and a library for each CPU level; tell what their names begin with."""
+    source = _source(stage, meta)
+    notes = _notes(stage)
+    text = "\0".join([source, wrapper(meta), header(meta, notes)])
+    meta = _prefixed(meta, hashlib.sha256(text.encode()).hexdigest())
     kernel = meta.kernel
     assert kernel is not None
-    (folder / kernel.source).write_text(_source(stage, meta))
-    (folder / kernel.header).write_text(header(meta))
+    (folder / kernel.source).write_text(f"{source}\n{wrapper(meta)}")
+    (folder / kernel.header).write_text(header(meta, notes))
 
     def compiled(level: str, library: str) -> None:
         chosen = (*compiler.FLAGS, *flags(level))
@@ -111,21 +116,42 @@ def _kernel(stage: Partitioned, meta: Metadata, folder: Path, progress: Progress
         jobs = [pool.submit(compiled, level, file) for level, file in kernel.libraries.items()]
         for job in jobs:
             job.result()
+    return meta
+
+
+def _notes(stage: Partitioned) -> Notes:
+    """What the header tells of inputs beyond the metadata."""
+    target = stage.shaped.loaded.target
+
+    def before(renamed: tuple[str, ...]) -> dict[str, str]:
+        return {new: old for old, _, new in (rule.partition(":") for rule in renamed)}
+
+    return Notes(
+        first_guesses(stage.program), before(target.rename_input), before(target.rename_output)
+    )
+
+
+def _prefixed(meta: Metadata, digest: str) -> Metadata:
+    """Names that begin with those of the package and its content, so that no two packages share
+    any: a program linked against two of one name would run the first for both.
+    """
+    kernel = meta.kernel
+    assert kernel is not None
+    prefix = f"{kernel.prefix}_{digest[:12]}"
+    return msgspec.structs.replace(meta, kernel=msgspec.structs.replace(kernel, prefix=prefix))
 
 
 def _source(stage: Partitioned, meta: Metadata) -> str:
-    """One translation unit that needs nothing else: the headers, the kernels, the C functions."""
-    kernel = meta.kernel
-    assert kernel is not None
+    """A translation unit that needs nothing else but its C functions: the headers, the kernels."""
     inline = stage.shaped.loaded.target.inline
     values = planned_kernel(stage.program)
-    parts = [section(values, kernel.forward, inline)]
-    if kernel.jacobian is not None:
+    parts = [section(values, "forward", inline)]
+    if stage.pairs:
         slopes = planned_kernel(with_jacobian(stage.program, stage.pairs), like=values)
-        parts.append(section(slopes, kernel.jacobian, inline))
+        parts.append(section(slopes, "jacobian", inline))
     real = "double" if meta.dtype == "float64" else "float"
-    start = ["#include <vector>", f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
-    return "\n".join([*start, *parts, wrapper(meta)])
+    start = [f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
+    return "\n".join([*start, *parts])
 
 
 def _metadata(stage: Partitioned, name: str, command: str) -> Metadata:

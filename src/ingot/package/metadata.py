@@ -75,13 +75,15 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class KernelFiles(msgspec.Struct, frozen=True):
-    """The kernel backend: one library for each CPU level, its source and header."""
+    """The kernel backend: one library for each CPU level, its source and header.
+
+    prefix: what all names begin with that the libraries show, of this package and of no other
+    """
 
     libraries: dict[str, str]
     source: str
     header: str
-    forward: str
-    jacobian: str | None
+    prefix: str
 
 
 class Origin(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from ingot.errors import Problem, did_you_mean, raise_if
 from ingot.hit import Tree, read_text, unknown_sections
 from ingot.model import SECTIONS, Factory, Model
 from ingot.model.settings import Settings, settings, undeclared
+from ingot.package.header import c_name
 from ingot.package.target import Target
 from ingot.program import Program, Variable, trace
 from ingot.program import freeze as frozen_at
@@ -65,6 +66,11 @@ def load(
 ) -> Loaded:
     """Build the live model called `name`; `untrusted` as a Factory takes it."""
     raise_if(unknown_sections(tree, SECTIONS))
+    raise_if(
+        Problem("wrong-value", f"--c-prefix {prefix}: C has no such names", None,
+                f"write --c-prefix {c_name(prefix)}")
+        for prefix in [target.c_prefix] if prefix and c_name(prefix) != prefix
+    )  # fmt: skip
     return Loaded(tree, Factory(tree, untrusted=untrusted).model(name), driver, target)
 
 

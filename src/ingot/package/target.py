@@ -29,6 +29,7 @@ class Target:
     rename_input: inputs to rename, OLD:NEW
     rename_output: outputs to rename, OLD:NEW
     rename_parameter: promoted parameters to rename, OLD:NEW
+    c_prefix: what the names of its C functions begin with, if not with the model's name
     inline: which instances of repeated blocks are written out: all, as it pays, or none
     jobs: how many compilers run at once
     stub: whether to write a stub beside the package
@@ -45,6 +46,7 @@ class Target:
     rename_input: tuple[str, ...] = ()
     rename_output: tuple[str, ...] = ()
     rename_parameter: tuple[str, ...] = ()
+    c_prefix: str = ""
     inline: "Inline" = "auto"
     jobs: int = 2
     stub: bool = True

@@ -8,7 +8,10 @@ from ingot.options import Newton
 from ingot.program.graph import Axis, Graph, Node, ordered
 from ingot.types import Value, places
 
-__all__ = ["Newton", "Parameter", "Program", "Solve", "Variable", "check", "dependent", "frontier"]
+__all__ = [
+    "Newton", "Parameter", "Program", "Solve", "Variable", "check", "dependent", "first_guesses",
+    "frontier",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,28 @@ def dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:
         if any(a.id in found for a in node.args):
             found.add(node.id)
     return found
+
+
+def first_guesses(program: "Program") -> frozenset[str]:
+    """The inputs that no output depends on but through the values that a solve starts from."""
+    read: set[int] = set()
+    stack = list(program.roots)
+    while stack:
+        node = stack.pop()
+        if node.id in read:
+            continue
+        read.add(node.id)
+        if node.op == "solve":
+            solve: Solve = node.attr
+            stack += node.args[len(solve.columns) :]
+            stack += frontier(solve.rows, solve.columns)
+        else:
+            stack += node.args
+    every = {n.id for n in ordered(program.roots)}
+    return frozenset(
+        v.name for v in program.inputs
+        if not any(n.id in read for n in v.nodes) and any(n.id in every for n in v.nodes)
+    )  # fmt: skip
 
 
 def frontier(roots: tuple[Node, ...], on: tuple[Node, ...]) -> tuple[Node, ...]:

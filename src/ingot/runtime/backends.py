@@ -62,16 +62,15 @@ class KernelBackend:
     def _native(self, meta: Metadata, kernel: KernelFiles, *, jacobian: bool) -> Native:
         dtype: torch.dtype = getattr(torch, meta.dtype)
         parameters = [p.variable for p in meta.parameters]
-        entry = kernel.jacobian if jacobian else kernel.forward
-        assert entry is not None
+        entry = "jacobian" if jacobian else "forward"
         known = {v.name: shape_of(v) for v in (*meta.inputs, *meta.outputs, *parameters)}
         blocks = [
             Shape(f"{y}:{x}", known[y].sizes + known[x].sizes, known[y].base + known[x].base)
             for y, x in (self._pairs if jacobian else ())
         ]
         return Native(
-            run=getattr(self._library, entry),
-            lanes=self._library.ingot_lanes(),
+            run=getattr(self._library, f"{kernel.prefix}_{entry}_steps"),
+            lanes=getattr(self._library, f"{kernel.prefix}_lanes")(),
             inputs=tuple(shape_of(v) for v in (*meta.inputs, *parameters)),
             hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
             outputs=(*(shape_of(v) for v in meta.outputs), *blocks),
