@@ -1,10 +1,10 @@
 """Ingot's side of the benchmark: a case and a batch -> a driver, its timed runs, its results."""
 
+import os
 import resource
 import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from unittest import mock
 
 import torch
@@ -35,7 +35,7 @@ def prepare(case: Case, batch: int, folders: Folders) -> Prepared:
     together = [*overrides(case, batch, folders.scratch), "Solvers/newton/stop:=batch"]
     in_step = build_driver(read(folders.cases / case.file, together), case.driver)
     with tempfile.TemporaryDirectory(dir=folders.scratch) as cache:
-        empty = mock.patch("ingot.execute.build.cache_folder", lambda: Path(cache))
+        empty = mock.patch.dict(os.environ, {"XDG_CACHE_HOME": cache})
         wall, cpu = time.perf_counter(), cpu_seconds()
         with empty:
             driver.prepare("kernel")

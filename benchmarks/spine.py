@@ -4,6 +4,7 @@ Compile seconds are cold, from a traced program to a loaded kernel; microseconds
 step of the file's own driver, on one thread. `python -m benchmarks.spine [CASES]`.
 """
 
+import os
 import statistics
 import sys
 import tempfile
@@ -83,7 +84,7 @@ def compile_seconds(program: Program) -> float:
     """Wall seconds from the traced program to a loaded kernel, nothing cached."""
     with tempfile.TemporaryDirectory() as cache:
         start = time.perf_counter()
-        with mock.patch("ingot.execute.build.cache_folder", lambda: Path(cache)):
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": cache}):
             Kernel(program)
         return time.perf_counter() - start
 

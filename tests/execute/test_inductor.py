@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen.cache import Cache
 from ingot.drivers import build_driver, self_checking
 from ingot.errors import IngotError
 from ingot.execute import Status, Transient, inductor_pool
@@ -424,8 +425,8 @@ def test_wrong_graph_is_seen(which: str) -> None:
 
 @pytest.fixture
 def forgetful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No graph was ever compiled; they would be kept in the folder `inductor` of this one."""
-    monkeypatch.setattr(inductor_pool, "cache_folder", lambda: tmp_path / "kernels")
+    """No graph was ever compiled; they would be kept in the folder `cache` of this one."""
+    monkeypatch.setattr(inductor_pool, "open_cache", lambda: Cache(tmp_path / "cache"))
     return tmp_path
 
 

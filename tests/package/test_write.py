@@ -113,3 +113,68 @@ def test_text_takes_the_place_of_another(tmp_path: Path) -> None:
         put_text(text, place)
         assert place.read_text() == text
     assert [p.name for p in place.parent.iterdir()] == ["stub.i"]
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_folders_put_in_one_new_place_at_one_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool
+) -> None:
+    """A place that is not there when it is looked for may be there when it is taken."""
+    if not atomic:
+        monkeypatch.setattr(write.ctypes, "CDLL", lambda *_, **__: object())
+    place = tmp_path / "cpu"
+    with scratch(place) as folder:
+        (folder / "x").write_text("mine")
+
+        def late(self: Path) -> bool:
+            monkeypatch.setattr(Path, "exists", exists)
+            place.mkdir()
+            (place / "x").write_text("other")
+            return False
+
+        exists = Path.exists
+        monkeypatch.setattr(Path, "exists", late)
+        put(folder, place)
+    assert (place / "x").read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["cpu"]
+
+
+MANY = """
+import sys
+from pathlib import Path
+from ingot.package.write import put, scratch
+place = Path(sys.argv[1])
+for turn in range(40):
+    with scratch(place / str(turn) / "cpu") as folder:
+        for name in "abc":
+            (folder / name).write_text(sys.argv[2])
+        put(folder, place / str(turn) / "cpu")
+"""
+
+
+def test_processes_that_write_to_the_same_new_places_leave_whole_folders(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", MANY, str(tmp_path)]
+    writers = [
+        subprocess.Popen([*words, name], stderr=subprocess.PIPE, text=True) for name in "123"
+    ]
+    assert [(w.communicate()[1], w.returncode) for w in writers] == [("", 0)] * 3
+    for turn in range(40):
+        (place,) = (tmp_path / str(turn)).iterdir()
+        assert len({file.read_text() for file in place.iterdir()}) == 1
+        assert len(list(place.iterdir())) == 3
+
+
+def test_a_folder_swept_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, swept = write._held, []
+
+    def sweep(folder: Path) -> object:
+        if not swept:
+            swept.append(folder)
+            shutil.rmtree(folder)
+        return held(folder)
+
+    monkeypatch.setattr(write, "_held", sweep)
+    with scratch(tmp_path / "cpu") as folder:
+        assert folder.is_dir() and folder not in swept

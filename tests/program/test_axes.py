@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen.cache import Cache
 from ingot.drivers.transient import TransientDriver, transient_driver
 from ingot.errors import IngotError
 from ingot.execute import Transient
@@ -289,7 +290,7 @@ def test_jacobians_of_loops_over_slip_systems_are_those_of_lines(cases: Path) ->
 
 def compile_seconds(program: Program, folder: Path, monkeypatch: pytest.MonkeyPatch) -> float:
     """Processor time of this process and of the compiler, with nothing cached."""
-    monkeypatch.setattr(building, "cache_folder", lambda: folder)
+    monkeypatch.setattr(building, "open_cache", lambda _: Cache(folder))
 
     def spent() -> float:
         usage = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

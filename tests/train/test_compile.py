@@ -8,6 +8,7 @@ import torch
 from torch.fx import GraphModule
 
 import ingot.train as train
+from ingot.codegen.cache import Cache
 from ingot.errors import IngotError
 from ingot.graphs import torch_private
 from ingot.train.compile import from_source
@@ -51,7 +52,7 @@ def test_a_fault_of_the_compiler_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
         raise RuntimeError("no such instruction")
 
     monkeypatch.setattr(torch_private, "compile_ahead", fails)
-    monkeypatch.setattr("ingot.train.compile.cache_folder", lambda: tmp_path / "kernels")
+    monkeypatch.setattr("ingot.train.compile.open_cache", lambda: Cache(tmp_path))
     told = r"compiler-failed.*the forward graph: RuntimeError: no such instruction\n.*'eager'"
     with pytest.raises(IngotError, match=told):
         train.joint(mlp(), torch.zeros(6, 3).double())

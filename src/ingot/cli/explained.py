@@ -188,6 +188,11 @@ EXPLAIN: dict[str, str] = {
         "A traced function writes in place to a parameter or argument that asks for a gradient,"
         " outside of torch.no_grad(). Write to a clone of it."
     ),
+    "no-cache": (
+        "What is compiled is kept in $XDG_CACHE_HOME/ingot, or in ~/.cache/ingot, for the next"
+        " process. It cannot be written there now, so that it is kept in a temporary folder, or not"
+        " at all: results are the same, but the next process compiles again."
+    ),
     "no-compiler": (
         "The kernel backend writes C++ and compiles it, but no compiler was found. Install g++,"
         " or run with `--backend interpret`."
@@ -487,8 +492,9 @@ EXPLAIN: dict[str, str] = {
         " working folder only. Leave --untrusted out for files that you trust."
     ),
     "unwritable": (
-        "A run cannot write one of its files: the folder is not there or may not be written to, or"
-        " the disk is full. Files go to the working folder, or to where file_base says."
+        "A file cannot be written: the folder is not there or may not be written to, or the disk is"
+        " full. What was there before is kept. A run writes to the working folder, or to where"
+        " file_base says; a compiler also needs room in the temporary folder (TMPDIR)."
     ),
     "values-differ": (
         "A result differs from what is expected by more than atol + rtol * |expected|. The"

@@ -14,6 +14,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, Parameter
 
 from ingot import __version__
+from ingot.cli.cache import cache
 from ingot.cli.compile import compile
 from ingot.cli.explain import explain
 from ingot.cli.inspect import inspect
@@ -22,6 +23,7 @@ from ingot.cli.run import run
 from ingot.cli.show import show
 from ingot.cli.test import test
 from ingot.cli.view import view
+from ingot.codegen.disk import FULL, unwritable
 from ingot.errors import IngotError, IngotWarning
 
 __all__ = ["app", "main", "status"]
@@ -33,7 +35,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, show, compile, inspect, package, test, view, explain):
+for command in (run, show, compile, inspect, package, cache, test, view, explain):
     app.command(command)
 
 
@@ -81,7 +83,10 @@ def _status(arguments: Sequence[str]) -> int:
         return 1
     except BrokenPipeError:
         raise
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            print(unwritable(error), file=sys.stderr)
+            return 1
         traceback.print_exc()
         print("\nThis is a bug in Ingot; please report it with the lines above.", file=sys.stderr)
         return 70

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 
 __all__ = ["FLAGS", "HEADERS", "command", "headers", "processor", "translate", "version"]
@@ -64,8 +65,11 @@ def translate(source: Path, flags: tuple[str, ...], library: Path) -> None:
     done = subprocess.run(
         [command(), *flags, f"-I{HERE}", str(source), "-o", str(library)],
         capture_output=True, text=True, check=False,
+        # in its own words, which are looked into
+        env={**os.environ, "LC_ALL": "C"},
     )  # fmt: skip
     if done.returncode != 0:
+        raise_if_full(done.stderr)
         raise IngotError([Problem(
             "compiler-failed", f"the C++ compiler failed:\n{done.stderr[-2000:]}", None,
             "report this with the model; --backend interpret runs it meanwhile",

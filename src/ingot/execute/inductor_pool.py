@@ -3,12 +3,10 @@
 A crash of torch or g++ ends a child, never this process.
 """
 
-import hashlib
 import json
 import logging
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,9 +19,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ingot.codegen.cache import key_of, open_cache
+from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.execute import compiler, inductor_child
-from ingot.execute.build import cache_folder, put_in_cache
 from ingot.execute.graphs import Printed
 from ingot.graphs import torch_private
 
@@ -46,8 +45,7 @@ class Children:
         self._idle: queue.SimpleQueue[_Child] = queue.SimpleQueue()
         self._all: list[_Child] = []
         self._ended = False
-        self._kept = cache_folder().parent / "inductor"
-        self._kept.mkdir(parents=True, exist_ok=True)
+        self._cache = open_cache()
 
     def __enter__(self) -> "Children":
         return self
@@ -68,9 +66,9 @@ class Children:
         self, file: Path, graph: Printed, dtype: str, points: list[list[Tensor]]
     ) -> list[list[Tensor]] | None:
         """Write a graph to a file; what it gives at the points, or None if it was tried before."""
-        kept = self._kept / f"{_digest(graph, dtype)}.pt2"
-        if kept.exists():
-            shutil.copyfile(kept, file)
+        archive = self._cache.find("graph", _key(graph, dtype))
+        if archive is not None:
+            file.write_bytes(archive)
             return None
         compiler.command()
         with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
@@ -90,12 +88,12 @@ class Children:
             told = "%s: %d operations, %.1f s, of the processor %.1f s"
             logger.info(told, file.name, graph.operations, wall, busy)
             gives = torch.load(folder / "gives.pt", weights_only=True)
-            shutil.move(folder / "graph.pt2", file)
+            file.write_bytes((folder / "graph.pt2").read_bytes())
         return gives
 
     def keep(self, file: Path, graph: Printed, dtype: str) -> None:
         """Remember a graph that was tried and found right."""
-        put_in_cache(self._kept / f"{_digest(graph, dtype)}.pt2", file.read_bytes())
+        self._cache.put("graph", _key(graph, dtype), file.read_bytes())
 
     def _ask(self, folder: Path, name: str) -> tuple[float, float]:
         """Have a child compile a job; the seconds it took, and those it kept a processor busy."""
@@ -114,18 +112,19 @@ class Children:
             line = ""
         if not line:
             code = child.process.wait()
+            raise_if_full(_tail(child))
             raise _failed(name, f"its process ended with {code}", _tail(child))
         self._idle.put(child)
         verdict = json.loads(line)
         if verdict["error"] is not None:
             logger.debug(verdict["trace"])
+            raise_if_full(verdict["trace"])
             raise _failed(name, verdict["error"], "")
         return verdict["wall"], verdict["busy"]
 
     def _begun(self) -> _Child:
         handle, said = tempfile.mkstemp(prefix="ingot-")
         environment = {**os.environ, **torch_private.CHILD_ENVIRONMENT}
-        environment["TORCHINDUCTOR_CACHE_DIR"] = str(self._kept / "torch")
         # the same Ingot as here, wherever it was imported from
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
         process = subprocess.Popen(
@@ -150,11 +149,11 @@ def _failed(name: str, why: str, said: str) -> IngotError:
     )])  # fmt: skip
 
 
-def _digest(graph: Printed, dtype: str) -> str:
+def _key(graph: Printed, dtype: str) -> str:
     """What a compiled graph depends on."""
     parts = [
         graph.source, repr(graph.tables), repr(graph.index), repr(graph.arguments), dtype,
         *(Path(str(m.__file__)).read_text() for m in (inductor_child, torch_private)),
         torch_private.BUILD, compiler.processor(), compiler.version(),
     ]  # fmt: skip
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return key_of(*parts)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ingot import __version__
+from ingot.codegen.disk import writable
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
-from ingot.fields.outputs.table import writable
 from ingot.fields.space import Space
 from ingot.hit import Block, Tree
-from ingot.package.write import put, scratch
+from ingot.package.write import put, save_tensors, scratch
 
 if TYPE_CHECKING:
     from ingot.fields.run import Run
@@ -80,8 +80,8 @@ def store(run: Run, place: Path) -> None:
         "files": names_of(run, run.files),
     }
     about = {"ingot": __version__, "step": run.number, "time": run.time, "dt": run.dt}
-    with writable(), scratch(place) as folder:
-        torch.save(kept, folder / STATE)
+    with writable(any_error=True), scratch(place) as folder:
+        save_tensors(kept, folder / STATE)
         (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")
         put(folder, place)
 

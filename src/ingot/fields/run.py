@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from ingot.codegen.disk import writable
 from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.device import device_of
 from ingot.fields.blocks.domain import ranks_of, space_of
@@ -17,7 +18,7 @@ from ingot.fields.blocks.measure import measured, stops, vectors
 from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
 from ingot.fields.outputs.exodus import ExodusWriter
-from ingot.fields.outputs.table import Event, Target, writable, write_table
+from ingot.fields.outputs.table import Event, Target, write_table
 from ingot.fields.outputs.xdmf import XDMFWriter
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Solve
@@ -218,7 +219,7 @@ class Run:
     def steps(self) -> Iterator[Run]:
         """Start, unless restored, and take step after step to the end; itself after each."""
         stores = [every(count, place) for count, place in self.stored]
-        with writable():
+        with writable(any_error=True):
             try:
                 if not self.begun:
                     self.start()

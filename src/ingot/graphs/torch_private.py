@@ -488,12 +488,15 @@ def compile_ahead(
 ) -> list[Any]:
     """The files of a graph compiled ahead of time; settings go before ours."""
     import torch._inductor
+    from torch._inductor.utils import fresh_cache
 
     wanted = {**OPTIONS, **settings, "aot_inductor.output_path": str(scratch / "graph")}
     # 2.11 and 2.12 lack settings that only save time
     known = set(torch._inductor.list_options())
     options = {name: value for name, value in wanted.items() if name in known}
-    files = torch._inductor.aot_compile(module, tuple(inputs), options=options)
+    # torch opens what it finds in its own cache unchecked, and gains nothing from it ahead of time
+    with fresh_cache(dir=str(scratch), delete=False):
+        files = torch._inductor.aot_compile(module, tuple(inputs), options=options)
     assert isinstance(files, list)
     return files
 

@@ -1,17 +1,24 @@
 """A package put in its place: all of it or nothing, also where the process dies in between."""
 
 import ctypes
-import fcntl
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-__all__ = ["put", "put_text", "scratch"]
+from ingot.codegen.disk import writable
+from ingot.codegen.locks import lock
+
+__all__ = ["put", "put_file", "put_text", "save_tensors", "scratch"]
 
 EXCHANGE = 2
+MEETINGS = 100
+"""How often another process may put a folder in the same place at the same moment."""
+
 OLD = "-old"
 """What a package is called while another takes its place, where that takes two steps."""
 
@@ -19,25 +26,35 @@ OLD = "-old"
 @contextmanager
 def scratch(place: Path) -> Iterator[Path]:
     """An empty folder beside a place, gone at the end unless it was put there."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(place)
-    folder = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-    with _held(folder):
+    with writable(), ExitStack() as stack:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(place)
+        folder = _made(place, stack)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def _made(place: Path, stack: ExitStack) -> Path:
+    """A new folder beside a place, locked until the stack ends."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        # until it is locked another process may take it for one left behind, and remove it
+        with suppress(FileNotFoundError):
+            if stack.enter_context(_held(folder)) and folder.exists():
+                return folder
+
+
 @contextmanager
 def _held(folder: Path) -> Iterator[bool]:
     """A lock on a folder that ends with the process, however it ends; whether it was free."""
+    if os.name == "nt":  # folders are not opened there
+        yield True
+        return
     number = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
+        yield lock(number, wait=False)
     finally:
         os.close(number)
 
@@ -58,23 +75,50 @@ def put(folder: Path, place: Path) -> None:
         path.chmod(0o644)
         _synced(path)
     _synced(folder)
-    if place.exists():
-        _exchange(folder, place)
+    for _ in range(MEETINGS):
+        try:
+            if place.exists():
+                _exchange(folder, place)
+            else:
+                folder.rename(place)
+            break
+        except OSError as error:
+            # another process was quicker: its folder has come, or is on its way
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                raise
     else:
-        folder.rename(place)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
     _synced(place.parent)
 
 
 def put_text(text: str, place: Path) -> None:
-    """Write a file in one step."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
-    with os.fdopen(number, "w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    Path(name).chmod(0o644)
-    Path(name).replace(place)
+    """Write a text file in one step."""
+    put_file(text.encode(), place)
+
+
+def put_file(content: bytes, place: Path) -> None:
+    """Write a file in one step; what was there stays where that fails."""
+    with writable():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
+        try:
+            with os.fdopen(number, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(place)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def save_tensors(value: Any, file: Path) -> None:
+    """Write tensors; given a name instead of a stream torch does not say what the disk refuses."""
+    import torch
+
+    with file.open("wb") as stream:
+        torch.save(value, stream)
 
 
 def _exchange(a: Path, b: Path) -> None:

@@ -25,7 +25,7 @@ from ingot.package.seal import (
     torch_version,
     wrong_files,
 )
-from ingot.package.write import put, scratch
+from ingot.package.write import put, save_tensors, scratch
 from ingot.regions.capture import LOCK, translated
 from ingot.regions.plan import Plan, StateInfo
 from ingot.regions.report import Report
@@ -105,7 +105,7 @@ def save(
             _written(j, f"unit{i}", took, made)
             for i, (j, took) in enumerate(zip(joints, seconds, strict=True))
         )
-        torch.save([t.detach().clone() for t in state], made / STATE)
+        save_tensors([t.detach().clone() for t in state], made / STATE)
         description = Description(
             torch_version=torch_version(), level=supported()[0], plan=plan, units=units,
             report=report, digests={f.name: digest_of(f) for f in sorted(made.iterdir())},

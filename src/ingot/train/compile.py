@@ -1,6 +1,5 @@
 """A graph -> something that runs: by Inductor ahead of time, as it is, or by any callable."""
 
-import hashlib
 import io
 import logging
 import math
@@ -11,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from ingot.codegen.cache import key_of, open_cache
+from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.execute import compiler
-from ingot.execute.build import cache_folder, put_in_cache
 from ingot.graphs import torch_private
 from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
@@ -116,10 +117,11 @@ def from_source(source: str, constants: dict[str, Tensor]) -> Run:
 
 def _archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
     """The archive of a graph, compiled unless an equal one was."""
-    folder = cache_folder().parent / "inductor"
-    kept = folder / f"{_digest(graph, shapes)}.pt2"
-    if kept.exists():
-        return kept.read_bytes()
+    make = partial(_compile, graph, name, shapes)
+    return open_cache().obtain("graph", _key(graph, shapes), make)
+
+
+def _compile(graph: GraphModule, name: str, shapes: Open) -> bytes:
     compiler.command()
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
@@ -130,6 +132,7 @@ def _archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
                 warnings.simplefilter("ignore", FutureWarning)
                 files = torch_private.compile_ahead(graph, inputs_of(graph), place, **SETTINGS)
         except Exception as error:
+            raise_if_full(str(error))
             told = f"torch could not compile the {name} graph: {type(error).__name__}: {error}"
             fix = f"compile_{name}='eager' runs it meanwhile"
             raise IngotError([Problem("compiler-failed", told, None, fix)]) from error
@@ -139,7 +142,6 @@ def _archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
             raise IngotError([Problem("fixed-size", told, None, fix)])
         torch_private.write_archive(place / "graph.pt2", files)
         archive = (place / "graph.pt2").read_bytes()
-        put_in_cache(kept, archive)
     LOG.info("%s: compiled in %.1f s", name, time.perf_counter() - begun)
     return archive
 
@@ -155,17 +157,17 @@ def without_autocast() -> AbstractContextManager[Any]:
     return stack
 
 
-def _digest(graph: GraphModule, shapes: Open) -> str:
+def _key(graph: GraphModule, shapes: Open) -> str:
     """What a compiled graph depends on."""
     takes = [f"{x.dtype} {x.device} {[shapes.text(n) for n in x.shape]}" for x in inputs_of(graph)]
     hints = {name: torch_private.hint_of(symbol) for name, symbol in shapes.symbols.items()}
-    held = [hashlib.sha256(_bytes(x)).hexdigest() for x in constants_of(graph).values()]
+    held = [_bytes(x) for x in constants_of(graph).values()]
     parts = [
         graph.code, *takes, repr(hints), *held, repr(SETTINGS),
         Path(str(torch_private.__file__)).read_text(),
         torch_private.BUILD, compiler.processor(), compiler.version(),
     ]  # fmt: skip
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return key_of(*parts)
 
 
 def _bytes(value: Any) -> bytes:

@@ -49,7 +49,7 @@ class Described(msgspec.Struct, frozen=True):
 def save(joint: Joint, folder: str | Path) -> Path:
     """Write a package in one step: the old one, or the new one, is there at any moment."""
     # the room of packages imports what reads input files, which loading does not need
-    from ingot.package.write import put, scratch
+    from ingot.package.write import put, save_tensors, scratch
 
     halves = {"forward": joint.forward_half, "backward": joint.backward_half}
     present = {name: half for name, half in halves.items() if half is not None}
@@ -63,7 +63,7 @@ def save(joint: Joint, folder: str | Path) -> Path:
         for name, half in present.items():
             _write(half, made, name)
         values = [t.detach().clone() for t in joint.held()]
-        torch.save(values, made / STATE)
+        save_tensors(values, made / STATE)
         digests = {f.name: digest_of(f) for f in sorted(made.iterdir())}
         described = Described(
             FORMAT, SCHEMA, torch_version(), supported()[0], joint.strategy,
@@ -77,11 +77,13 @@ def save(joint: Joint, folder: str | Path) -> Path:
 
 
 def _write(half: Half, folder: Path, name: str) -> None:
+    from ingot.package.write import save_tensors
+
     if half.kind == "inductor":
         (folder / f"{name}.pt2").write_bytes(half.archive)
     else:
         (folder / f"{name}.py.txt").write_text(half.source)
-        torch.save(half.constants, folder / f"{name}_constants.pt")
+        save_tensors(half.constants, folder / f"{name}_constants.pt")
 
 
 def load(folder: str | Path) -> Joint:

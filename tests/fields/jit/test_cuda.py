@@ -3,7 +3,6 @@
 It is tried without one: the same text is compiled as C++, and its threads run one by one.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen.library import open_library
 from ingot.execute import build, compiler
 from ingot.fields.jit import cuda
 from ingot.fields.jit.capture import capture
@@ -53,8 +53,8 @@ extern "C" void host_{name}(const void* task, unsigned blocks, unsigned threads)
 def on_host(program: Program, folder: Path) -> dict[str, cuda.Launch]:
     """The loops of a program for GPUs, run by this process."""
     entries = "".join(ENTRY.format(name=slot.name) for slot in program.kernels)
-    path = build.compiled(f"{HOST}{program.source}{entries}", compiler.FLAGS, folder)
-    library = ctypes.CDLL(str(path))
+    source = f"{HOST}{program.source}{entries}"
+    library = open_library(build.compiled(source, compiler.FLAGS, folder))
 
     def launched(name: str) -> Callable[[int, bytes], None]:
         entry = getattr(library, f"host_{name}")

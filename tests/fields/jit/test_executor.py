@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen.cache import Cache
 from ingot.errors import IngotError, Problem
 from ingot.fields import build, run
 from ingot.fields.group import Group
@@ -121,8 +122,8 @@ print(json.dumps([executor.counts, took, "sympy" in sys.modules, float(state.buf
 
 def test_a_file_that_was_cut_short_is_compiled_anew(tmp_path: Path, both: Both) -> None:
     both(cahn_hilliard(), state_of((16, 16), "c"))
-    (kept,) = tmp_path.glob("*.json")
-    kept.write_text(kept.read_text()[:100])
+    (kept,) = (tmp_path / "sequence").iterdir()
+    kept.write_bytes(kept.read_bytes()[:100])
     GRAPHS.clear()
     assert both(cahn_hilliard(), state_of((16, 16), "c")).counts["captured"] == 1
 
@@ -132,8 +133,11 @@ def test_a_program_that_no_longer_fits_its_steps_is_compiled_anew(
 ) -> None:
     step = parsed("b", "2.5*a", "a")
     both((step,), state_of((9, 8), "a"))
-    (kept,) = tmp_path.glob("*.json")
-    kept.write_text(kept.read_text().replace("splat(2.5)", "splat(2.75)"))
+    cache = Cache(tmp_path)
+    (kept,) = cache.entries()
+    content = cache.find("sequence", kept.key)
+    assert content is not None
+    cache.put("sequence", kept.key, content.replace(b"splat(2.5)", b"splat(2.75)"))
     GRAPHS.clear()
     executor = both((step,), state_of((9, 8), "a"))
     assert executor.counts["captured"] == 1

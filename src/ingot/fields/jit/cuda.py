@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ingot.execute.build import cache_folder, put_in_cache
+from ingot.codegen.cache import key_of, open_cache
 from ingot.fields.jit.frames import THREADS
 from ingot.fields.jit.layout import Layout
 from ingot.graphs.torch_private import NVRTC, raw_stream
@@ -48,14 +47,8 @@ def version() -> str:
 
 def compiled(source: str, architecture: str, folder: Path | None = None) -> bytes:
     """The machine code of a source, compiled unless an equal one is in the cache."""
-    known = "\0".join((version(), architecture, *OPTIONS, source))
-    folder = folder if folder is not None else cache_folder()
-    file = folder / f"{hashlib.sha256(known.encode()).hexdigest()[:32]}.cubin"
-    if not file.exists():
-        code = translated(source, architecture)
-        put_in_cache(file.with_suffix(".cu"), source.encode())
-        put_in_cache(file, code)
-    return file.read_bytes()
+    key = key_of(version(), architecture, *OPTIONS, source)
+    return open_cache(folder).obtain("cuda", key, lambda: translated(source, architecture))
 
 
 def translated(source: str, architecture: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Programs kept from one process to the next, each in a file named by its digest."""
+"""Programs kept from one process to the next, each under its digest."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 import torch
 
-from ingot.execute.build import cache_folder, put_in_cache
+from ingot.codegen.cache import open_cache
 from ingot.fields.jit.program import Program, Slot
 
-__all__ = ["folder", "forget", "keep", "kept"]
+__all__ = ["forget", "keep", "kept"]
+
+KIND = "sequence"
 
 LARGE = 4096
 """How many numbers a tensor has that is not written."""
 
 
-def folder() -> Path:
-    """Where programs are kept."""
-    return cache_folder().parent / "fields"
-
-
 def kept(digest: str, place: Path | None = None) -> Program | None:
-    """The program of a digest, if there is one; a file that cannot be read is none."""
+    """The program of a digest, if there is one; an entry that cannot be read is none."""
+    content = open_cache(place).find(KIND, digest)
+    if content is None:
+        return None
     try:
-        found = json.loads(((place or folder()) / f"{digest}.json").read_text())
+        found = json.loads(content)
         slots = tuple(
             Slot(s["name"], tuple(s["gives"]), tuple(s["varying"]), s["operations"])
             for s in found["kernels"]
@@ -37,7 +37,7 @@ def kept(digest: str, place: Path | None = None) -> Program | None:
         counts = found["before"], found["after"]
         texts = found["text"], found["source"]
         return Program(*texts, slots, *counts, constants, found["device"])
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+    except (ValueError, KeyError, TypeError, RuntimeError):
         return None
 
 
@@ -52,9 +52,9 @@ def keep(digest: str, program: Program, place: Path | None = None) -> None:
         for name, x in program.constants.items()
     }  # fmt: skip
     found = asdict(replace(program, constants={})) | {"constants": constants}
-    put_in_cache((place or folder()) / f"{digest}.json", json.dumps(found).encode())
+    open_cache(place).put(KIND, digest, json.dumps(found).encode())
 
 
 def forget(digest: str, place: Path | None = None) -> None:
     """Remove a program."""
-    ((place or folder()) / f"{digest}.json").unlink(missing_ok=True)
+    open_cache(place).forget(KIND, digest)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import Problem
 from ingot.fields.blocks.options import Reader
 from ingot.hit import Block
 from ingot.options import Count
@@ -18,7 +17,6 @@ __all__ = [
     "Outputs",
     "Target",
     "read_outputs",
-    "writable",
     "write_table",
 ]
 
@@ -139,18 +137,6 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
             stored[own] = one.time_step_interval
     pairs = tuple((steps, f"{own}.checkpoint") for own, steps in stored.items())
     return Outputs(tuple(targets), pairs, common.file_base, common.execute_on)
-
-
-@contextmanager
-def writable() -> Iterator[None]:
-    """Tell of a file that cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        name = f"'{error.filename}'" if error.filename else "a file"
-        message = f"{name} cannot be written: {error.strerror or error}"
-        fix = "check the folder that file_base names, its rights and the room left there"
-        raise IngotError([Problem("unwritable", message, fix=fix)]) from error
 
 
 def write_table(

@@ -1,0 +1,59 @@
+"""What a disk refuses, in the user's words: a full one is no fault of a compiler."""
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ingot.errors import IngotError, Problem
+
+__all__ = ["FULL", "raise_if_full", "unwritable", "writable"]
+
+FULL = {errno.ENOSPC: "No space left on device", errno.EFBIG: "File too large"}
+if hasattr(errno, "EDQUOT"):  # Windows has none
+    FULL[errno.EDQUOT] = "Disk quota exceeded"
+
+LITTLE = 2**20
+"""With less room than these bytes the smallest graph is not written."""
+
+REFUSED = {*FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+
+
+@contextmanager
+def writable(*, any_error: bool = False) -> Iterator[None]:
+    """Tell of a file that cannot be written; any_error: also of a place that is not there."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        found = _refusal(error)
+        if found is None or not (any_error or found.errno in REFUSED):
+            raise
+        raise IngotError([unwritable(found)]) from error
+
+
+def _refusal(error: BaseException | None) -> OSError | None:
+    """The error of the disk; torch raises one of its own while it handles that."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__context__
+    return error
+
+
+def unwritable(error: OSError) -> Problem:
+    """The problem of a file that cannot be written."""
+    name = f"'{error.filename}'" if error.filename else "a file"
+    message = f"{name} cannot be written: {error.strerror or error}"
+    fix = "check its folder, the rights and the room left there"
+    return Problem("unwritable", message, fix=fix)
+
+
+def raise_if_full(said: str) -> None:
+    """An error where a compiler failed since it found no room for its files, whatever it says."""
+    scratch = tempfile.gettempdir()
+    why = next((text for text in FULL.values() if text.lower() in said.lower()), None)
+    if why is None and shutil.disk_usage(scratch).free < LITTLE:
+        why = FULL[errno.ENOSPC]
+    if why is not None:
+        message = f"the compiler cannot write its files: {why}"
+        fix = f"make room in {scratch}, or let TMPDIR name a folder with room"
+        raise IngotError([Problem("unwritable", message, fix=fix)])
