@@ -114,11 +114,16 @@ def raise_if(problems: Iterable[Problem]) -> None:
         raise IngotError(found)
 
 
+MAX_LETTERS = 200  # a word beyond that is no misspelt name, and comparing it takes its time
+
+
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that `word` was most likely meant to be, whatever its capitals.
 
     cutoff: how much of the two words must agree, from 0 to 1.
     """
+    if len(word) > MAX_LETTERS:
+        return None
     by_lower = {name.lower(): name for name in sorted(known)}
     close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None

@@ -283,7 +283,7 @@ def test_file_that_cannot_be_read(folder: Path) -> None:
     (folder / "latin.i").write_bytes(b"# \xe4\na = 1")
     for name, says in [
         ("modl.i", "did you mean 'model.i'?"),
-        ("sub", "cannot be opened"),
+        ("sub", "is a folder, not a file"),
         ("model.i", "byte order mark"),
         ("latin.i", "byte 3 is not UTF-8"),
         ("nowhere/x.i", "there is no file"),

@@ -6,6 +6,7 @@ Here: what a file says, and where. Not here: what it means (types, models, shape
 from ingot.hit.arithmetic import Fault, evaluate
 from ingot.hit.moose import activated, sections_of, unused_globals, with_globals
 from ingot.hit.read import read, read_text
+from ingot.hit.source import contents
 from ingot.hit.tree import (
     NUMBER,
     Block,
@@ -23,6 +24,7 @@ __all__ = [
     "Field",
     "Tree",
     "activated",
+    "contents",
     "evaluate",
     "read",
     "read_text",

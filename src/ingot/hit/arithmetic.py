@@ -23,6 +23,10 @@ Binary = Callable[[float, float], float]
 Thunk = Callable[[], float]
 
 
+MAX_DEPTH = 40
+"""How deep an expression may nest: a level takes some ten calls of Python's 1000."""
+
+
 class Fault(ValueError):
     """What stands inside ${...} has no value; the text says why, `fix` how to mend it."""
 
@@ -81,19 +85,25 @@ LEVELS: tuple[Mapping[str, Binary], ...] = (
 )
 
 
+def shortened(text: str) -> str:
+    """A text on one line, short enough for a message."""
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
 def evaluate(text: str, look_up: Callable[[str], float]) -> float:
     """The value of an expression; names that are no constants are looked up."""
     try:
         value = Parser(text, look_up).whole()()
     except ZeroDivisionError as error:
-        raise Fault(f"'{text}' divides by zero", "change the divisor") from error
+        raise Fault(f"'{shortened(text)}' divides by zero", "change the divisor") from error
     except (ValueError, OverflowError) as error:
         if isinstance(error, Fault):
             raise
         fix = "keep the arguments of its functions where these are real numbers"
-        raise Fault(f"'{text}' has no value", fix) from error
+        raise Fault(f"'{shortened(text)}' has no value", fix) from error
     if not math.isfinite(value):
-        raise Fault(f"'{text}' is not finite", "make the numbers in it smaller")
+        raise Fault(f"'{shortened(text)}' is not finite", "make the numbers in it smaller")
     return value
 
 
@@ -111,6 +121,7 @@ class Parser:
         self.look_up = look_up
         self.tokens = [match for match in TOKEN.finditer(self.text) if match.lastgroup]
         self.position = 0
+        self.depth = 0
         self.locals: dict[str, Thunk] = {}
 
     def whole(self) -> Thunk:
@@ -146,14 +157,25 @@ class Parser:
         """Operators of a level and tighter ones."""
         if level == len(LEVELS):
             return self.unary()
-        left = self.binary(level + 1)
+        first = self.binary(level + 1)
+        rest: list[tuple[Binary, Thunk]] = []
         while self.peek() in LEVELS[level]:
             operation = LEVELS[level][self.take()]
-            left = combined(operation, left, self.binary(level + 1))
-        return left
+            rest.append((operation, self.binary(level + 1)))
+        return chain(first, rest) if rest else first
 
     def unary(self) -> Thunk:
         """Signs before a power: -x^2 is -(x^2)."""
+        if self.depth == MAX_DEPTH:
+            message = f"'{shortened(self.text)}' is nested deeper than {MAX_DEPTH}"
+            raise Fault(message, "give parts of it names of their own")
+        self.depth += 1
+        inner = self.signed()
+        self.depth -= 1
+        return inner
+
+    def signed(self) -> Thunk:
+        """As `unary`, within the depth."""
         if self.peek() not in ("-", "+", "!"):
             return self.power()
         sign, inner = self.take(), self.unary()
@@ -167,7 +189,7 @@ class Parser:
         if self.peek() != "^":
             return base
         self.take()
-        return combined(math.pow, base, self.unary())
+        return chain(base, [(math.pow, self.unary())])
 
     def atom(self) -> Thunk:
         """A number, a name, a call, or an expression between parentheses."""
@@ -216,7 +238,7 @@ class Parser:
         """The fault at the next token."""
         found = f"'{self.peek()}'" if self.peek() else "the end"
         expected = "an operator" if self.peek() and self.ends_a_value() else expected
-        message = f"'{self.text}' is not understood: found {found} instead of {expected}"
+        message = f"'{shortened(self.text)}' is not understood: found {found} instead of {expected}"
         return Fault(message, "write an expression such as 2*pi or sqrt(2)/L")
 
     def ends_a_value(self) -> bool:
@@ -225,6 +247,13 @@ class Parser:
         return before is not None and (before.lastgroup != "sign" or before[0].strip() == ")")
 
 
-def combined(operation: Binary, left: Thunk, right: Thunk) -> Thunk:
-    """Both sides, then the operation."""
-    return lambda: operation(left(), right())
+def chain(first: Thunk, rest: list[tuple[Binary, Thunk]]) -> Thunk:
+    """Operations from left to right, however many."""
+
+    def value() -> float:
+        done = first()
+        for operation, operand in rest:
+            done = operation(done, operand())
+        return done
+
+    return value

@@ -16,6 +16,8 @@ from ingot.hit.source import BRACE, NAME, Source, doubled, outline
 
 __all__ = ["header_complaint", "parsed", "source_of"]
 
+REST_OF_LINE = re.compile(r"[^\n#]*")
+
 
 def parsed(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit.Root:
     """What nmhit makes of the text; its errors are told in our words."""
@@ -23,12 +25,13 @@ def parsed(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit
         return parse()
     except nmhit.Error as error:
         problems: list[Problem] = []
-        for each in error.messages:
+        doubles = [each for each in error.messages if each.message.startswith("duplicate field")]
+        # Of several syntax errors all but the first are consequences.
+        for each in doubles or error.messages[:1]:
             source = source_of(each.filename, sources)
             problems.append(translated(source, source.offset(each.line, each.column), each.message))
-        # nmhit tells a double twice; of several syntax errors all but the first are consequences.
-        doubles = dict.fromkeys(each for each in problems if each.code == "duplicate-field")
-        raise IngotError(doubles or problems[:1]) from error
+        # nmhit tells a double twice.
+        raise IngotError(dict.fromkeys(problems)) from error
     except UnicodeDecodeError as error:
         # nmhit cuts a letter in two where it wants to name it.
         found = [each for source in sources.values() for each in faults(source, len(source.text))]
@@ -101,7 +104,8 @@ def complaint(
     if mark["name"]:
         return value_complaint(mark)
     if mark["stray"] and valued and before is not None:
-        words = re.split(r"[\n#]", text[before.start("value") :])[0].replace("'", "").strip()
+        line = REST_OF_LINE.match(text, before.start("value"))
+        words = "" if line is None else line[0].replace("'", "").strip()
         fix = f"put a value of several words in quotes: '{words}'"
         return *mark.span(), f"'{name}' stands after the value of '{valued}'", fix
     if mark["stray"]:

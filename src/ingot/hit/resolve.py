@@ -25,6 +25,16 @@ COMMANDS = {
 }
 
 
+MAX_DEPTH = 40
+"""How far one value may lead to another: each takes some 15 calls of Python's 1000."""
+
+MAX_LETTERS = 10_000_000
+"""How long a value may grow, should each name stand for two of the next."""
+
+MAX_SUGGESTIONS = 20
+"""For how many missing names a near one is looked for: each is compared with all of the file."""
+
+
 class Resolved:
     """The values of a draft's fields, every ${...} replaced; what cannot be is a problem.
 
@@ -37,6 +47,7 @@ class Resolved:
         self.problems: list[Problem] = []
         self.texts: dict[str, str] = {}
         self.active: list[str] = []
+        self.depth = 0
 
     def text(self, written: Written) -> str:
         """The value of one field."""
@@ -56,6 +67,18 @@ class Resolved:
 
     def expanded(self, text: str, written: Written) -> str:
         """A text with its ${...} replaced by their values."""
+        if self.depth == MAX_DEPTH:
+            message, fix = "values lead to values without an end", "write the value itself"
+            self.report(text, written, message, fix)
+            return ""
+        self.depth += 1
+        try:
+            return self.replaced(text, written)
+        finally:
+            self.depth -= 1
+
+    def replaced(self, text: str, written: Written) -> str:
+        """As `expanded`, within the depth."""
         done, rest = "", text
         while "${" in rest:
             before, _, rest = rest.partition("${")
@@ -65,6 +88,10 @@ class Resolved:
                 return ""
             done += before + self.value(rest[:end], written)
             rest = rest[end + 1 :]
+            if len(done) > MAX_LETTERS:
+                message = f"this value grows beyond {MAX_LETTERS} letters"
+                self.report(text, written, message, "write shorter values")
+                return ""
         return done + rest
 
     def value(self, inside: str, written: Written) -> str:
@@ -128,7 +155,8 @@ class Resolved:
                 if found is not None and (found is not written or depth == 0):
                     return self.text(found)
         known = (each.path for each in every_field(self.root))
-        message, fix = f"there is no value '{name}'", did_you_mean(name, known)
+        few = len(self.problems) < MAX_SUGGESTIONS
+        message, fix = f"there is no value '{name}'", did_you_mean(name, known) if few else None
         if self.root.at([*block, last]):
             message, fix = f"'{name}' is a block, not a value", f"write ${{{name}/option}}"
         self.report(inside, written, message, fix or f"add '{name} = ...' at the top of the file")
@@ -137,8 +165,9 @@ class Resolved:
     def report(self, inside: str, written: Written, message: str, fix: str) -> None:
         """Add a problem that points at one ${inside}."""
         at = written.source.text.find("${" + inside, written.at)
-        span = written.source.span(at, len(inside) + 3, written.span.block)
-        span = span if at >= 0 else written.value_span
+        span = written.value_span
+        if at >= 0:
+            span = written.source.span(at, len(inside) + 3, written.span.block)
         self.problems.append(Problem("unresolved-substitution", message, span, fix))
 
 
@@ -154,13 +183,13 @@ def closing(text: str) -> int | None:
 
 def outer_words(text: str) -> list[str]:
     """The words of a text; blanks inside ${...} do not separate."""
-    words, depth = [""], 0
-    for piece in re.findall(r"\$\{|\}|\s+|[^\s$}]+|\$", text):
-        depth += (piece == "${") - (piece == "}")
-        if piece.isspace() and depth == 0:
-            words.append("")
-        else:
-            words[-1] += piece
+    words, depth, start = [], 0, 0
+    for piece in re.finditer(r"\$\{|\}|\s+", text):
+        depth += (piece[0] == "${") - (piece[0] == "}")
+        if piece[0].isspace() and depth == 0:
+            words.append(text[start : piece.start()])
+            start = piece.end()
+    words.append(text[start:])
     return [word for word in words if word]
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import bisect
 import functools
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ingot.errors import IngotError, Problem, Span, did_you_mean
+from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 
 __all__ = [
     "BRACE",
@@ -34,6 +35,13 @@ def nested(depth: int) -> str:
     return r"[^{}]*" if depth == 0 else rf"(?:[^{{}}]|\{{{nested(depth - 1)}\}})*"
 
 
+MAX_DEPTH = 100
+"""How deep blocks may nest: far beyond any file in use, and far from the end of the stack."""
+
+MAX_LETTERS = 64_000_000
+"""The longest input file; the longest published one has some 20 000 letters."""
+
+CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
 NAME = r"[\w./<>+\-*!~]+"
 QUOTE = r"""'{3}.*?(?:'{3}|\Z)|"{3}.*?(?:"{3}|\Z)|'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)"""
 BRACE = rf"\$\{{{nested(3)}\}}"
@@ -128,6 +136,7 @@ def every_field(draft: Draft) -> Iterator[Written]:
 def contents(path: Path, asked: Span | None = None) -> str:
     """The text of a file that the user, or an !include, `asked` for."""
     try:
+        raise_if(unreadable(path, asked))
         text = path.read_bytes().decode()
         if not text.startswith("\ufeff"):
             return text
@@ -146,16 +155,52 @@ def contents(path: Path, asked: Span | None = None) -> str:
     raise IngotError([problem])
 
 
+def unreadable(path: Path, asked: Span | None) -> Iterator[Problem]:
+    """A problem where a path leads to something that is no file, or to one that is too large."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or a pipe"
+        inside = sorted(entry.name for entry in path.glob("*.i"))[:3] if path.is_dir() else []
+        fix = f"name a file in it, such as {', '.join(inside)}" if inside else "name a file"
+        yield Problem("file-not-found", f"'{path}' is {what}, not a file", asked, fix)
+    elif found.st_size > MAX_LETTERS:
+        message = f"'{path}' holds {found.st_size >> 20} MB, too many for an input file"
+        yield Problem("file-not-found", message, asked, "name an input file")
+
+
+def too_deep(mark: re.Match[str], block: str, source: Source) -> Iterator[Problem]:
+    """A problem where a mark lies deeper than blocks may nest."""
+    path = mark["name"] or mark["open"] or ""
+    if block.count("/") + path.count("/") >= MAX_DEPTH:
+        message = f"blocks are nested deeper than {MAX_DEPTH}"
+        span = source.span(mark.start(), 1)
+        yield Problem("parse-error", message, span, "close blocks with [] before others open")
+
+
+def resolved(path: Path) -> Path:
+    """Where a path leads; a circle of links leads nowhere, which reading it tells."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path
+
+
 def gather_includes(
     source: Source, folder: Path, sources: dict[str, Source], chain: tuple[Path, ...]
 ) -> Iterator[Problem]:
     """Add every included file to `sources`; nmhit crashes on a file that includes itself."""
+    control = CONTROL.search(source.text)
+    if control is not None:
+        message = f"a file cannot hold the control letter {control[0]!r}"
+        span = source.span(control.start(), 1)
+        raise IngotError([Problem("parse-error", message, span, "remove it")])
     for mark, block in outline(source.text):
+        raise_if(too_deep(mark, block, source))
         if mark["include"] is None:
             continue
         target = folder / mark["target"].strip()
         span = source.span(mark.start(), len(mark["include"].rstrip()), block)
-        if target.resolve() in chain:
+        if resolved(target) in chain:
             message = f"'{target}' is included by itself"
             yield Problem("circular-include", message, span, "remove this line")
             continue
@@ -164,7 +209,7 @@ def gather_includes(
         except IngotError as error:
             yield from error.problems
         else:
-            deeper = (*chain, target.resolve())
+            deeper = (*chain, resolved(target))
             yield from gather_includes(sources[str(target)], target.parent, sources, deeper)
 
 
@@ -172,7 +217,7 @@ def outline(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """The marks of a text, broken or not, each with the block it stands in."""
     blocks: list[str] = []
     for mark in MARK.finditer(text):
-        yield mark, "/".join(blocks)
+        yield mark, "/".join(blocks[: MAX_DEPTH + 1])
         if mark["open"]:
             blocks.append(mark["open"].strip("[]./ \t"))
         elif mark["close"] and blocks:

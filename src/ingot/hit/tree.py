@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean
+from ingot.hit.arithmetic import shortened
 from ingot.options import allowed, fits, plain
 
 __all__ = ["Block", "Field", "Tree", "unknown_blocks", "unknown_fields", "unknown_sections"]
@@ -22,6 +23,7 @@ INTEGER = re.compile(r"[+-]?[0-9]+")
 NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE
 )
+MAX_DIGITS = 40  # Python refuses to read 4300, and no option needs more than 64 bits hold
 BARE = re.compile(r"[^\s\[#$'\"\\=:!]+")
 Part = TypeVar("Part", "Field", "Block")
 FLAGS = {"true": True, "false": False}
@@ -68,6 +70,8 @@ class Field:
         word = self.text.strip()
         if not INTEGER.fullmatch(word):
             raise self.wrong("an integer", word, whole_fix(word))
+        if len(word) > MAX_DIGITS:
+            raise self.wrong("an integer", shortened(word), f"write at most {MAX_DIGITS} digits")
         return int(word)
 
     def count(self) -> int:
@@ -126,6 +130,7 @@ class Field:
     def float_of(self, word: str) -> float:
         """One word as a number that a 64-bit float can hold."""
         if not NUMBER.fullmatch(word):
+            word = shortened(word)
             fix = "write a number such as 0.3 or 1e-5"
             comma = "write a point for decimals, and blanks between numbers"
             raise self.wrong("a number", word, comma if "," in word else fix)
@@ -281,12 +286,6 @@ def word_span(span: Span, word: str) -> Span:
     if not word or found is None:
         return span
     return dataclasses.replace(span, column=found.start() + 1, length=len(word))
-
-
-def shortened(text: str) -> str:
-    """A value on one line, short enough for a message."""
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def whole_fix(word: str) -> str:

@@ -63,7 +63,7 @@ PLAIN = {
     "degR": Unit(5 / 9, KELVIN), "at": Unit(98066.5, PRESSURE),
 }  # fmt: skip
 UNITS = PREFIXED | PLAIN
-PART = re.compile(r"\s*([*/]?)\s*([A-Za-z]+|1)\s*(?:\^\s*\(?\s*([+-]?\d+)\s*\)?)?\s*")
+PART = re.compile(r"\s*([*/]?)\s*([A-Za-z]+|1)\s*(?:\^\s*\(?\s*([+-]?\d{1,2})(?!\d)\s*\)?)?\s*")
 
 
 def converted(number: float, given: str, wanted: str) -> float:
@@ -73,8 +73,12 @@ def converted(number: float, given: str, wanted: str) -> float:
         message = f"'{given}' cannot be converted to '{wanted}'"
         raise Fault(message, "convert between units of the same quantity")
     if source.zero == target.zero:
-        return number * (source.factor / target.factor)
-    return (number * source.factor + source.zero - target.zero) / target.factor
+        value = number * (source.factor / target.factor)
+    else:
+        value = (number * source.factor + source.zero - target.zero) / target.factor
+    if math.isfinite(number) and not math.isfinite(value):
+        raise Fault(f"'{number:g} {given}' is too large in '{wanted}'", "use a larger unit")
+    return value
 
 
 def unit_of(text: str) -> Unit:
@@ -95,7 +99,12 @@ def unit_of(text: str) -> Unit:
                 fix = "use K, whose degrees are as large as those of degC"
                 raise Fault(f"'{match[2]}' cannot be part of '{text}'", fix)
             return unit
-        factor *= unit.factor**power
+        try:
+            factor *= unit.factor**power
+        except OverflowError:
+            factor = math.inf
+        if not 1e-300 < factor < 1e300:
+            raise Fault(f"the unit '{text}' is too large or too small", "use smaller powers")
         powers = tuple(a + power * b for a, b in zip(powers, unit.powers, strict=True))
     if not parts:
         raise Fault("there is no unit", "write a number and its unit: ${units 10 s}")

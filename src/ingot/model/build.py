@@ -13,7 +13,7 @@ from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot,
 from ingot.catalog.declare import REQUIRED
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
-from ingot.hit.tree import word_span
+from ingot.hit.tree import NUMBER, word_span
 from ingot.model.given import Given, GivenField, give
 from ingot.model.model import Law, Model
 from ingot.model.settings import Settings, settings
@@ -135,7 +135,12 @@ class Factory:
         values = {}
         for name, hint in wanted.items():
             field = block.require(name)
-            values[name] = _constant(self, field, hint, field.words())
+            try:
+                values[name] = _constant(self, field, hint, field.words())
+            except LookupError:
+                expected = "numbers or a name in [Tensors]"
+                fix = did_you_mean(field.text, self.tree.names("Tensors")) or "write numbers"
+                raise field.wrong(expected, fix=fix) from None
         return made(**values)
 
     def refuse_untrusted(self, message: str, span: Span | None) -> None:
@@ -228,21 +233,13 @@ def _number_like(name: str, block: Holder) -> Iterator[Problem]:
     if _NUMBER_LIKE.match(name):
         field = next((f for f in block.fields if name in f.text.split()), None)
         message = f"'{name}' is no number, and no name of a variable begins like one"
-        if _is_number(name):
+        if NUMBER.fullmatch(name):
             message = f"'{name}' is a number where the name of a variable belongs"
         span = word_span(field.value_span, name) if isinstance(field, Field) else block.span
         yield Problem(
             "number-like", message, span,
             "write the number alone, such as 150, 1.5 or 1e3, or a name that begins with a letter",
         )  # fmt: skip
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[str, str]:
@@ -377,11 +374,8 @@ def _constant(
             raise LookupError(words)
         data, sub = field.constant(kind, words[0])
         return kind(_wrapped(kind, data, field).data, sub_batch_ndim=sub)
-    try:
-        numbers = [float(w) for w in words]
-    except ValueError:
-        numbers = []
-    if numbers:
+    if words and all(NUMBER.fullmatch(word) for word in words):
+        numbers = [float(w) if field is None else field.float_of(w) for w in words]
         data = torch.tensor(numbers[0] if len(numbers) == 1 else numbers, dtype=torch.float64)
         return _wrapped(kind, data, field)
     if len(words) != 1 or words[0] not in factory.tensors:

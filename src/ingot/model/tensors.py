@@ -1,6 +1,7 @@
 """`[Tensors]` blocks: Python expressions and CSV columns become values."""
 
 import csv
+import io
 import math
 import textwrap
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from ingot import types
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
-from ingot.hit import Block, Tree, unknown_fields
+from ingot.hit import NUMBER, Block, Tree, contents, unknown_fields
 from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors, untrusted_code
 from ingot.types import SR2, WR2, Scalar, Value, Vec, regions
 
@@ -172,10 +173,12 @@ class Tensors:
             )
         file = block.require("csv_file")
         path = Path(self.tree.file.parent if self.tree.file else ".") / file.string()
-        if not path.is_file():
-            raise IngotError([Problem("file-not-found", f"no file '{path}'", file.span, None)])
-        with path.open(newline="") as stream:
-            rows = list(csv.reader(stream, skipinitialspace=True))
+        try:
+            rows = list(csv.reader(io.StringIO(contents(path, file.span)), skipinitialspace=True))
+        except csv.Error as error:
+            message = f"'{path}' is no CSV file: {error}"
+            fix = "write a line of names, then lines of numbers"
+            raise IngotError([Problem("wrong-value", message, file.span, fix)]) from error
         header = [h.strip() for h in rows[0]] if rows else []
         missing = [w for w in wanted if w not in header]
         if missing:
@@ -192,7 +195,7 @@ class Tensors:
                 file.span, None,
             )])  # fmt: skip
         words = [(i, row[p].strip()) for i, row in enumerate(rows[1:], 2) if row for p in places]
-        strange = [(i, word) for i, word in words if not _is_number(word)]
+        strange = [(i, word) for i, word in words if not NUMBER.fullmatch(word)]
         if strange:
             raise IngotError([Problem(
                 "wrong-value",
@@ -201,14 +204,6 @@ class Tensors:
             )])  # fmt: skip
         numbers = [float(word) for _, word in words]
         return kind(torch.tensor(numbers, dtype=torch.float64).reshape(-1, *kind.base))
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _run(source: str, place: str, scope: dict[str, Any]) -> Any:
