@@ -1,5 +1,7 @@
 """Whole runs against numbers that the catalogue of the reference gives."""
 
+import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,8 +9,10 @@ import h5py
 import pytest
 import torch
 
-from ingot.errors import IngotError
-from ingot.fields import Result, build, prepared, run_file
+from ingot.cli.main import status
+from ingot.errors import IngotError, IngotWarning
+from ingot.fields import Result, build, prepared, run, run_file
+from ingot.fields.blocks.executioner import ConstantDT, Progress
 from ingot.hit import read_text
 
 INPUTS = Path(__file__).parent / "inputs"
@@ -153,3 +157,110 @@ def test_a_run_is_strict_where_its_settings_or_the_caller_say_so() -> None:
     assert prepared(said, jit=False).strict
     with pytest.raises(IngotError, match="no option 'dynamic_batch'"):
         build(read_text(DECAY + "[Settings]\n  dynamic_batch = true\n[]\n", moose=True))
+
+
+FAILING = """
+[Domain]
+  dim = 1
+  nx = 4
+[]
+[TensorComputes]
+  [Initialize]
+    [u]
+      type = ConstantTensor
+      buffer = u
+      real = 1
+    []
+  []
+  [Solve]
+    [ubar]
+      type = ForwardFFT
+      buffer = ubar
+      input = u
+    []
+    [rate]
+      type = ParsedCompute
+      buffer = rate
+      inputs = 'u'
+      extra_symbols = true
+      expression = 'if(t<0.5, 0.3*u^3, -u)'
+    []
+    [ratebar]
+      type = ForwardFFT
+      buffer = ratebar
+      input = rate
+    []
+  []
+[]
+[TensorSolver]
+  type = SecantSolver
+  buffer = u
+  reciprocal_buffer = ubar
+  linear_reciprocal = 0
+  nonlinear_reciprocal = ratebar
+  max_iterations = 12
+[]
+[Executioner]
+  type = Transient
+  num_steps = 20
+  dt = 1
+[]
+"""
+"""A field that an implicit step of 1 cannot follow while it grows, and can while it decays."""
+
+
+def test_failed_steps_are_told_and_grow_back(tmp_path: Path) -> None:
+    with pytest.warns(IngotWarning) as told:
+        result = run(build(read_text(FAILING, moose=True)), tmp_path, jit=False)
+    sizes = [b - a for a, b in itertools.pairwise(result.times)]
+    assert min(sizes) < 1 and sizes[-1] == 1
+    assert all(b <= a or b == min(1, 2 * a) for a, b in itertools.pairwise(sizes))
+    texts = [str(each.message) for each in told]
+    assert "fails with dt = 1" in texts[0]
+    assert re.search(r"of 20 steps failed and were taken smaller, down to dt = 0\.", texts[-1])
+    assert len(texts) == 2
+    with pytest.raises(IngotError, match="fails with dt = 1"):
+        run(build(read_text(FAILING, moose=True)), tmp_path, jit=False, strict=True)
+
+
+def test_a_stepper_that_adapts_may_fail_under_strict(tmp_path: Path) -> None:
+    stepper = ["type=TensorSolveIterationAdaptiveDT", "dt=1", "min_iterations=0",
+               "max_iterations=30"]  # fmt: skip
+    overrides = [f"Executioner/TimeStepper/{each}" for each in stepper]
+    made = build(read_text(FAILING, overrides=overrides, moose=True))
+    with pytest.warns(IngotWarning, match="steps failed and were taken smaller"):
+        assert run(made, tmp_path, jit=False, strict=True).steps == 20
+
+
+def test_a_cut_step_grows_by_the_factors_of_the_file() -> None:
+    stepper = ConstantDT(dt=1.0, growth_factor=3.0, cutback_factor_at_failure=0.1)
+    assert stepper.retry(Progress(1, 0.0, 1.0)) == 0.1
+    assert stepper.next(Progress(1, 0.0, 0.1)) == pytest.approx(0.3)
+    assert stepper.next(Progress(1, 0.0, 0.5)) == 1.0
+
+
+BLOWING_UP = FAILING.replace("if(t<0.5, 0.3*u^3, -u)", "exp(u^3)")
+BLOWING_UP = BLOWING_UP.replace("SecantSolver", "ETDRK4Solver").replace("max_iterations = 12", "")
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_run_that_becomes_nan_is_told_and_stops_under_strict(jit: bool, tmp_path: Path) -> None:
+    made = build(read_text(BLOWING_UP, overrides=["Executioner/dt=0.01"], moose=True))
+    with pytest.warns(IngotWarning, match=r"not finite: 'u' in 4 of 4 numbers") as told:
+        result = run(made, tmp_path, jit=jit)
+    assert result.steps == 20 and len(told) == 1
+    with pytest.raises(
+        IngotError, match=r"after step \d+, at time 0\.\d+, not finite: 'u' in 4 of 4"
+    ):
+        run(made, tmp_path, jit=jit, strict=True)
+
+
+def test_a_run_that_becomes_nan_says_so_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nan.i").write_text(BLOWING_UP)
+    assert status(["run", "nan.i", "--eager", "Executioner/dt=0.01"]) == 0
+    assert "warning[not-finite]" in capsys.readouterr().err
+    assert status(["run", "nan.i", "--eager", "--strict", "Executioner/dt=0.01"]) == 1
+    assert "error[not-finite]" in capsys.readouterr().err

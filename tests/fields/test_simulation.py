@@ -1,12 +1,13 @@
 """What is wrong with an input file is told at its line, all at once."""
 
-import logging
+import re
+import warnings
 from pathlib import Path
 
 import pytest
 
-from ingot.errors import IngotError
-from ingot.fields import build
+from ingot.errors import IngotError, IngotWarning
+from ingot.fields import build, prepared
 from ingot.hit import read_text
 
 GOOD = """
@@ -132,13 +133,51 @@ def test_computes_that_wait_for_each_other_are_told() -> None:
     assert "these computes wait for each other" in found
 
 
-def test_a_buffer_that_nothing_writes_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "ingot"):
-        build(read_text(GOOD, overrides=["TensorComputes/Solve/root/cbar/input=cc"], moose=True))
-        build(read_text(GOOD, overrides=["TensorSolver/reciprocal_buffer=c_bar"], moose=True))
-    assert "'cbar' reads 'cc', which nothing writes: it holds zeros" in caplog.text
-    assert "[TensorSolver] reads 'c_bar', which nothing writes" in caplog.text
-    assert "did you mean 'cbar'?" in caplog.text
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("TensorComputes/Solve/root/cbar/input=cc",
+         "'cbar' reads 'cc', which nothing writes: it holds zeros"),
+        ("TensorComputes/Solve/root/cbar/input=cc", "did you mean 'c'?"),
+        ("TensorSolver/buffer=cc", "moves 'cc', which nothing reads"),
+        ("TensorComputes/Initialize/c/buffer=d", "moves 'c', which nothing starts"),
+        ("Postprocessors/m/type=TensorAveragePostprocessor Postprocessors/m/buffer=muu",
+         "'m' reads 'muu', which nothing writes"),
+        ("TensorOutputs/x/type=XDMFTensorOutput TensorOutputs/x/buffer=muu",
+         "[TensorOutputs] reads 'muu', which nothing writes"),
+    ],
+)  # fmt: skip
+def test_a_buffer_that_nothing_writes_is_told(override: str, message: str, tmp_path: Path) -> None:
+    made = build(read_text(GOOD, overrides=override.split(), moose=True))
+    with pytest.warns(IngotWarning) as told_of:
+        prepared(made, tmp_path)
+    assert any(message in str(each.message) for each in told_of)
+    with pytest.raises(IngotError, match=re.escape(message)):
+        prepared(made, tmp_path, strict=True)
+
+
+def test_nothing_is_told_of_a_file_that_names_its_buffers_right(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared(build(read_text(GOOD, moose=True)), tmp_path, strict=True)
+
+
+def test_lists_of_a_solver_in_two_orders_are_told(tmp_path: Path) -> None:
+    text = GOOD.replace("[Solve]", """[Solve]
+    [dbar]
+      type = ForwardFFT
+      buffer = dbar
+      input = d
+    []""").replace("[Initialize]", """[Initialize]
+    [d]
+      type = ConstantTensor
+      buffer = d
+    []""")  # fmt: skip
+    lists = ["buffer='c d'", "reciprocal_buffer='dbar cbar'", "root_compute=''",
+             "time_derivative_reciprocal='rate rate'"]  # fmt: skip
+    made = build(read_text(text, overrides=[f"TensorSolver/{each}" for each in lists], moose=True))
+    with pytest.raises(IngotError, match="'dbar' is the transform of 'd', and moves 'c'"):
+        prepared(made, tmp_path, strict=True)
 
 
 def test_a_group_may_stay_out_of_compiled_sequences() -> None:

@@ -222,15 +222,29 @@ EXPLAIN: dict[str, str] = {
         " Choose another mode, or computes that work on the grid, such as"
         " FiniteDifferenceLaplacian."
     ),
+    "step-cut": (
+        "The solver of a simulation did not converge in some steps, which were taken again with a"
+        " smaller size; with ConstantDT the size then grows back to dt by growth_factor a step."
+        " The run ends earlier than num_steps * dt says."
+    ),
+    "unknown-buffer": (
+        "A solver names a buffer that no compute writes and [TensorBuffers] does not declare, so"
+        " that it would move a field by zeros."
+    ),
+    "unwritten-buffer": (
+        "A compute, a postprocessor or an output reads a buffer that nothing writes, or a solver"
+        " moves one that nothing starts or reads: Marlin's files may, and it holds zeros. Mend the"
+        " name, or declare the buffer in [TensorBuffers]; --strict makes this an error."
+    ),
     "not-converged": (
         "The solve of an implicit update did not reach its tolerance at some points, whose"
         " results are NaN from that step on. Take smaller time steps, raise max_its, or give a"
         " better predictor; the file under failed/ repeats the worst point alone."
     ),
     "not-finite": (
-        "Every solve converged, and yet an output holds infinity or NaN: a law divides by zero,"
-        " takes a root or a power of a negative number, or overflows. Look at the inputs of the"
-        " step that the message names."
+        "Every solve converged, and yet an output or a field holds infinity or NaN: a law divides"
+        " by zero, takes a root or a power of a negative number, or overflows, or an explicit step"
+        " is too large. Look at the inputs of the step that the message names."
     ),
     "not-installed": (
         "A package that is needed for this alone is not installed. Install it as the message says."

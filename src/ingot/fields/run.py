@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import torch
 
 from ingot.codegen.disk import writable
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, warn_of
 from ingot.fields.blocks.device import device_of
 from ingot.fields.blocks.domain import ranks_of, space_of
 from ingot.fields.blocks.executioner import Progress, shortened
@@ -23,6 +24,7 @@ from ingot.fields.outputs.xdmf import XDMFWriter
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Solve
 from ingot.fields.step import Buffer, Eager, Executor, State, told_of
+from ingot.fields.wiring import unwritten
 from ingot.hit import read
 
 __all__ = ["Result", "Run", "prepared", "run", "run_file"]
@@ -59,6 +61,12 @@ class Run:
     rows: list[dict[str, float]] = field(default_factory=list)
     files: dict[Path, None] = field(default_factory=dict)
     begun: bool = False
+    cut: int = 0
+    """How many steps failed, and were taken smaller."""
+    smallest: float = math.inf
+    """The smallest size that a failed step was tried again with."""
+    not_finite: bool = False
+    """Whether fields that hold inf or nan have been told of."""
     stored: tuple[tuple[int, Path], ...] = ()
     """After how many steps the run is stored, and where."""
     strict: bool = False
@@ -99,11 +107,16 @@ class Run:
             state.buffers, state.old = before
             self.failed = True
             size = self.smaller(size)
+        self.cut += self.failed
         state.dt = self.dt = size
         self.time += size
         self.number += 1
         self.executor.run(made.postprocess, state)
         self.tell("TIMESTEP_END", previous)
+        # a look at all cells at steps 1, 2, 4, 8 and so on costs nothing in the long run
+        rare = self.number & (self.number - 1) == 0
+        if rare or any(math.isnan(value) for value in self.values.values()):
+            self.tell_not_finite()
 
     def previous(self) -> dict[str, torch.Tensor] | None:
         """The fields that changes over the coming step are measured from, unless by substeps."""
@@ -117,7 +130,7 @@ class Run:
         """The size of the step to take now."""
         made = self.simulation
         if self.number == 0:
-            size = made.stepper.first(made.executioner.dt)
+            size = made.stepper.first()
         else:
             progress = Progress(
                 self.number, self.time, self.dt, self.iterations, self.failed, self.values
@@ -134,8 +147,48 @@ class Run:
             message = f"the solver fails at time {self.time:g} even with dt = {size:g}"
             fix = "raise max_iterations or the tolerances, or lower dtmin"
             raise IngotError([Problem("not-converged", message, fix=fix)])
+        retried = max(retried, made.executioner.dtmin)
         logging.getLogger("ingot").info("step %d fails, dt = %g", self.number + 1, retried)
-        return max(retried, made.executioner.dtmin)
+        if math.isinf(self.smallest) and not made.stepper.adapts:
+            message = f"step {self.number + 1}, at time {self.time:g}, fails with dt = {size:g}"
+            fix = (
+                f"it is tried with {retried:g}; give a smaller dt, or let a [TimeStepper] adapt it"
+            )
+            warn_of([Problem("step-cut", message, None, fix)], strict=self.strict)
+        self.smallest = min(self.smallest, retried)
+        return retried
+
+    def tell_not_finite(self) -> None:
+        """Say once which of the fields that the run is for hold inf or nan."""
+        if self.not_finite:
+            return
+        made, found = self.simulation, []
+        moved = getattr(made.solver, "buffer", ())
+        names = dict.fromkeys((*moved, *sorted(made.observed)))
+        for name in names or [name for step in made.root.steps for name in step.gives]:
+            value = self.state.buffers.get(name)
+            if value is not None and (value.is_floating_point() or value.is_complex()):
+                count = value.numel() - int(torch.isfinite(value).sum())
+                if count:
+                    found.append(f"'{name}' in {count} of {value.numel()} numbers")
+        if found:
+            self.not_finite = True
+            message = f"after step {self.number}, at time {self.time:g}, not finite: "
+            fix = "take smaller steps, or look at the fields before it: [TensorOutputs]"
+            problem = Problem("not-finite", message + ", ".join(found), None, fix)
+            warn_of([problem], strict=self.strict)
+
+    def finish(self) -> None:
+        """Tell what is due at the end, and what a user may not have meant."""
+        self.tell("FINAL")
+        self.tell_not_finite()
+        if self.cut:
+            message = (
+                f"{self.cut} of {self.number} steps failed and were taken smaller, down to"
+                f" dt = {self.smallest:g}; the run ends at time {self.time:g}"
+            )
+            fix = "give a smaller dt, or raise max_iterations or the tolerances"
+            warn_of([Problem("step-cut", message, None, fix)])
 
     def solved(self, size: float) -> bool:
         """Take all substeps; whether the solver converged in each."""
@@ -228,7 +281,7 @@ class Run:
                     for store in stores:
                         store(self)
                     yield self
-                self.tell("FINAL")
+                self.finish()
             finally:
                 for _, writer in self.exodus:
                     writer.flush()
@@ -256,6 +309,8 @@ def prepared(
     where the file names none; without either it is a GPU, if there is one. Where `strict`, or the
     file's [Settings] say so, what is warned of is an error.
     """
+    strict = strict or simulation.strict
+    warn_of(unwritten(simulation), strict=strict)
     domain = simulation.domain
     device = device_of(domain.device_names, device, simulation.span("Domain", "device_names"))
     count = ranks_of(domain) if ranks is None else ranks
@@ -271,7 +326,7 @@ def prepared(
     executor = executor or (jit_executor(simulation) if jit else Eager())
     stored = tuple((count, folder / name) for count, name in simulation.outputs.stored)
     return Run(simulation, folder, executor, state, writers, exodus, stored=stored,
-               strict=strict or simulation.strict)  # fmt: skip
+               strict=strict)  # fmt: skip
 
 
 def run_file(

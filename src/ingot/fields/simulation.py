@@ -22,6 +22,7 @@ from ingot.fields.blocks.executioner import (
     Executioner,
     Stepper,
     TensorSolveIterationAdaptiveDT,
+    check_executioner,
 )
 from ingot.fields.blocks.functions import read_functions
 from ingot.fields.blocks.measure import Measure, read_measures
@@ -37,6 +38,7 @@ from ingot.fields.solvers import SOLVERS
 from ingot.fields.solvers.multistep import ForwardEulerSolver
 from ingot.fields.solvers.solve import Root, Solver, SolverOptions, forwards
 from ingot.fields.step import Step
+from ingot.fields.wiring import SPECTRAL, solver_reads, wrong_buffers
 from ingot.hit import (
     Block,
     Tree,
@@ -147,12 +149,13 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     solver = read_solver(whole.one("TensorSolver"), reader)
     root = solve.root(groups, solver, whole.one("TensorSolver"))
     outputs = read_outputs(whole.one("Outputs"), stem, reader)
+    executioner = read_executioner(whole.one("Executioner"), reader)
     made = Simulation(
         tree=tree, stem=stem, domain=domain or Domain(dim="1"), problem=options,
         constants=constants, buffers=declared_buffers(whole.blocks("TensorBuffers"), reader),
         initialize=initialize, root=root, postprocess=postprocess, solver=solver,
-        executioner=read_executioner(whole.one("Executioner"), reader),
-        stepper=read_stepper(whole.one("Executioner"), binder),
+        executioner=executioner,
+        stepper=read_stepper(whole.one("Executioner"), binder, executioner.dt),
         measures=read_measures(whole, binder, [*solve.groups, *root.groups]),
         outputs=outputs,
         fields_out=read_tensor_outputs(
@@ -164,8 +167,9 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     reader.problems += wrong_stepper(made, whole.one("Executioner"))
     reader.problems += unused_globals(tree, reader.asked)
     reader.problems += undeclared_constants(reader, constants)
+    if not reader.problems:
+        reader.problems += wrong_buffers(made, whole.one("TensorSolver"))
     raise_if(reader.problems)
-    warn_of_unwritten(made)
     return made
 
 
@@ -379,20 +383,33 @@ def read_executioner(block: Block | None, reader: Reader) -> Executioner:
             logging.getLogger("ingot").warning(message, option.name)
     reader.type_of(block, {"Transient": Executioner}, "Transient")
     made = reader.made(block, Executioner, ("type", *MOOSE_ONLY), ("TimeStepper",))
+    if made is not None:
+        reader.problems += check_executioner(made, block)
     return made or Executioner()
 
 
-def read_stepper(block: Block | None, binder: Binder) -> Stepper:
+def read_stepper(block: Block | None, binder: Binder, size: float) -> Stepper:
+    """The stepper of an [Executioner] whose step has this size."""
     inner = None if block is None else block.block("TimeStepper")
     if inner is None:
-        return ConstantDT()
+        return ConstantDT(dt=size)
     kind = binder.reader.type_of(inner, STEPPERS)
     made = None if kind is None else binder.reader.made(inner, kind)
     name = getattr(made, "function", None)
     if made is not None and name is not None:
         function = binder.resolved(inner, FunctionName, name)
         made = dataclasses.replace(made, function=function)
-    return made or ConstantDT()
+    if (
+        isinstance(made, TensorSolveIterationAdaptiveDT)
+        and made.min_iterations > made.max_iterations
+    ):
+        message = f"min_iterations = {made.min_iterations} lies above max_iterations"
+        span = place(inner, "min_iterations")
+        fix = f"give {made.max_iterations} or fewer"
+        binder.reader.problems.append(Problem("wrong-value", message, span, fix))
+    if isinstance(made, ConstantDT) and made.dt is None:
+        made = dataclasses.replace(made, dt=size)
+    return made or ConstantDT(dt=size)
 
 
 def wrong_stepper(made: Simulation, block: Block | None) -> Iterator[Problem]:
@@ -416,35 +433,3 @@ def undeclared_constants(reader: Reader, constants: Mapping[str, float]) -> Iter
         message = f"{noun} {', '.join(missing)} {verb} requested but never declared"
         fix = "write a number, or declare it: scalar_constant_names in [Problem]"
         yield Problem("unknown-constant", message, reader.constants[missing[0]].value_span, fix)
-
-
-def warn_of_unwritten(made: Simulation) -> None:
-    """Say which buffers are read though nothing writes or declares them: they hold zeros."""
-    steps = (*made.initialize, *made.root.steps, *made.postprocess)
-    written = {name for step in steps for name in step.gives} | set(made.buffers)
-    written |= set(getattr(made.solver, "buffer", ()))
-    readers = [(f"'{step.name}'", name) for step in steps for name in step.reads]
-    readers += [
-        ("[TensorSolver]", name)
-        for name in solver_reads(made.solver, (*SPECTRAL, "time_derivative"))
-    ]
-    readers += [(f"'{each.name}'", name) for each in made.measures for name in each.reads()]
-    readers += [("[TensorOutputs]", n) for each in made.fields_out for n in each.options.buffer]
-    for reader, name in dict.fromkeys(readers):
-        if name not in written:
-            fix = did_you_mean(name, written) or "declare it in [TensorBuffers] if so meant"
-            message = "%s reads '%s', which nothing writes: it holds zeros; %s"
-            logging.getLogger("ingot").warning(message, reader, name, fix)
-
-
-SPECTRAL = (
-    "reciprocal_buffer", "linear_reciprocal", "nonlinear_reciprocal",
-    "time_derivative_reciprocal", "linear_offdiag",
-)  # fmt: skip
-"""The options of solvers that name spectra."""
-
-
-def solver_reads(solver: Any, options: Sequence[str]) -> Iterator[str]:
-    """The buffers that some options of a solver name."""
-    for option in options:
-        yield from (name for name in getattr(solver, option, ()) if name != "0")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ingot.errors import IngotError, Problem
 from ingot.fields.blocks.functions import Function, at_origin
+from ingot.fields.blocks.options import place
 from ingot.fields.declare import FunctionName
+from ingot.hit import Block
 from ingot.options import Factor, NotNegative, NotNegativeCount, Positive, Share
 
-__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper", "shortened"]
+__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper", "check_executioner", "shortened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,11 @@ class Progress:
 class Stepper(Protocol):
     """Chooses the size of each step."""
 
-    def first(self, default: float) -> float:
-        """The size of the first step; `default` is the executioner's."""
+    adapts: ClassVar[bool]
+    """Whether steps that fail are part of how it finds their size."""
+
+    def first(self) -> float:
+        """The size of the first step."""
         ...
 
     def next(self, progress: Progress) -> float:
@@ -65,24 +70,31 @@ class Executioner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantDT:
-    """Steps of one size.
+    """Steps of one size; after one that failed they grow back to it.
 
     dt: the size, the executioner's unless given
+    growth_factor: how much longer a step is than the last one, where that was cut
+    cutback_factor_at_failure: how much shorter a failed step is tried again
     """
 
-    dt: Positive | None = None
+    adapts: ClassVar[bool] = False
 
-    def first(self, default: float) -> float:
+    dt: Positive | None = None
+    growth_factor: Factor = 2.0
+    cutback_factor_at_failure: Share = 0.5
+
+    def first(self) -> float:
         """The size."""
-        return default if self.dt is None else self.dt
+        assert self.dt is not None, "a simulation gives it"
+        return self.dt
 
     def next(self, progress: Progress) -> float:
-        """The same again."""
-        return progress.dt
+        """The same again, or as close to it as growth allows."""
+        return min(self.first(), progress.dt * self.growth_factor)
 
     def retry(self, progress: Progress) -> float:
-        """Half of it."""
-        return progress.dt / 2
+        """The failed size, cut."""
+        return progress.dt * self.cutback_factor_at_failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +109,8 @@ class IterationAdaptiveDT:
     iteration_window: accepted, without effect
     """
 
+    adapts: ClassVar[bool] = True
+
     dt: Positive
     growth_factor: Factor = 2.0
     cutback_factor: Share = 0.5
@@ -104,7 +118,7 @@ class IterationAdaptiveDT:
     optimal_iterations: NotNegativeCount | None = None
     iteration_window: NotNegativeCount | None = None
 
-    def first(self, default: float) -> float:
+    def first(self) -> float:
         """The size of the first step."""
         return self.dt
 
@@ -130,6 +144,8 @@ class TensorSolveIterationAdaptiveDT:
     timestep_limiting_postprocessor: postprocessors that no step may exceed
     """
 
+    adapts: ClassVar[bool] = True
+
     dt: Positive
     min_iterations: NotNegativeCount
     max_iterations: NotNegativeCount
@@ -138,7 +154,7 @@ class TensorSolveIterationAdaptiveDT:
     cutback_factor_at_failure: Share = 0.5
     timestep_limiting_postprocessor: tuple[str, ...] = ()
 
-    def first(self, default: float) -> float:
+    def first(self) -> float:
         """The size of the first step."""
         return self.dt
 
@@ -165,10 +181,12 @@ class FunctionDT:
     min_dt: the smallest step
     """
 
+    adapts: ClassVar[bool] = False
+
     function: FunctionName
     min_dt: NotNegative = 0.0
 
-    def first(self, default: float) -> float:
+    def first(self) -> float:
         """The size at time zero."""
         return self.at(0.0)
 
@@ -192,6 +210,17 @@ STEPPERS = {
     "TensorSolveIterationAdaptiveDT": TensorSolveIterationAdaptiveDT,
     "FunctionDT": FunctionDT,
 }
+
+
+def check_executioner(executioner: Executioner, block: Block) -> Iterator[Problem]:
+    """Bounds of a run that leave nothing between them."""
+    for low, high in (("dtmin", "dtmax"), ("start_time", "end_time")):
+        first, last = getattr(executioner, low), getattr(executioner, high)
+        if not first <= last:
+            message = f"{low} = {first:g} does not lie below {high} = {last:g}"
+            written = low if block.field(low) is not None else high
+            fix = f"give a smaller {low}, or a larger {high}"
+            yield Problem("wrong-value", message, place(block, written), fix)
 
 
 def shortened(executioner: Executioner, time: float, size: float) -> float:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import Problem
+from ingot.fields.blocks.options import place
 from ingot.fields.declare import Compatible, FunctionName, Number, Time, compute
 from ingot.fields.space import Grid, Space, Spectrum
 from ingot.hit import Block
@@ -45,7 +46,15 @@ def ConstantReciprocalTensor(
     return torch.complex(*parts).expand(space.spectrum_shape).contiguous()
 
 
-@compute(jit=False, reason="it draws random numbers")
+def check_bounds(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
+    """Two numbers between which there are others; named constants are not known yet."""
+    low, high = options["min"], options["max"]
+    if isinstance(low, float) and isinstance(high, float) and not low <= high:
+        message = f"min = {low:g} does not lie below max = {high:g}"
+        yield Problem("wrong-value", message, place(block, "min"), "swap the two")
+
+
+@compute(jit=False, reason="it draws random numbers", check=check_bounds)
 def RandomTensor(
     space: Space,
     *,
@@ -96,7 +105,12 @@ def RankTwoIdentity(space: Space) -> Grid:
 
 
 def check_rectangle(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
-    """A smooth edge has a profile."""
+    """A smooth edge has a profile, and a box begins before it ends."""
+    for axis in "xyz":
+        low, high = options[f"{axis}1"], options[f"{axis}2"]
+        if not low <= high:
+            message = f"{axis}1 = {low:g} does not lie below {axis}2 = {high:g}"
+            yield Problem("wrong-value", message, place(block, f"{axis}1"), "swap the two")
     if options["int_width"] > 0 and options["profile"] is None:
         message = f"{block.title} needs 'profile' where int_width is above 0"
         yield Problem("missing-option", message, block.span, "add 'profile = COS' or TANH")
