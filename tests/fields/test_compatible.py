@@ -210,9 +210,9 @@ def test_three_coupled_fields_are_solved(simulate: Simulate) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("predictor_order=6", "predictor_order = 6 is not one of 1, 2, 3, 4, 5"),
-        ("corrector_order=0", "corrector_order = 0 is not one of 1, 2, 3, 4, 5"),
-        ("corrector_steps=-1", "corrector_steps = -1 is below 0"),
+        ("predictor_order=6", "'predictor_order' should be a whole number from 1 to 5, but is '6'"),
+        ("corrector_order=0", "'corrector_order' should be a whole number from 1 to 5, but is '0'"),
+        ("corrector_steps=-1", "'corrector_steps' should be a whole number of at least 0"),
         ("linear_offdiag_rows='0 1'", "there are 2 linear_offdiag_rows, 1 linear_offdiag_cols"),
         ("linear_offdiag_cols=2", "a coupling names field 2, but there are 2"),
         ("linear_reciprocal='D 0'", "needs an operator in linear_reciprocal for every field"),

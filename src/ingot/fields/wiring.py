@@ -50,8 +50,11 @@ def kinds_of(made: Simulation) -> dict[str, Kind]:
         found = kind_given(step, kinds)
         for name in step.gives:
             kinds.setdefault(name, set()).add(found)
-    sure = {name: found.pop() for name, found in kinds.items() if len(found) == 1}
-    return {name: found for name, found in sure.items() if found is not None}
+    sure: dict[str, Kind] = {}
+    for name, (kind, *more) in kinds.items():
+        if kind is not None and not more:
+            sure[name] = kind
+    return sure
 
 
 def kind_given(step: Step, kinds: dict[str, set[Kind | None]]) -> Kind | None:
@@ -68,8 +71,10 @@ def kind_given(step: Step, kinds: dict[str, set[Kind | None]]) -> Kind | None:
     # a field without axes, and one that transforms give, may be either
     if used & {"x", "y", "z"} and not used & set(step.reads):
         return "a field"
-    found = {kind for name in used & set(step.reads) for kind in kinds.get(name, {None})}
-    return found.pop() if len(found) == 1 else None
+    found: set[Kind | None] = {
+        kind for name in used & set(step.reads) for kind in kinds.get(name, {None})
+    }
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def wrong_buffers(made: Simulation, block: Block | None) -> Iterator[Problem]:
