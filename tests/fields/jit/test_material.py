@@ -180,7 +180,7 @@ def test_a_material_in_a_sequence_gives_what_its_model_gives(tmp_path: Path) -> 
 
 
 def test_a_material_keeps_its_name_in_another_process(tmp_path: Path) -> None:
-    from ingot.fields.jit.schema import stable
+    from ingot.fields.jit.fingerprint import stable
 
     model = material("named", MODELS["viscoplastic"].program, INPUTS, OUTPUTS)
     assert stable(model) == "ingot.fields.jit.material.Material('named')"

@@ -1,13 +1,10 @@
 """A schema leaves sizes out; a digest lasts, and changes with all that the code depends on."""
 
 import dataclasses
-import threading
 
-import pytest
 import torch
-from torch import Tensor
 
-from ingot.fields.jit.schema import Schema, Unstable, digest, schema_of, sources_of, stable
+from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.step import Ambient, Buffer, Old, State, Step
 
 from .cases import cahn_hilliard, parsed
@@ -73,20 +70,3 @@ def test_a_digest_is_the_same_for_equal_steps_alone() -> None:
         digest((*cahn_hilliard()[:-1], parsed("c", "2*mu", "mu")), ("c",), made, ""),
     ]
     assert len({one, *others}) == 7
-
-
-def scaled(by: float) -> object:
-    def function(a: Tensor) -> Tensor:
-        return by * a
-
-    return function
-
-
-def test_what_a_function_encloses_is_part_of_its_name() -> None:
-    assert stable(scaled(2.0)) == stable(scaled(2.0))
-    assert stable(scaled(2.0)) != stable(scaled(3.0))
-
-
-def test_what_has_no_lasting_name_is_not_kept() -> None:
-    with pytest.raises(Unstable, match="lock has no lasting name"):
-        stable({"held": threading.Lock()})

@@ -16,13 +16,14 @@ from torch import Tensor
 from ingot.fields.jit import store
 from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.capture import LOCK, Untraceable, capture
+from ingot.fields.jit.fingerprint import Unstable
 from ingot.fields.jit.frames import FRAMES
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
 from ingot.fields.jit.plan import Part, Plan, plan
 from ingot.fields.jit.private import private_of
 from ingot.fields.jit.program import Program, write
-from ingot.fields.jit.schema import Schema, Unstable, digest, schema_of, sources_of
+from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
 from ingot.fields.space import Space
 from ingot.fields.step import Source, State, Step, due, evaluate

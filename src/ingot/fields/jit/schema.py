@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import hashlib
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from ingot.codegen.cache import key_of
+from ingot.fields.jit.fingerprint import stable, surroundings
 from ingot.fields.space import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step
-from ingot.graphs import torch_private
 
-__all__ = ["TRACED", "Schema", "Unstable", "digest", "named_sizes", "schema_of", "sources_of"]
+__all__ = ["TRACED", "Schema", "digest", "named_sizes", "schema_of", "sources_of"]
 
 TRACED = {"n0": 101, "n1": 89, "n2": 73, "k0": 51, "k1": 45, "k2": 37}
 """The sizes that stand for the box (n) and its spectrum (k) while a graph is captured.
@@ -28,10 +23,6 @@ All differ, so that a size of the graph tells which axis it is that of.
 
 SMALLEST = 3
 """A grid with fewer cells along an axis is not told from its spectrum by its sizes."""
-
-
-class Unstable(Exception):
-    """Something that has no name which lasts longer than the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,56 +92,5 @@ def schema_of(tensors: Sequence[Tensor], space: Space) -> Schema | None:
 
 def digest(steps: Sequence[Step], wanted: Sequence[str], schema: Schema, more: str) -> str:
     """A name for the graph of steps that lasts; Unstable where an option of one has none."""
-    parts = [stable(step) for step in steps]
-    parts += [repr(tuple(wanted)), str(schema), str(schema.slabs), more]
-    parts += [own_sources(), torch_private.BUILD]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-def stable(value: Any) -> str:
-    """A text that is equal in every process exactly if the value is."""
-    match value:
-        case None | bool() | int() | float() | complex() | str() | Path() | torch.dtype():
-            return repr(value)
-        case tuple() | list():
-            return f"({','.join(map(stable, value))})"
-        case Mapping():
-            return f"{{{','.join(f'{stable(k)}:{stable(v)}' for k, v in value.items())}}}"
-        case Step():
-            parts = (value.name, value.arguments, value.gives, value.options)
-            return "\n".join(map(stable, (*parts, value.function)))
-        case Tensor() if value.numel() <= 1024:
-            return f"{value.dtype}{value.shape}{value.tolist()}"
-    if inspect.isfunction(value):
-        return function_text(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        held = (getattr(value, each.name) for each in dataclasses.fields(value))
-        return f"{kind}{stable(tuple(held))}"
-    raise Unstable(f"{type(value).__name__} has no lasting name")
-
-
-def function_text(function: Callable[..., Any]) -> str:
-    """A function by its place, the text of its file, and what it encloses."""
-    code = function.__code__
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    defaults = (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items()))
-    text = file_text(code.co_filename) or (code.co_code.hex() + repr(code.co_consts))
-    names = f"{function.__module__}.{function.__qualname__}:{code.co_firstlineno}"
-    return f"{names} {stable(held)} {stable(defaults)} {text}"
-
-
-@functools.cache
-def file_text(name: str) -> str:
-    """What tells one text of a file from another."""
-    path = Path(name)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-
-
-@functools.cache
-def own_sources() -> str:
-    """What tells one version of this room, and of how it traces, from another."""
-    room = Path(__file__).parents[1]
-    traces = Path(torch_private.__file__)
-    files = [*sorted(room.rglob("*.py")), *sorted(room.rglob("*.h")), traces]
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+    parts = [repr(tuple(wanted)), str(schema), str(schema.slabs), more, surroundings()]
+    return key_of(stable(tuple(steps)), *parts)
