@@ -38,6 +38,7 @@ int main(void) {
   const int64_t parameter_sizes[] = NAME_parameter_sizes;
   for (int64_t calls = word(); calls > 0; --calls) {
     const int64_t jacobian = word(), points = word(), room = points < 0 || points > 100000 ? 0 : points;
+    (void)jacobian; /* a package without derivatives has one function */
     const int64_t no_arrays = word(), status_mode = word(), has_parameters = word(), has_rules = word();
     char* own[ARRAYS + 1]; int64_t shifts[ARRAYS + 1], bytes[ARRAYS + 1];
     REAL* at[ARRAYS + 1];

@@ -66,7 +66,8 @@ def expected(one: Made, call: CCall) -> tuple[list[Array], tuple[Any, ...]]:
         if mode:
             v = p.variable
             batch = (count,) if count > 1 else ()
-            artifact.set_parameter(v.name, values.reshape((*batch, *v.sub_batch, *v.base)))
+            own = values.astype(meta.dtype).reshape((*batch, *v.sub_batch, *v.base))
+            artifact.set_parameter(v.name, own)
     inputs = {
         v.name: torch.as_tensor(np.array(x)).reshape(points, *v.sub_batch, *v.base)
         for v, x in zip(meta.inputs, call.values, strict=True)
