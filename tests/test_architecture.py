@@ -76,6 +76,11 @@ def test_importing_ingot_imports_no_torch() -> None:
     assert said_by("import ingot; print('torch' in sys.modules)") == "False"
 
 
+def test_names_of_torch_cost_no_compiler_and_no_algebra() -> None:
+    code = "import ingot.graphs.torch_private; print({'sympy', 'torch._inductor'} & {*sys.modules})"
+    assert said_by(code) == "set()"
+
+
 def test_public_names_are_all_found() -> None:
     said = said_by("import ingot; print(all(hasattr(ingot, name) for name in ingot.__all__))")
     assert said == "True"

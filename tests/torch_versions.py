@@ -1,7 +1,8 @@
 """The suite under every version of torch that Ingot allows: builds environments, prints a table.
 
 `python -m tests.torch_versions [ROOM ...]` takes rooms of tests/ (all by default), each in a
-process of its own. An environment takes about 6 GB, is built once and kept in `--folder`.
+process of its own. An environment takes about 6 GB, is built once and kept in `--folder`, where
+what pytest says is found too.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 import tomllib
 import venv
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -69,19 +71,18 @@ def rooms(names: Sequence[str]) -> list[str]:
 def run_room(python: Path, room: str, row: Row, options: argparse.Namespace) -> None:
     """Add what a room gives to a row; a process that dies or runs too long is a failure."""
     with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.xml"
+        report, ended = Path(scratch) / "report.xml", None
         words = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", room]
         words.append(f"--junitxml={report}")
         words += ["-n", str(options.jobs)] if options.jobs else []
         words += ["-m", options.marks] if options.marks else []
         paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         given = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-        try:
+        log = options.folder / f"{row.torch}-{room.replace('/', '-')}.log"
+        with log.open("w") as said, suppress(subprocess.TimeoutExpired):
             ended = subprocess.run(
-                words, cwd=ROOT, env=given, stdout=subprocess.DEVNULL, timeout=options.limit
+                words, cwd=ROOT, env=given, stdout=said, timeout=options.limit
             ).returncode
-        except subprocess.TimeoutExpired:
-            ended = None
         if report.exists():
             add_report(report, row)
         if not report.exists() or ended is None or ended not in (0, 1, 5):
