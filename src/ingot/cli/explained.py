@@ -222,6 +222,11 @@ EXPLAIN: dict[str, str] = {
         " Choose another mode, or computes that work on the grid, such as"
         " FiniteDifferenceLaplacian."
     ),
+    "writes-argument": (
+        "A compute or a postprocessor of a simulation is a function of its arguments: it returns"
+        " new tensors. One that writes into an argument, or into a tensor that it keeps, would"
+        " change buffers, old states and other computes' inputs behind their back."
+    ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"
         " smaller size; with ConstantDT the size then grows back to dt by growth_factor a step."

@@ -30,6 +30,7 @@ __all__ = [
     "Source",
     "State",
     "Step",
+    "call",
     "evaluate",
     "flat",
     "looked_up",
@@ -119,7 +120,7 @@ def flat(nested: Any) -> Iterator[Any]:
 
 def perform(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
     """The buffers that one step gives, its arguments being looked up."""
-    result = step.function(**looked_up(step.function, step.arguments, look_up), **step.options)
+    result = call(step.function, looked_up(step.function, step.arguments, look_up), step.options)
     results = flat(result) if isinstance(result, tuple | list) else (result,)
     return dict(zip(step.gives, results, strict=True))
 
@@ -139,6 +140,51 @@ def looked_up(
             take = functools.partial(taken_whole, look_up, space, shape)
         found[name] = tuple(map(take, source)) if isinstance(source, tuple) else take(source)
     return found
+
+
+def call(
+    function: Callable[..., Any], arguments: Mapping[str, Any], options: Mapping[str, Any]
+) -> Any:
+    """What a function gives; one that writes into what it was given is refused.
+
+    Buffers, old states and what a compiled sequence is compared with share their memory.
+    """
+    held = {f"its argument '{name}'": tuple(tensors_in(x)) for name, x in arguments.items()}
+    held |= {f"'{name}', which it keeps": (x,) for name, x in kept_tensors(function)}
+    before = {name: versions(found) for name, found in held.items()}
+    result = function(**arguments, **options)
+    for name, found in held.items():
+        if versions(found) != before[name]:
+            message = f"{function.__name__} writes into {name}"
+            fix = "compute a new tensor: x = x + 1 rather than x += 1, torch.where or clone()"
+            raise IngotError([Problem("writes-argument", message, None, fix)])
+    return result
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors of an argument."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Space):
+        yield from value.tensors()
+    elif isinstance(value, tuple):
+        yield from (each for each in value if isinstance(each, Tensor))
+
+
+def kept_tensors(function: Callable[..., Any]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that a function refers to by name: globals, what it encloses, defaults."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return
+    names = {name: function.__globals__.get(name) for name in code.co_names}
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    names |= {name: cell.cell_contents for name, cell in cells}
+    yield from ((name, value) for name, value in names.items() if isinstance(value, Tensor))
+
+
+def versions(tensors: Sequence[Tensor]) -> list[int]:
+    """How often each has been written into; views count with what they look at."""
+    return [0 if each.is_inference() else each._version for each in tensors]
 
 
 def taken_whole(

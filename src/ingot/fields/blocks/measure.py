@@ -19,7 +19,7 @@ from ingot.fields.expressions.formula import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram
-from ingot.fields.step import Buffer, State, looked_up, told_of
+from ingot.fields.step import Buffer, State, call, looked_up, told_of
 from ingot.hit import Block
 from ingot.options import Count
 
@@ -266,7 +266,7 @@ def taken(bound: Bound, state: State, previous: Mapping[str, Tensor] | None) -> 
         else:
             arguments[name] = (previous[buffer],) if buffer in previous else ()
     with torch.no_grad():
-        return float(bound.declared.function(**arguments, **bound.options))
+        return float(call(bound.declared.function, arguments, bound.options))
 
 
 def computed(measure: Measure, values: Mapping[str, float]) -> float:

@@ -76,7 +76,10 @@ def capture(
         stack.enter_context(torch.no_grad())
         stack.enter_context(mode)
         module = torch_private.trace_values(whole, inputs)
-        if any(writes(node.target) for node in module.graph.nodes):
+        mutating = [node for node in module.graph.nodes if writes(node.target)]
+        if any(root_of(node.args[0]).op == "get_attr" for node in mutating):
+            raise Untraceable("it writes into a tensor that it keeps")
+        if mutating:
             module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
     bound = fixed(mode, names_of(inputs, schema))
     if bound:
@@ -115,6 +118,16 @@ def writes(target: Any) -> bool:
     """Whether an operation changes one of its arguments."""
     schema = torch_private.schema_of(target)
     return schema is not None and schema.is_mutable
+
+
+def root_of(node: Any) -> Any:
+    """The node whose memory a node looks at or writes into, through all views."""
+    while node.op == "call_function" and node.all_input_nodes:
+        returns = getattr(getattr(node.target, "_schema", None), "returns", ())
+        if not returns or returns[0].alias_info is None:
+            break
+        node = node.all_input_nodes[0]
+    return node
 
 
 def names_of(inputs: Sequence[Tensor], schema: Schema) -> dict[Any, Any]:
