@@ -251,3 +251,19 @@ def test_what_nobody_gives_is_told_once_and_is_an_error_where_strict(
     assert said.out == ""
     assert "error[unprescribed-input]: nothing gives 'tt'" in said.err
     assert status([*words, "Settings/strict:=true"]) == 1
+
+
+def test_a_result_is_saved_as_its_ending_says(file: Path, capsys: Captured) -> None:
+    words = ["run", str(file), "driver", "--backend", "interpret", "--save"]
+    assert status([*words, "result.csv"]) == 0
+    first, *rows = Path("result.csv").read_text().splitlines()
+    assert first == "step,time,point,input.t,input.y,output.y_rate"
+    assert rows[0] == "0,0.0,0,0.0,0.0,"
+    assert rows[5] == "1,1.0,0,1.0,2.0,2.0"
+    assert len(rows) == 20
+    capsys.readouterr()
+    assert status([*words, "result.xls"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "error[unknown-ending]" in said.err
+    assert "end it in one of: .csv, .npz, .pt, .pth" in said.err

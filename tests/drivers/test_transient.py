@@ -1,6 +1,7 @@
 """A transient steps through what is prescribed, and keeps what the save format asks for."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -8,8 +9,10 @@ import torch
 from ingot.drivers import TransientDriver, build_driver
 from ingot.drivers.transient import transient_driver
 from ingot.execute import Backend
-from ingot.hit import read_text
+from ingot.hit import read, read_text
 from ingot.model import Factory
+from ingot.runtime.stub import AOTIModel
+from tests import packages
 
 DECAY = """
 [Tensors]
@@ -186,3 +189,38 @@ def test_a_prescribed_value_may_have_another_start() -> None:
     result = driver.run("interpret")
     assert result.outputs["y_rate"][1:].tolist() == [2.0, 1.0, 1.0]
     assert result.flat["input.0.y"] == -1
+
+
+@pytest.mark.slow
+def test_a_label_tells_what_of_a_package_runs() -> None:
+    """Whatever backend is asked for: a package is not interpreted, and may hold graphs alone."""
+    stub = packages.decay().package.stub
+    assert stub is not None
+    driver = build_driver(read(stub), "driver")
+    assert isinstance(driver, TransientDriver)
+    labels = {backend: driver.label(backend) for backend in get_args(Backend)}
+    assert labels == {
+        "interpret": "kernel package", "kernel": "kernel package", "inductor": "inductor package",
+    }  # fmt: skip
+    body = driver.model.body
+    graphs = AOTIModel(packages.decay().artifact("inductor"), body.load)
+    driver.model.body = graphs
+    assert {driver.label(b) for b in get_args(Backend)} == {"inductor package"}
+    assert driver.executor("kernel") is graphs.artifact
+    driver.model.body = body
+    by_kernel, by_graphs = driver.run("kernel"), driver.run("inductor")
+    assert driver.executor("inductor").backend == "inductor"  # pyright: ignore
+    for name, values in by_kernel.outputs.items():
+        torch.testing.assert_close(by_graphs.outputs[name], values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_live_model_runs_as_compiled_graphs() -> None:
+    driver = build_driver(read_text(DECAY), "driver")
+    assert isinstance(driver, TransientDriver)
+    wanted = driver.run("interpret")
+    found = driver.run("inductor")
+    assert driver.label("inductor") == "inductor"
+    assert found.statuses[0].iterations.tolist() == wanted.statuses[0].iterations.tolist()
+    for name, values in wanted.outputs.items():
+        torch.testing.assert_close(found.outputs[name], values, rtol=1e-12, atol=1e-14)

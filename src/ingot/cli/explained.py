@@ -420,6 +420,11 @@ EXPLAIN: dict[str, str] = {
         " declared. Declare it with scalar_constant_names and scalar_constant_values in [Problem],"
         " or write the number."
     ),
+    "unknown-ending": (
+        "What is written of a result is said by the ending of its file: .csv is a table with a"
+        " row for each step and point, .npz (NumPy) and .pt or .pth (torch) hold every value"
+        " under its name and step."
+    ),
     "unknown-extent": (
         "An unknown of an implicit update lies on an axis, but nothing says how many entries it"
         " has. Declare it in [Settings]/example_batch_shape, or give the unknown an initial value"

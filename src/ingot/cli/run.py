@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked, use_threads
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 
 if TYPE_CHECKING:
     from ingot.drivers import Result, TransientDriver, Verdict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Backend", "run"]
 
-Backend = Literal["interpret", "kernel"]
+Backend = Literal["interpret", "kernel", "inductor"]
 
 
 def run(
@@ -49,11 +49,13 @@ def run(
     words
         The driver's name, then values that replace those of the file, such as nbatch:=5.
     backend
-        What runs the model: torch operations, or generated C++.
+        What runs the model: torch operations, generated C++, or compiled graphs of torch. A
+        package runs by its own.
     json
         Print the summary as JSON.
     save
-        Write the result of a transient here, for torch.load.
+        Write the result of a transient here: a table (.csv), or every value by its name and step
+        for NumPy (.npz) or torch.load (.pt, .pth).
     checkpoint_every
         Store a simulation after each so many steps, and at its end.
     checkpoint
@@ -72,6 +74,7 @@ def run(
         Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
+    from ingot.drivers.save import unknown_ending
     from ingot.hit import read, sections_of
 
     if "Domain" in sections_of(file):
@@ -99,6 +102,8 @@ def run(
     named = words[:1] if words and "=" not in words[0] else ()
     tree = read(file, words[len(named) :])
     name = named[0] if named else only_driver(tree)
+    if save is not None:
+        raise_if(unknown_ending(save))
     driver = build_driver(tree, name, strict=strict, untrusted=untrusted)
     if not isinstance(driver, TransientDriver):
         refuse_save(save, name)
@@ -230,7 +235,7 @@ def summary(driver: "TransientDriver", result: "Result", backend: Backend) -> di
     """What there is to tell about a run."""
     return {
         "driver": driver.block.name,
-        "backend": backend,
+        "backend": driver.label(backend),
         "steps": result.steps,
         "points": result.points,
         "seconds": result.seconds,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ingot.execute import Status
 from ingot.model import lag
+from ingot.types import Value
 
 __all__ = ["Flat", "Result"]
 
@@ -17,7 +18,8 @@ __all__ = ["Flat", "Result"]
 class Result:
     """The histories of a run, (steps, *batch, *axes, *base) each, and how every solve went.
 
-    inputs: what was prescribed; initial: step 0 as it was given; read: the model's inputs.
+    inputs: what was prescribed; initial: step 0 as it was given; read: the model's inputs; times:
+    (steps, *batch); kinds, shapes: of the variables, their structural extents where they have any.
     """
 
     steps: int
@@ -28,6 +30,9 @@ class Result:
     read: tuple[str, ...]
     statuses: tuple[Status, ...]
     seconds: float
+    times: Tensor
+    kinds: Mapping[str, type[Value]]
+    shapes: Mapping[str, tuple[int, ...]]
 
     @property
     def points(self) -> int:
@@ -58,8 +63,14 @@ class Result:
         return self.inputs[name][step] if name in self.inputs else None
 
     def save(self, path: str | Path) -> None:
-        """Write the flat dictionary for `torch.load(path, weights_only=True)`."""
-        torch.save(dict(self.flat), path)
+        """Write what the ending says, in one step.
+
+        .csv: a table, a row for each step and point; .npz, .pt and .pth: the flat dictionary, for
+        `numpy.load` and for `torch.load(path, weights_only=True)`.
+        """
+        from ingot.drivers.save import save
+
+        save(self, Path(path))
 
 
 class Flat(Mapping[str, Tensor]):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ingot.drivers.result import Result
+from ingot.drivers.save import unknown_ending
 from ingot.drivers.supply import Supply, crossed, not_finite, unsupplied
 from ingot.drivers.values import (
     Given,
@@ -26,11 +27,12 @@ from ingot.drivers.values import (
     wrong_kinds,
 )
 from ingot.errors import IngotError, Problem, Span, raise_if, warn_of
-from ingot.execute import Backend, History, Transient, executor
+from ingot.execute import Backend, Executor, History, Transient, executor
 from ingot.execute.batch import broadcast
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.program import Program, prepared
+from ingot.runtime.artifact import Artifact
 from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
 
@@ -127,13 +129,27 @@ class TransientDriver:
         """The transient made ready to run, once for each backend; a compiled model is ready."""
         if backend not in self._runs:
             start = time.perf_counter()
-            body = self.model.body
-            compiled = isinstance(body, AOTIModel)
-            ready = body.artifact if compiled else executor(self.program, backend)
+            ready = self.executor(backend)
             with torch.no_grad():  # a result of a driver has no gradients
                 self._runs[backend] = ready.arranged(self.transient)
             self.prepare_seconds[backend] = time.perf_counter() - start
         return self._runs[backend]
+
+    def executor(self, backend: Backend) -> Executor | Artifact:
+        """What runs: the program by a backend, or a package by its own, by its graphs if asked."""
+        body = self.model.body
+        if not isinstance(body, AOTIModel):
+            return executor(self.program, backend)
+        if backend == "inductor" and body.artifact.backend != backend:
+            return body.load(backend)
+        return body.artifact
+
+    def label(self, backend: Backend) -> str:
+        """What really runs where a backend is asked for: a package has its own."""
+        body = self.model.body
+        if not isinstance(body, AOTIModel):
+            return backend
+        return f"{backend if backend == 'inductor' else body.artifact.backend} package"
 
     def run(self, backend: Backend = "kernel") -> Result:
         """All steps; points that fail are NaN and warned of, or an error where strict."""
@@ -153,7 +169,8 @@ class TransientDriver:
         initial = {name: given.value.data for name, given in self.starts.items()}
         result = Result(
             self.steps, self.batch, self.transient.prescribed, initial, history.outputs,
-            tuple(self.model.inputs), history.statuses, seconds,
+            tuple(self.model.inputs), history.statuses, seconds, self.clock.value.data,
+            {**self.model.inputs, **self.model.outputs}, self.shapes,
         )  # fmt: skip
         if self.save_as is not None:
             result.save(self.save_as)
@@ -176,6 +193,7 @@ def saved_as(block: Block, factory: Factory) -> Path | None:
     if field is None or not field.string():
         return None
     path = Path(field.string())
+    raise_if(unknown_ending(path, field.value_span))
     if not path.resolve().is_relative_to(Path.cwd()):
         message = f"'{path}' lies outside of the working folder, and is not written"
         factory.refuse_untrusted(message, field.value_span)

@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Backend", "Executor", "History", "Reason", "Status", "Transient", "executor", "require"]
 
-Backend = Literal["interpret", "kernel"]
+Backend = Literal["interpret", "kernel", "inductor"]
 
 
 class Executor(Protocol):
     """A program that runs."""
-
-    program: "Program"
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -44,11 +42,15 @@ class Executor(Protocol):
 def executor(
     program: "Program", backend: Backend = "interpret", dtype: torch.dtype = torch.float64
 ) -> Executor:
-    """The program made ready to run."""
+    """The program made ready to run: by torch, as generated C++, or as compiled graphs of torch."""
     if backend == "interpret":
         from ingot.execute.interpret import Interpreter
 
         return Interpreter(program, dtype=dtype)
+    if backend == "inductor":
+        from ingot.execute.inductor import compile_graphs
+
+        return compile_graphs(program, dtype)
     from ingot.execute.kernel import Kernel
 
     return Kernel(program, dtype=dtype)

@@ -1,6 +1,8 @@
 """Program -> `.pt2` graphs in a folder, each tried against the interpreter; their description."""
 
 import logging
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +20,13 @@ from ingot.execute.described import (
 )
 from ingot.execute.graphs import Pair, Printed
 from ingot.execute.inductor_pool import Children
+from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.trial import SIZES, Arrays, Trial
 from ingot.program import Program, Variable
 from ingot.program.graph import Graph, ordered
 from ingot.program.partition import Segment, given_name, partition, source_name
 
-__all__ = ["LIMIT", "WARN", "Planned", "lower", "planned"]
+__all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "lower", "planned"]
 
 WARN = 2000
 LIMIT = 6000
@@ -81,6 +84,18 @@ def lower(
         for job in [children.threads.submit(work, graph) for graph in order]:
             job.result()
     return plan.description
+
+
+def compile_graphs(program: Program, dtype: torch.dtype = torch.float64) -> InductorProgram:
+    """A program that runs as compiled graphs, of which nothing is left on disk."""
+    plan = planned(program, (), "model", dtype=dtype)
+    held = {p.variable.name: p.value.data.detach().to(dtype) for p in program.parameters}
+    with tempfile.TemporaryDirectory(prefix="ingot-") as name:
+        folder = Path(name)
+        lower(plan, folder, jobs=os.cpu_count() or 1)
+        return InductorProgram(
+            lambda file: (folder / file).read_bytes(), plan.description, parameters=held
+        )
 
 
 def _require(file: str, points: int, wrong: str | None) -> None:

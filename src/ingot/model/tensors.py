@@ -18,14 +18,16 @@ from ingot.hit import NUMBER, Block, Tree, contents, unknown_fields
 from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors, untrusted_code
 from ingot.types import SR2, WR2, Scalar, Value, Vec, regions
 
-__all__ = ["Tensors", "python_blocks"]
+__all__ = ["COMPONENTS", "Tensors", "python_blocks"]
 
-_CSV: dict[str, tuple[type[Value], tuple[str, ...]]] = {
-    "CSVScalar": (Scalar, ("",)),
-    "CSVVec": (Vec, ("_x", "_y", "_z")),
-    "CSVSR2": (SR2, ("_xx", "_yy", "_zz", "_yz", "_xz", "_xy")),
-    "CSVWR2": (WR2, ("_zy", "_xz", "_yx")),
+COMPONENTS: dict[type[Value], tuple[str, ...]] = {
+    Scalar: ("",),
+    Vec: ("_x", "_y", "_z"),
+    SR2: ("_xx", "_yy", "_zz", "_yz", "_xz", "_xy"),
+    WR2: ("_zy", "_xz", "_yx"),
 }
+"""What a column's name adds to that of its variable, for each component as it is stored."""
+_CSV = {f"CSV{kind.__name__}": (kind, suffixes) for kind, suffixes in COMPONENTS.items()}
 
 
 _FLOATING = frozenset(["zeros", "ones", "eye", "linspace", "logspace", "rand", "randn", "empty"])

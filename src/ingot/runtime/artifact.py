@@ -67,6 +67,11 @@ class Artifact(nn.Module):
     # what it is
 
     @property
+    def backend(self) -> str:
+        """What of the package runs: its `kernel` or its `inductor` graphs."""
+        return self._backend.name
+
+    @property
     def inputs(self) -> dict[str, VariableInfo]:
         """Inputs by name."""
         return {v.name: v for v in self.metadata.inputs}

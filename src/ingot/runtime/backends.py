@@ -23,6 +23,8 @@ Outputs = dict[str, Tensor]
 class Backend(Protocol):
     """Values are those of the inputs, then of the promoted parameters; they were checked."""
 
+    name: str
+
     def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
         """The outputs `(*batch, *axes, *base)`; the key is the signature of the values."""
         ...
@@ -48,6 +50,8 @@ class Backend(Protocol):
 
 class KernelBackend:
     """A kernel library: values from one entry, values and blocks from another."""
+
+    name = "kernel"
 
     def __init__(self, meta: Metadata, library: ctypes.CDLL) -> None:
         self._library = library
@@ -136,6 +140,8 @@ class KernelBackend:
 
 class GraphBackend:
     """The `.pt2` graphs of a folder; Newton is driven over them."""
+
+    name = "inductor"
 
     def __init__(self, meta: Metadata, program: InductorProgram) -> None:
         self._inputs = [v.name for v in meta.inputs]

@@ -1,7 +1,8 @@
 """`AOTIModel`: a compiled package as a model of an input file, and a stub as an artifact."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ class AOTIModel:
     """
 
     artifact: Artifact
+    load: Callable[[Backend], Artifact]
+    """The same package by another backend that it holds."""
 
     @staticmethod
     def build(block: "Block", factory: "Factory") -> "Model":
@@ -42,7 +45,8 @@ class AOTIModel:
         artifact = _loaded(block, factory, "cpu", None)
         inputs = {v.name: KINDS[v.kind] for v in artifact.metadata.inputs}
         outputs = {v.name: KINDS[v.kind] for v in artifact.metadata.outputs}
-        return Model(block.name, "AOTIModel", block.span, inputs, outputs, AOTIModel(artifact))
+        body = AOTIModel(artifact, partial(_loaded, block, factory, "cpu", None))
+        return Model(block.name, "AOTIModel", block.span, inputs, outputs, body)
 
 
 def stub_block(tree: "Tree") -> "Block | None":

@@ -1,0 +1,106 @@
+"""A Result -> a file of the kind that its ending says: a table, or the flat dictionary."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ingot.drivers.result import Result
+from ingot.errors import Problem, Span, raise_if
+from ingot.model.tensors import COMPONENTS
+from ingot.package.write import put_file
+from ingot.types import Value
+
+__all__ = ["save", "unknown_ending"]
+
+
+def save(result: Result, path: Path) -> None:
+    """Write a result in one step: whoever reads finds the whole of it, or what stood there."""
+    raise_if(unknown_ending(path))
+    put_file(WRITERS[path.suffix.lower()](result), path)
+
+
+def unknown_ending(path: Path, span: Span | None = None) -> Iterator[Problem]:
+    """A problem where the ending of a file does not say what to write."""
+    if path.suffix.lower() not in WRITERS:
+        message = f"'{path}' does not say by its ending what to write"
+        yield Problem("unknown-ending", message, span, f"end it in one of: {', '.join(WRITERS)}")
+
+
+def table(result: Result) -> bytes:
+    """A row for each step and point; a cell without a value, as before step 1, is empty."""
+    columns: dict[str, list[list[float] | None]] = {}
+    for side, rows in (("input", result.inputs), ("output", result.outputs)):
+        for name, values in rows.items():
+            parts = components(result, name, values)
+            given = side == "input" or name in result.initial
+            for suffix, numbers in parts:
+                steps: list[list[float] | None] = list(numbers.tolist())
+                columns[f"{side}.{name}{suffix}"] = steps if given else [None, *steps[1:]]
+    times = spread(result, result.times, 0).reshape(result.steps, -1).tolist()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["step", "time", "point", *columns])
+    for step, point in product(range(result.steps), range(result.points)):
+        rows = (column[step] for column in columns.values())
+        cells = ("" if row is None else row[point] for row in rows)
+        writer.writerow([step, times[step][point], point, *cells])
+    return text.getvalue().encode()
+
+
+def components(result: Result, name: str, values: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The suffix of every component of a variable, and its numbers (steps, points)."""
+    kind, sites = result.kinds[name], result.shapes.get(name, ())
+    inner = (*sites, *kind.base)
+    full = spread(result, values, len(inner)).reshape(result.steps, result.points, *inner)
+    for site in product(*map(range, sites)):
+        where = f"[{' '.join(map(str, site))}]" if site else ""
+        for place, suffix in zip(product(*map(range, kind.base)), suffixes(kind), strict=True):
+            yield where + suffix, full[(..., *site, *place)]
+
+
+def suffixes(kind: type[Value]) -> list[str]:
+    """What a column adds to the name of its variable, for each component as it is stored."""
+    if kind in COMPONENTS:
+        return list(COMPONENTS[kind])
+    places = list(product(*map(range, kind.base)))
+    if kind.base == (3, 3):
+        return ["_" + "".join("xyz"[i] for i in place) for place in places]
+    return ["".join(f"_{i}" for i in place) for place in places]
+
+
+def spread(result: Result, values: Tensor, rank: int) -> Tensor:
+    """Values on all of the batch, whose last `rank` axes are not of it."""
+    inner = values.shape[values.ndim - rank :]
+    batch = values.shape[1 : values.ndim - rank]
+    ones = [1] * (len(result.batch) - len(batch))
+    whole = values.reshape(result.steps, *ones, *batch, *inner)
+    return whole.expand(result.steps, *result.batch, *inner)
+
+
+def archive(result: Result) -> bytes:
+    """The flat dictionary as torch stores it."""
+    content = io.BytesIO()
+    torch.save(dict(result.flat), content)
+    return content.getvalue()
+
+
+def arrays(result: Result) -> bytes:
+    """The flat dictionary as NumPy stores it."""
+    content = io.BytesIO()
+    found = {key: value.detach().numpy() for key, value in result.flat.items()}
+    np.savez(content, **found)  # pyright: ignore[reportArgumentType] names are keywords here
+    return content.getvalue()
+
+
+WRITERS: dict[str, Callable[[Result], bytes]] = {
+    ".csv": table,
+    ".npz": arrays,
+    ".pt": archive,
+    ".pth": archive,
+}
