@@ -155,6 +155,7 @@ def assert_same_status(found: Sequence[Status], expected: Sequence[Status]) -> N
     for a, b in zip(found, expected, strict=True):
         assert torch.equal(a.reason, b.reason)
         assert torch.equal(a.iterations, b.iterations)
+        assert torch.equal(a.accepted, b.accepted)
         torch.testing.assert_close(a.residual, b.residual, rtol=1e-3, atol=1e-12, equal_nan=True)
 
 

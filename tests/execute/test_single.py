@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ingot.execute import executor
+from ingot.execute import Criterion, executor
 from ingot.execute.single import settled
 from ingot.hit import read_text
 from ingot.model import build
@@ -60,3 +60,18 @@ def test_points_settle_only_where_no_update_helps() -> None:
     assert settled(before, now, one, update, one).tolist() == [
         True, False, True, False, True, False, True,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["interpret", "kernel"])
+def test_what_rounding_accepted_is_told_as_such(backend: str) -> None:
+    text = plasticity("FBComplementarity", isotropic=True, kinematic=False)
+    program = prepared(build(read_text(text), "update"))
+    run = executor(program, "kernel" if backend == "kernel" else "interpret", torch.float32)
+    inputs = {v.name: torch.zeros(8, *v.kind.base) for v in program.inputs}
+    inputs["E"] = 1e-2 * torch.rand(8, 6, generator=torch.Generator().manual_seed(1))
+    inputs["t"] = torch.ones(8)
+    _, (status,) = run(inputs)
+    (rules,) = (s.newton for s in program.solves())
+    assert bool(status.converged.all()) and bool((status.residual > rules.abs_tol).any())
+    rounded = status.accepted == Criterion.ROUNDING
+    assert bool(rounded.any()) and bool((status.residual[rounded] >= rules.abs_tol).all())

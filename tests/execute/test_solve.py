@@ -12,7 +12,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from ingot.execute import Backend, Reason, Status, Transient, executor
+from ingot.execute import Backend, Criterion, Reason, Status, Transient, executor
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.program import Newton, passes, with_jacobian
@@ -79,6 +79,12 @@ class Point:
     def size(self) -> float:
         with np.errstate(over="ignore"):
             return math.sqrt(self.r @ self.r)
+
+    @property
+    def accepted(self) -> Criterion:
+        if self.reason != Reason.CONVERGED:
+            return Criterion.NONE
+        return Criterion.ABS_TOL if self.size < self.newton.abs_tol else Criterion.REL_TOL
 
     def update(self) -> None:
         with np.errstate(all="ignore"):
@@ -159,6 +165,7 @@ RULES = {
 def assert_follows(found: Tensor, status: Status, expected: list[Point]) -> None:
     assert status.reason.tolist() == [p.reason for p in expected]
     assert status.iterations.tolist() == [p.iterations for p in expected]
+    assert status.accepted.tolist() == [p.accepted for p in expected]
     for i, point in enumerate(expected):
         if point.reason == Reason.CONVERGED:
             np.testing.assert_allclose(found[i], point.u, rtol=1e-6, atol=1e-9)

@@ -154,6 +154,12 @@ EXPLAIN: dict[str, str] = {
         "The function of a law raised an error while it was traced. The message says what it"
         " could not do; check the options and the kinds of what the block reads."
     ),
+    "loose-convergence": (
+        "A solve without a predictor starts from zero, where the residual is large, and rel_tol"
+        " accepts a part of that: far more than abs_tol. Peers accept it silently, and results were"
+        " 10 % off. Let the update start from old values with `guess = old`, give it a predictor,"
+        " or lower rel_tol."
+    ),
     "lost-history": (
         "A model reads an old value such as plastic_strain~1, and nothing carries the variable"
         " from step to step: the driver keeps what it prescribes and what the model gives. So the"

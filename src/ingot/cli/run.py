@@ -246,6 +246,7 @@ def summary(driver: "TransientDriver", result: "Result", backend: Backend) -> di
                 "points": counts(status, result.points),
                 "mean_iterations": float(status.iterations.double().mean()),
                 "most_iterations": int(status.iterations.max()),
+                **accepted(status),
             }
             for status in result.statuses
         },
@@ -262,6 +263,19 @@ def counts(status: "Status", points: int) -> dict[str, int]:
     return {reason.name.lower().replace("_", " "): reasons[reason] for reason in Reason}
 
 
+def accepted(status: "Status") -> dict[str, Any]:
+    """The largest residual that was accepted, by which criterion, and how many each accepted."""
+    from ingot.execute import Criterion
+
+    worst = status.worst_accepted()
+    counts = Counter(status.accepted.flatten().tolist())
+    return {
+        "worst_accepted_residual": None if worst is None else worst.residual,
+        "worst_accepted_by": None if worst is None else worst.criterion.name.lower(),
+        "accepted_by": {c.name.lower(): counts[c] for c in Criterion if c is not Criterion.NONE},
+    }
+
+
 def table(report: dict[str, Any]) -> str:
     """A summary as lines of a name and a value."""
     rows = [
@@ -274,6 +288,8 @@ def table(report: dict[str, Any]) -> str:
     for name, solve in report["solves"].items():
         points = ", ".join(f"{count} {why}" for why, count in solve["points"].items() if count)
         mean, most = solve["mean_iterations"], solve["most_iterations"]
-        rows.append((name, f"{points}; {mean:.2g} iterations a step, {most} at most"))
+        worst, by = solve["worst_accepted_residual"], solve["worst_accepted_by"]
+        residual = "" if worst is None else f"; worst residual {worst:.1e}, accepted by {by}"
+        rows.append((name, f"{points}; {mean:.2g} iterations a step, {most} at most{residual}"))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)

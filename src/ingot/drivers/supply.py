@@ -4,22 +4,25 @@ Peers take all of these silently, and files rely on it; so they are warned of, n
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ingot.drivers.result import Result
 from ingot.drivers.values import Given
 from ingot.errors import Problem, Span, nearest
+from ingot.execute import Criterion, Status
 from ingot.hit import Tree
 from ingot.hit.tree import word_span
 from ingot.model import Model, lag
+from ingot.options import Newton
 from ingot.program.combinators import ComposedModel, ImplicitUpdate
 from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
 
-__all__ = ["Supply", "crossed", "not_finite", "unsupplied"]
+__all__ = ["Supply", "crossed", "loosely_accepted", "not_finite", "unsupplied"]
 
 DANGLING = 0.6  # a name that nobody reads and one that nobody gives need not be very alike
+LOOSE = 1000.0  # times abs_tol: what a residual may be by rel_tol and pass without a word
 MISSPELT = 0.85  # of other names only those that differ by a letter or two
 
 
@@ -65,6 +68,30 @@ def not_finite(result: Result, span: Span) -> Iterator[Problem]:
             message = f"'{name}' is not finite from step {step} on: {count}"
             fix = "look for a division by zero, a root or a power of what is negative"
             yield Problem("not-finite", message, span, fix)
+
+
+def loosely_accepted(
+    supply: Supply, rules: Mapping[str, tuple[Newton, Iterable[str]]], statuses: Iterable[Status]
+) -> Iterator[Problem]:
+    """Solves from a guess of zero where `rel_tol` accepted what is far above `abs_tol`.
+
+    rules: of each solve by name, and its unknowns.
+    """
+    for status in statuses:
+        newton, unknowns = rules[status.solve]
+        from_zero = [u for u in unknowns if u in supply.model.inputs and u not in supply.forces]
+        worst = status.worst_accepted(Criterion.REL_TOL)
+        if worst is None or not from_zero or worst.residual <= LOOSE * newton.abs_tol:
+            continue
+        message = (
+            f"'{status.solve}' starts from zero, and rel_tol = {newton.rel_tol:g} of that first"
+            f" residual accepted {worst.residual:.1e}, far above abs_tol = {newton.abs_tol:g}, at"
+            f" step {worst.step}, point {worst.point}"
+        )
+        block = supply.tree.find("Models", status.solve)
+        span = supply.model.span if block is None else block.span
+        fix = "add 'guess = old' or a predictor to the update, or lower rel_tol"
+        yield Problem("loose-convergence", message, span, fix)
 
 
 def _zero_inputs(supply: Supply) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ingot.drivers.result import Result
 from ingot.drivers.save import unknown_ending
-from ingot.drivers.supply import Supply, crossed, not_finite, unsupplied
+from ingot.drivers.supply import Supply, crossed, loosely_accepted, not_finite, unsupplied
 from ingot.drivers.values import (
     Given,
     Shapes,
@@ -31,6 +31,7 @@ from ingot.execute import Backend, Executor, History, Transient, executor
 from ingot.execute.batch import broadcast
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
+from ingot.options import Newton
 from ingot.program import Program, prepared
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.stub import AOTIModel
@@ -98,14 +99,27 @@ class TransientDriver:
         """Whether what the driver warns of is an error."""
         return self.factory.strict
 
+    @property
+    def supply(self) -> Supply:
+        """What the model is given."""
+        return Supply(self.model, self.factory.tree, self.clock.name, self.forces, self.starts)
+
+    @property
+    def rules(self) -> dict[str, tuple[Newton, tuple[str, ...]]]:
+        """Of each solve its rules and its unknowns."""
+        body = self.model.body
+        if isinstance(body, AOTIModel):
+            return {s.name: (s, s.unknowns) for s in body.artifact.metadata.solvers}
+        solves = self.program.solves()
+        return {s.name: (s.newton, tuple(v.name for v in s.unknowns)) for s in solves}
+
     @cached_property
     def doubts(self) -> tuple[Problem, ...]:
         """What may not be meant: inputs that stay zero, histories lost, values not read."""
-        supply = Supply(self.model, self.factory.tree, self.clock.name, self.forces, self.starts)
         batches = [g.batch[1:] for g in self.forces.values()]
         batches += [g.batch for g in self.starts.values()]
         batches += [v.dynamic_batch.shape for v in self.model.named_parameters().values()]
-        return (*unsupplied(supply), *crossed(batches, self.batch, self.block.span))
+        return (*unsupplied(self.supply), *crossed(batches, self.batch, self.block.span))
 
     @cached_property
     def program(self) -> Program:
@@ -174,7 +188,8 @@ class TransientDriver:
         )  # fmt: skip
         if self.save_as is not None:
             result.save(self.save_as)
-        warn_of(not_finite(result, self.block.span), strict=self.strict)
+        loose = loosely_accepted(self.supply, self.rules, result.statuses)
+        warn_of((*loose, *not_finite(result, self.block.span)), strict=self.strict)
         return result
 
 

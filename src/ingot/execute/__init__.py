@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import torch
 from torch import Tensor
 
-from ingot.execute.status import Reason, Status, require
+from ingot.execute.status import Criterion, Reason, Status, require
 from ingot.execute.transient import History, Transient
 
 if TYPE_CHECKING:
     from ingot.program import Program
 
-__all__ = ["Backend", "Executor", "History", "Reason", "Status", "Transient", "executor", "require"]
+__all__ = [
+    "Backend",
+    "Criterion",
+    "Executor",
+    "History",
+    "Reason",
+    "Status",
+    "Transient",
+    "executor",
+    "require",
+]
 
 Backend = Literal["interpret", "kernel", "inductor"]
 

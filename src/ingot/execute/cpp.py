@@ -402,7 +402,7 @@ class _Writer:
         rows.append(f"  Search<{f.size}> s{k};")
         rows += self._stores(lines, self._flat(f.solve, f"s{k}.u"), guesses, axes, "  ")
         rows.append(f"  newton_{k}(g{k}, s{k}.begin(in.lanes()), knobs[{k}]);")
-        rows.append(f"  s{k}.report(reports, {k});")
+        rows.append(f"  s{k}.report(reports, {k}, knobs[{k}]);")
         found = self._flat(f.solve, f"s{k}.u")
         for i, access in enumerate(found):
             item = self.graph.node("item", (node,), i, axes[i])

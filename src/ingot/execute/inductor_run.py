@@ -16,7 +16,7 @@ from torch import Tensor
 from ingot.execute.batch import Shape, flattened, restored
 from ingot.execute.described import ForwardSegment, ImplicitSegment, InductorDescription
 from ingot.execute.single import settled
-from ingot.execute.status import Reason, Status
+from ingot.execute.status import Reason, Status, accepted_by
 from ingot.execute.transient import History, Transient, stepped
 from ingot.graphs.torch_private import load_graph, run_alone
 
@@ -123,7 +123,7 @@ class InductorProgram:
         shapes = [self._shape[n] for n in d.outputs]
         outputs = {v.name: self._empty((*batch, *v.sizes, *v.base)) for v in shapes}
         none = torch.empty(0, dtype=torch.int32, device="cpu")
-        rows = (none.to(torch.int8), none, none.to(self.dtype), none)
+        rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
         names = [s.name for s in d.segments if isinstance(s, ImplicitSegment)]
         statuses = tuple(Status(n, *rows) for n in names)
         if not slopes:
@@ -254,7 +254,9 @@ class InductorProgram:
             reason.masked_fill_(done | still, Reason.CONVERGED)
             reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)
         u = torch.where(reason == Reason.CONVERGED, u, math.nan)
-        return u, Status(segment.name, reason, iterations, size, torch.zeros_like(iterations))
+        accepted = accepted_by(reason, size, first, rules)
+        pivoted = torch.zeros_like(iterations)
+        return u, Status(segment.name, reason, iterations, size, pivoted, accepted)
 
     def _search(
         self, segment: ImplicitSegment, rules: Any, reads: Sequence[Tensor],

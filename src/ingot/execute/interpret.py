@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ingot.execute.batch import flattened, restored, shape_of
 from ingot.execute.single import settled
-from ingot.execute.status import Reason, Status
+from ingot.execute.status import Reason, Status, accepted_by
 from ingot.execute.transient import History, Transient, step_through
 from ingot.program.differentiate import directional
 from ingot.program.graph import Axis, Graph, Node, ordered
@@ -85,7 +85,7 @@ class Interpreter:
             sizes = [self.program.graph.extent(a) for a in v.axes]
             outputs[v.name] = torch.empty((*batch, *sizes, *v.kind.base), dtype=self.dtype)
         none = torch.empty(0, dtype=torch.int32)
-        rows = (none.to(torch.int8), none, none.to(self.dtype), none)
+        rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
         return outputs, tuple(Status(s.name, *rows) for s in self.program.solves())
 
     def transient(self, transient: Transient) -> History:
@@ -302,8 +302,9 @@ class _Solver:
             (p.reason == Reason.CONVERGED)[:, None], p.unknowns.new_tensor(math.nan)
         )
         status = Status(
-            self.solve.name, p.reason, p.iterations, p.size, torch.zeros_like(p.iterations)
-        )
+            self.solve.name, p.reason, p.iterations, p.size, torch.zeros_like(p.iterations),
+            accepted_by(p.reason, p.size, p.first, newton),
+        )  # fmt: skip
         return machine.split(found, self.axes), status
 
     def _begin(self, machine: _Machine, values: Values, start: Tensor, newton: Newton) -> _Progress:

@@ -8,6 +8,7 @@ namespace ingot {
 namespace {
 
 enum Reason : int8_t { converged = 0, out_of_steps = 1, not_finite = 2 };
+enum Criterion : int8_t { nothing = 0, by_abs_tol = 1, by_rel_tol = 2, by_rounding = 3 };
 enum Line : int32_t { full_step = 0, backtracking = 1, strong_wolfe = 2 };
 
 // When a solve stops and how far it steps; read at every call, never compiled in (options.py).
@@ -19,6 +20,7 @@ struct Reports {
     int32_t* iterations;
     real* residual;
     int32_t* pivoted;
+    int8_t* accepted;  // by which criterion (status.py); may be null
   };
   const One* all;
   int64_t at;
@@ -229,13 +231,16 @@ template <int n> struct Search {
   }
 
   // Write what became of every point; unknowns of those that failed become NaN.
-  INGOT_INLINE void report(const Reports& to, int which) {
+  INGOT_INLINE void report(const Reports& to, int which, const Knobs& k) {
     const Reports::One& one = to.all[which];
+    const M absolute = size < splat(k.abs_tol), relative = size < splat(k.rel_tol) * first;
     for (int lane = 0; lane < to.n; ++lane) {
       one.reason[to.at + lane] = done[lane] ? converged : bad[lane] ? not_finite : out_of_steps;
       one.iterations[to.at + lane] = int32_t(steps[lane]);
       one.residual[to.at + lane] = size[lane];
       one.pivoted[to.at + lane] = int32_t(redone[lane]);
+      if (one.accepted)
+        one.accepted[to.at + lane] = !done[lane] ? nothing : absolute[lane] ? by_abs_tol : relative[lane] ? by_rel_tol : by_rounding;
     }
     if (!all(done | ~alive))
       for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(nan));

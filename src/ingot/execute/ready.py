@@ -47,8 +47,8 @@ class Reports(NamedTuple):
 
     @staticmethod
     def empty(solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype) -> "Reports":
-        """Room for residuals, iterations, pivoted updates and reasons, in this order."""
-        each = -(-steps * points * (dtype.itemsize + 9) // 8) * 8
+        """Room for residuals, iterations, pivoted updates, reasons and criteria, in this order."""
+        each = -(-steps * points * (dtype.itemsize + 10) // 8) * 8
         memory = torch.empty((len(solves), each), dtype=torch.uint8, device="cpu")
         return Reports(solves, steps, points, dtype, memory)
 
@@ -61,7 +61,8 @@ class Reports(NamedTuple):
         for at in range(begin, begin + each * len(self.solves), each or 1):
             counts = at + n * wide
             reason = counts + 8 * n
-            found += [reason + done, counts + 4 * done, at + wide * done, counts + 4 * (n + done)]
+            found += [reason + done, counts + 4 * done, at + wide * done, counts + 4 * (n + done),
+                      reason + n + done]  # fmt: skip
         return struct.pack(f"{len(found)}q", *found)
 
     def statuses(self, begin: int = 0) -> tuple[Status, ...]:
@@ -71,14 +72,18 @@ class Reports(NamedTuple):
         for name, row in zip(self.solves, self.memory, strict=True):
             residual = row[: n * wide].view(self.dtype).view(shape)
             counts = row[n * wide : n * (wide + 8)].view(torch.int32).view(2, *shape)
-            reason = row[n * (wide + 8) : n * (wide + 9)].view(torch.int8).view(shape)
-            found.append(Status(name, reason, counts[0], residual, counts[1], begin=begin))
+            flags = row[n * (wide + 8) : n * (wide + 10)].view(torch.int8).view(2, *shape)
+            found.append(
+                Status(name, flags[0], counts[0], residual, counts[1], flags[1], begin=begin)
+            )
         return tuple(found)
 
     def single(self) -> tuple[Status, ...]:
         """The statuses of the only step, (points,) each."""
         return tuple(
-            Status(s.solve, s.reason[0], s.iterations[0], s.residual[0], s.pivoted[0])
+            Status(
+                s.solve, s.reason[0], s.iterations[0], s.residual[0], s.pivoted[0], s.accepted[0]
+            )
             for s in self.statuses()
         )
 

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
+from ingot.options import Newton
 
-__all__ = ["Reason", "Status", "require"]
+__all__ = ["Accepted", "Criterion", "Reason", "Status", "accepted_by", "require"]
 
 
 class Reason(IntEnum):
@@ -20,12 +21,40 @@ class Reason(IntEnum):
     NOT_FINITE = 2
 
 
+class Criterion(IntEnum):
+    """What accepted a point's residual; rounding does in single precision (single.py)."""
+
+    NONE = 0
+    ABS_TOL = 1
+    REL_TOL = 2
+    ROUNDING = 3
+
+
+def accepted_by(reason: Tensor, size: Tensor, first: Tensor, rules: Newton) -> Tensor:
+    """What accepted each point, of its last residual and its first; newton.h does the same."""
+    found = torch.full_like(reason, Criterion.ROUNDING)
+    found[size < rules.rel_tol * first] = Criterion.REL_TOL
+    found[size < rules.abs_tol] = Criterion.ABS_TOL
+    found[reason != Reason.CONVERGED] = Criterion.NONE
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The largest residual that was accepted: by what, and at which step and point."""
+
+    residual: float
+    criterion: Criterion
+    step: int
+    point: int
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Per point and solve: `reason`, `iterations`, `residual`, `pivoted`, each (B,) or (steps, B).
+    """Per point and solve: `reason`, `iterations`, `residual`, ..., each (B,) or (steps, B).
 
-    pivoted counts the updates that the second, pivoted routine supplied; begin is the step that
-    the first row belongs to.
+    pivoted counts the updates that the second, pivoted routine supplied; accepted is the
+    `Criterion` of what converged; begin is the step that the first row belongs to.
     """
 
     solve: str
@@ -33,12 +62,23 @@ class Status:
     iterations: Tensor
     residual: Tensor
     pivoted: Tensor
+    accepted: Tensor
     begin: int = 0
 
     @property
     def converged(self) -> Tensor:
         """Whether each point converged."""
         return self.reason == Reason.CONVERGED
+
+    def worst_accepted(self, by: Criterion | None = None) -> Accepted | None:
+        """The largest residual that any criterion accepted, or that one did."""
+        chosen = torch.atleast_2d(self.converged if by is None else self.accepted == by)
+        if not bool(chosen.any()):
+            return None
+        sizes = torch.atleast_2d(self.residual).masked_fill(~chosen, -1.0)
+        row, point = divmod(int(sizes.argmax()), sizes.shape[1])
+        criterion = Criterion(int(torch.atleast_2d(self.accepted)[row, point]))
+        return Accepted(float(sizes[row, point]), criterion, row + self.begin, point)
 
     def first_failures(self) -> Tensor:
         """Rows and points of each point that failed, at its first failing step."""

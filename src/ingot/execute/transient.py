@@ -103,5 +103,6 @@ def _joined(column: tuple[Status, ...]) -> Status:
         torch.stack([s.iterations for s in column]),
         torch.stack([s.residual for s in column]),
         torch.stack([s.pivoted for s in column]),
+        torch.stack([s.accepted for s in column]),
         begin=1,
     )

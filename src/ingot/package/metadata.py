@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 FORMAT = "ingot"
-SCHEMA = 1
+SCHEMA = 2
 """The version of this layout; loaders refuse any other."""
 
 

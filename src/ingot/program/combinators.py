@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
@@ -201,7 +202,8 @@ class ImplicitUpdate:
     """Unknowns for which the residuals of an equation system vanish.
 
     equation_system: a NonlinearSystem; solver: a Newton variant; predictor: gives first guesses;
-    incremental_variables: givens whose old values become inputs.
+    guess: where unknowns that it does not give start, `given` as inputs or `old`, from their last
+    values; incremental_variables: givens whose old values become inputs.
     """
 
     residual: Model
@@ -209,13 +211,15 @@ class ImplicitUpdate:
     residuals: tuple[str, ...]
     newton: Newton
     predictor: Model | None
+    kept: tuple[str, ...] = ()
+    """The unknowns that start from their old values."""
 
     @staticmethod
     def build(block: Block, factory: Factory) -> Model:
         """The update as a model from the residual's other inputs to the unknowns."""
         check_fields(
             block,
-            ("equation_system", "solver", "predictor", "input_sensitivity_solver",
+            ("equation_system", "solver", "predictor", "guess", "input_sensitivity_solver",
              "param_sensitivity_solver", "max_substepping_level", "incremental_variables"),
         )  # fmt: skip
         asked = block.require("equation_system")
@@ -232,20 +236,33 @@ class ImplicitUpdate:
         newton = newton_of(factory, block.require("solver"), len(field.rows()))
         raise_if(_update_problems(block, factory, residual, field))
         predictor = None
-        guess = block.field("predictor")
-        if guess is not None:
-            predictor = factory.model(guess.string(), guess.span)
+        asked = block.field("predictor")
+        if asked is not None:
+            predictor = factory.model(asked.string(), asked.span)
         predicted = set(predictor.outputs) if predictor else set()
+        guess = block.field("guess")
+        start = "given" if guess is None else guess.option(Literal["given", "old"])
+        kept = tuple(u for u in unknowns if u not in predicted) if start == "old" else ()
         inputs = {
-            n: k for n, k in residual.inputs.items() if n not in predicted or n not in unknowns
+            n: k
+            for n, k in residual.inputs.items()
+            if n not in unknowns or (n not in predicted and n not in kept)
         }
+        for name in kept:
+            old = inputs.setdefault(f"{name}~1", residual.inputs[name])
+            if old is not residual.inputs[name]:
+                raise IngotError([Problem(
+                    "kinds-differ",
+                    f"'{name}' is of kind {residual.inputs[name].__name__}, its old value of"
+                    f" {old.__name__}", (guess or block).span, "leave 'guess' out",
+                )])  # fmt: skip
         if predictor:
             inputs.update({n: k for n, k in predictor.inputs.items() if n not in inputs})
         ramped = block.field("incremental_variables")
         for word in ramped.words() if ramped is not None else ():
             inputs.setdefault(f"{word}~1", residual.inputs[word])
         outputs = {u: residual.inputs[u] for u in unknowns}
-        body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor)
+        body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor, kept)
         children = {residual.name: residual}
         if predictor:
             children[predictor.name] = predictor
@@ -253,7 +270,7 @@ class ImplicitUpdate:
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
         """One solve node; the residual's lines read the unknowns' placeholders."""
-        guesses = dict(values)
+        guesses = {**values, **{name: values[f"{name}~1"] for name in self.kept}}
         if self.predictor:
             guesses.update(tracer.run(self.predictor, values))
         held: dict[str, Placed] = {}
