@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,7 +25,35 @@ from ingot.program import (
 )  # fmt: skip
 from ingot.program.graph import Graph
 from ingot.program.rewrite import substitute
-from ingot.types import Scalar, Vec, eps, exp, sqrt, total, trim
+from ingot.types import (
+    Scalar,
+    Vec,
+    abs,
+    atan,
+    cos,
+    cosh,
+    dev,
+    eps,
+    exp,
+    heaviside,
+    inv,
+    log,
+    macaulay,
+    minimum,
+    norm,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    sym,
+    tan,
+    tanh,
+    total,
+    tr,
+    trim,
+    unit,
+    where,
+)  # fmt: skip
 from tests.program.declared import declared, model_of, program_of
 
 VOCE = """
@@ -533,3 +563,50 @@ def test_any_exponent_is_folded(exponent: str) -> None:
         program = prepared(model_of(Power, n=exponent))
     x = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
     torch.testing.assert_close(Interpreter(program)({"x": x})[0]["out"], x ** float(exponent))
+
+
+ELEMENTWISE = (
+    exp,
+    log,
+    sqrt,
+    sin,
+    cos,
+    tan,
+    sinh,
+    cosh,
+    tanh,
+    atan,
+    abs,
+    sign,
+    heaviside,
+    macaulay,
+)
+
+
+@pytest.mark.parametrize("function", ELEMENTWISE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("number", [1.9, 2, np.float64(0.5), True])
+def test_function_of_a_plain_number_is_a_constant(function: Any, number: Any) -> None:
+    def Law(x: Scalar) -> Scalar:
+        """A constant times x."""
+        return x * function(number) + minimum(number, 1.5) + where(number > 1, 2.0, x)
+
+    x = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    factor = function(Scalar(float(number))).data
+    wanted = x * factor + min(number, 1.5) + (2.0 if number > 1 else x)
+    torch.testing.assert_close(Interpreter(program_of(Law))({"x": x})[0]["out"], wanted)
+
+
+@pytest.mark.parametrize("wrong", [1.9, np.float64(1.9), "a", None, [1.0], torch.tensor(1.9)])
+@pytest.mark.parametrize("function", [dev, tr, norm, unit, eps, inv, sym], ids=lambda f: f.__name__)
+def test_what_is_no_value_of_its_kind_is_told_with_what_is(function: Any, wrong: Any) -> None:
+    def Law(x: Scalar) -> Scalar:
+        """Wrong."""
+        return x * function(wrong)
+
+    name = function.__name__
+    with pytest.raises(IngotError) as raised:
+        program_of(Law)
+    told = str(raised.value)
+    assert f"Law: '{name}' was given {type(wrong).__name__}" in told or "untraceable" in told
+    assert "test_trace.py" in told
+    assert f"write {name}(" in told or "untraceable" in told

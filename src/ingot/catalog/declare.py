@@ -5,11 +5,15 @@ documentation and tests all follow.
 """
 
 import inspect
+import linecache
 import types as python_types
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.options import fits, plain
 from ingot.types import Axed, Value
 
 __all__ = [
@@ -174,8 +178,9 @@ class _Model:
 
     def __call__(
         self,
+        function: Any = None,
         *,
-        gives: Any,
+        gives: Any = None,
         rewire: Callable[[Names, Options], Names] | None = None,
         labels: Mapping[str, Callable[[Options], list[str]]] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -184,8 +189,12 @@ class _Model:
         rewire: adjusts variable names where options decide them; labels: names the entries of a
         list of parameters.
         """
+        if function is not None or gives is None:
+            message = "@model does not say what the law gives"
+            raise _wrong(function, message, '@model(gives="name_of_the_output")')
 
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+            _check_name(function)
             extra = {"rewire": rewire, "labels": labels or {}}
             CATALOG[function.__name__] = _declared(function.__name__, function, gives, None, extra)
             return function
@@ -197,6 +206,7 @@ class _Model:
 
         def outer(*, gives: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+                _check_name(function)
                 for name, kind in kinds.items():
                     CATALOG[name] = _declared(name, function, gives, kind, {})
                 return function
@@ -209,49 +219,146 @@ class _Model:
 model = _Model()
 
 
+class _Unlawful(Exception):
+    """What is wrong with a declaration, and the fix."""
+
+
+def _wrong(function: Any, message: str, fix: str) -> IngotError:
+    """The error at the first line of a function."""
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_filename.endswith(".py"):
+        return IngotError([Problem("wrong-law", message, None, f"write {fix}")])
+    text = linecache.getline(code.co_filename, code.co_firstlineno).rstrip()
+    span = Span(code.co_filename, code.co_firstlineno, 0, 0, function.__name__, text)
+    return IngotError([Problem("wrong-law", message, span, f"write {fix}")])
+
+
+def _check_name(function: Any) -> None:
+    """A law is a function with a name of its own."""
+    name = getattr(function, "__name__", repr(function))
+    if not inspect.isfunction(function) or not name.isidentifier():
+        message = f"'{name}' cannot be a law: it is no function with a name"
+        raise _wrong(function, message, "def NameOfTheLaw(...) -> Scalar: under @model")
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise _wrong(function, f"'{name}' does not return its value", "return instead of yield")
+    earlier = CATALOG.get(name)
+    # Cells and tests declare a function anew; another module's law is another law.
+    if earlier is not None and earlier.function.__module__ != function.__module__:
+        message = f"there is already a law '{name}', in {earlier.function.__module__}"
+        raise _wrong(function, message, "another name")
+
+
 def _declared(
     name: str, function: Callable[..., Any], gives: Any, kind: Any, extra: dict[str, Any]
 ) -> Declared:
-    signature = inspect.signature(function)
-    inputs: list[Input] = []
-    parameters: list[ParameterSlot] = []
-    options: list[Option] = []
+    """The law that a function declares, or all that is wrong with it."""
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, SyntaxError, TypeError) as error:
+        message = f"an annotation of {name} is not understood: {error}"
+        raise _wrong(function, message, "kinds that are imported where the law stands") from error
+    slots: list[Input | ParameterSlot | Option] = []
+    problems: list[Problem] = []
     for argument in signature.parameters.values():
-        slot = _slot(argument, kind)
-        {Input: inputs, ParameterSlot: parameters, Option: options}[type(slot)].append(slot)  # type: ignore[reportArgumentType]
-    returned = signature.return_annotation
+        try:
+            slots.append(_slot(argument, kind))
+        except _Unlawful as found:
+            message, fix = found.args
+            problems += _wrong(function, f"'{argument.name}' of {name} {message}", fix).problems
+    outputs: tuple[Output, ...] = ()
+    try:
+        outputs = _outputs(signature.return_annotation, gives, kind)
+    except _Unlawful as found:
+        message, fix = found.args
+        problems += _wrong(function, f"{name} {message}", fix).problems
+    raise_if(problems)
+    law = Declared(
+        name, function, tuple(s for s in slots if isinstance(s, Input)),
+        tuple(s for s in slots if isinstance(s, ParameterSlot)),
+        tuple(s for s in slots if isinstance(s, Option)), outputs, **extra,
+    )  # fmt: skip
+    doubles = [each for each, count in Counter(law.options_known).items() if count > 1]
+    if doubles:
+        message = f"{name} has two variables or options called '{doubles[0]}'"
+        raise _wrong(function, message, "another name for one of them, in gives or as an argument")
+    return law
+
+
+def _outputs(returned: Any, gives: Any, kind: Any) -> tuple[Output, ...]:
     kinds = get_args(returned) if get_origin(returned) is tuple else (returned,)
     names = gives if isinstance(gives, tuple) else (gives,)
-    outputs = tuple(
+    if returned is inspect.Signature.empty:
+        raise _Unlawful("has no kind of value after ->", "-> Scalar, or the kind that it returns")
+    if len(kinds) != len(names):
+        message = f"gives {len(names)} names and returns {len(kinds)} kinds"
+        raise _Unlawful(message, 'gives=("a", "b") and -> tuple[Scalar, Scalar], as many of each')
+    for each in names:
+        if not isinstance(each, Name) and not (isinstance(each, str) and len(each.split()) == 1):
+            raise _Unlawful(f"gives {each!r}, which is no name", 'gives="name_of_the_output"')
+    return tuple(
         Output(*_kind(k, kind), n if isinstance(n, Name) else Name(n, n))
         for k, n in zip(kinds, names, strict=True)
-    )
-    return Declared(
-        name, function, tuple(inputs), tuple(parameters), tuple(options), outputs, **extra
     )
 
 
 def _slot(argument: inspect.Parameter, kind: Any) -> Input | ParameterSlot | Option:
     hint = argument.annotation
     default = argument.default
+    if argument.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        fix = "every argument by its name; a list of inputs is Many[Scalar]"
+        raise _Unlawful("stands for any number of arguments", fix)
+    if hint is inspect.Parameter.empty:
+        raise _Unlawful("has no kind", f"{argument.name}: Scalar, or the kind that it is of")
     many = isinstance(hint, _Marked) and hint.role == "many"
     if many:
         hint = hint.inner
     if isinstance(hint, _Marked) and hint.role == "data":
         return Option(argument.name, str, default, data=hint.inner)
     if isinstance(hint, _Marked):
-        text = None if default is REQUIRED else str(default)
+        text = None if default is REQUIRED else _written(default)
         variable = hint.role == "parameter"
         return ParameterSlot(argument.name, *_kind(hint.inner, kind), variable, text, many)
     if argument.kind is inspect.Parameter.KEYWORD_ONLY and not _is_kind(hint):
-        return Option(argument.name, hint, default)
+        return _choice(argument)
     name = Name(key(argument.name), key(argument.name))
     if isinstance(default, Name):
         option = default.option
         if default.template is None or default.template.find("~1") < 0 or option is not None:
             option = key(argument.name)
         name = Name(option, default.template)
+    elif default is not REQUIRED:
+        fix = f"{argument.name}: Parameter[...] = {default!r} after a *, or leave the default out"
+        raise _Unlawful("is an input, which has no default", fix)
     return Input(argument.name, *_kind(hint, kind), name, many)
+
+
+def _written(default: Any) -> str:
+    """The default of a parameter as a file has it."""
+    if isinstance(default, bool) or not isinstance(default, int | float | str):
+        kind = type(default).__name__
+        raise _Unlawful(f"has a default of type {kind}", "a number, or the name of a variable")
+    return str(default)
+
+
+def _choice(argument: inspect.Parameter) -> Option:
+    """An option of a type that files can hold, and a default that it can have."""
+    hint, default = argument.annotation, argument.default
+    inner = plain(hint)
+    each = get_args(inner)[0] if get_origin(inner) is tuple and get_args(inner) else inner
+    if each not in (bool, int, float, str) and get_origin(each) is not Literal:
+        fix = "bool, int, float, str or Literal[...], a tuple of them, or Parameter[Scalar]"
+        raise _Unlawful(f"is of type {_shown(hint)}, which is no option", fix)
+    if get_origin(inner) is tuple:
+        allowed = isinstance(default, tuple) and all(fits(word, each) for word in default)
+    else:
+        allowed = fits(default, hint)
+    if not allowed and default not in (REQUIRED, None):
+        raise _Unlawful(f"has the default {default!r}, which is not allowed", "one that is")
+    return Option(argument.name, hint, default)
+
+
+def _shown(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
 def _is_kind(hint: Any) -> bool:
@@ -269,4 +376,5 @@ def _kind(hint: Any, kind: Any) -> tuple[type[Value], tuple[str, ...]]:
         return _kind(get_args(hint)[0], kind)
     if isinstance(hint, type) and issubclass(hint, Value):
         return hint, ()
-    raise TypeError(f"{hint!r} is not a kind of value")
+    kinds = "Scalar, SR2, Vec or another kind of ingot.types"
+    raise _Unlawful(f"is of type {_shown(hint)}, which is no kind of value", kinds)

@@ -555,6 +555,11 @@ EXPLAIN: dict[str, str] = {
         "A compiled model takes a dictionary of torch tensors or NumPy arrays by name, and was"
         " given something else. Convert lists and single numbers to arrays first."
     ),
+    "wrong-law": (
+        "A function under @model does not say what every argument and result is. Inputs are"
+        " positional arguments of a kind (Scalar, SR2, ...), parameters are Parameter[kind], other"
+        " keyword arguments are options; the result's kind stands after ->, its name in gives."
+    ),
     "wrong-kind": (
         "A law returns a value of another kind than its signature declares. Correct the return"
         " annotation or the body of the law."

@@ -13,7 +13,7 @@ from ingot.program.graph import Axis, Graph
 from ingot.program.layouts import Layout, Layouts, Restart, parsed
 from ingot.program.program import Parameter, Program, Variable
 from ingot.types import Value
-from ingot.types.refuse import blamed
+from ingot.types.refuse import blamed, misused
 
 __all__ = ["Placed", "Tracer", "trace"]
 
@@ -156,8 +156,13 @@ class Tracer:
         except Exception as error:
             told = isinstance(error, (ValueError, TypeError))  # the law's own words
             message = f"{declared.name}: {'' if told else type(error).__name__ + ': '}{error}"
+            fix = None
+            wrongly = misused(error)
+            if wrongly is not None:
+                what, fix = wrongly
+                message = f"{declared.name}: {what}"
             place = blamed(error) or model.span
-            raise IngotError([Problem("law-failed", message, place, None)]) from error
+            raise IngotError([Problem("law-failed", message, place, fix)]) from error
         finally:
             self.graph.own = ()
 

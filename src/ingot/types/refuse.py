@@ -1,6 +1,8 @@
 """Turn a use that a point program cannot hold into an error that names the law and its line."""
 
+import inspect
 import linecache
+import re
 import sys
 from pathlib import Path
 from types import FrameType
@@ -9,7 +11,7 @@ import torch
 
 from ingot.errors import IngotError, Problem, Span
 
-__all__ = ["blamed", "caller", "refuse"]
+__all__ = ["blamed", "caller", "misused", "refuse"]
 
 _INGOT = Path(__file__).parent.parent
 _PROGRAM = _INGOT / "program"
@@ -50,6 +52,28 @@ def caller() -> Span | None:
     if frame is None or not frame.f_code.co_filename.endswith(".py"):
         return None
     return _span(frame, "")
+
+
+def misused(error: BaseException) -> tuple[str, str] | None:
+    """What a function of `ingot.types` was given that is no value, and what it takes.
+
+    None where the error of a law came through no such function.
+    """
+    rooms = sys.modules["ingot.types"]
+    step = error.__traceback__
+    while step is not None and Path(step.tb_frame.f_code.co_filename).parent != _OURS[0]:
+        step = step.tb_next
+    name = step.tb_frame.f_code.co_name if step is not None else ""
+    function = getattr(rooms, name, None)
+    if step is None or name not in rooms.__all__ or not inspect.isfunction(function):
+        return None
+    takes = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    given = [step.tb_frame.f_locals.get(p.name) for p in takes]
+    if all(isinstance(each, rooms.Value) for each in given):
+        return None
+    kinds = ", ".join(type(each).__name__ for each in given)
+    words = re.sub(r"~|[\w.]+\.(?=\w)", "", ", ".join(map(str, takes)))
+    return f"'{name}' was given {kinds}", f"write {name}({words})"
 
 
 def _span(frame: FrameType, law: str, line: int | None = None) -> Span:

@@ -337,7 +337,12 @@ def _comparable(x: Any) -> bool:
 
 
 def apply(op: str, *operands: Any) -> Any:
-    """An elementwise operation; scalars and numbers spread over the components of the others."""
+    """An elementwise operation; scalars and numbers spread over the components of the others.
+
+    Of numbers alone it is a Scalar of float64.
+    """
+    if not any(isinstance(x, Value) for x in operands):
+        operands = tuple(Scalar(exact(x)) for x in operands)
     kind = _kind(op, operands)
     atom = on_atoms(*operands)
     if atom is None:
@@ -401,7 +406,7 @@ def exact(x: Any) -> float:
         raise refuse(f"uses {what}", "declare it as a Parameter of the law")
     if getattr(x, "ndim", 0):
         raise refuse("uses a NumPy array", "declare it as a Parameter of the law")
-    if getattr(x, "dtype", None) == "float64" or _is_float(x):
+    if getattr(x, "dtype", None) in ("float64", "bool") or _is_float(x):
         return float(x)
     raise refuse(f"uses the constant {x!r}", "write constants as Python floats (float64)")
 
