@@ -1,6 +1,5 @@
 """What Ingot works around in torch is still so: where one of these fails, the workaround may go."""
 
-import ctypes
 import threading
 import zipfile
 from collections.abc import Callable
@@ -50,16 +49,6 @@ def test_size_of_one_would_be_a_constant() -> None:
     )
     assert isinstance(one.shape[1], int)
     assert isinstance(two.shape[1], torch.SymInt)
-
-
-def test_openmp_is_one_library_whose_threads_are_set_for_each_thread() -> None:
-    threads = ctypes.CDLL(None).omp_get_max_threads
-    before = threads()
-    with torch_private.run_alone(True):
-        assert threads() == 1
-    with torch_private.run_alone(False):
-        assert threads() == before
-    assert threads() == before
 
 
 def test_number_between_numbers_takes_the_default_precision() -> None:

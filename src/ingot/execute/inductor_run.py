@@ -18,7 +18,8 @@ from ingot.execute.described import ForwardSegment, ImplicitSegment, InductorDes
 from ingot.execute.single import settled
 from ingot.execute.status import Reason, Status, accepted_by
 from ingot.execute.transient import History, Transient, stepped
-from ingot.graphs.torch_private import load_graph, run_alone
+from ingot.graphs.openmp import run_alone
+from ingot.graphs.torch_private import load_graph
 
 __all__ = ["InductorDescription", "InductorProgram"]
 

@@ -4,12 +4,10 @@ All of it is so in torch 2.11, 2.12, 2.13, 2.14 and 2.15, except where a line na
 in tests/graphs/test_torch_private.py fail once it is not. Importing this imports no compiler.
 """
 
-import ctypes
 import operator
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,63 +23,16 @@ from torch.utils import _pytree as pytree
 from ingot.codegen.library import private_file
 
 __all__ = [
-    "BUILD",
-    "CHILD_ENVIRONMENT",
-    "DERIVED",
-    "FOLDER",
-    "HOOKS",
-    "MACHINERY",
-    "NVRTC",
-    "OPTIONS",
-    "VERSION",
-    "OpOverload",
-    "any_autocast",
-    "apply_of",
-    "base_of",
-    "buffers_of",
-    "children_of",
-    "compile_ahead",
-    "compile_now",
-    "equal_sizes",
-    "expression_of",
-    "fake_mode",
-    "fake_tensor",
-    "forward_mode",
-    "frames_of",
-    "fresh_cache",
-    "guards_of",
-    "hide_from_trace",
-    "hint_of",
-    "inductor_table",
-    "load_graph",
-    "merge_equal_lines",
-    "non_persistent",
-    "note_writes",
-    "open_sizes",
-    "parameters_of",
-    "partition_by_torch",
-    "plain",
-    "print_expression",
-    "pytree",
-    "raw_stream",
-    "reads_values", "refuses_generator",
-    "replace_tensors",
-    "run_alone",
-    "same_layout",
-    "same_tensors",
-    "schema_of",
-    "see_lost_gradients",
-    "simplify_expression",
-    "substitute_sizes",
-    "take_out_tokens",
-    "trace_values",
-    "tracing_context",
-    "transformed",
-    "transforms",
-    "was_written",
-    "without_storage",
-    "wrapped",
-    "write_archive",
+    "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
+    "VERSION", "OpOverload", "any_autocast", "apply_of", "base_of", "buffers_of", "children_of",
+    "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode", "fake_tensor",
+    "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace", "hint_of",
+    "inductor_table", "load_graph", "merge_equal_lines", "non_persistent", "note_writes",
+    "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
+    "raw_stream", "reads_values", "refuses_generator", "replace_tensors", "same_layout",
+    "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression", "substitute_sizes",
+    "take_out_tokens", "trace_values", "tracing_context", "transformed", "transforms",
+    "was_written", "without_storage", "wrapped", "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -540,24 +491,3 @@ def load_graph(archive: bytes) -> Any:
     native: Any = torch._C
     with private_file(archive, ".pt2") as file:
         return native._aoti.AOTIModelPackageLoader(str(file), _MODEL, False, 1, -1)
-
-
-@cache
-def _openmp() -> ctypes.CDLL | None:
-    library = ctypes.CDLL(None)
-    return library if hasattr(library, "omp_set_num_threads") else None
-
-
-@contextmanager
-def run_alone(wanted: bool) -> Iterator[None]:
-    """This thread alone, if wanted: a compiled graph wakes all threads even for a single point."""
-    openmp = _openmp() if wanted else None
-    if openmp is None:
-        yield
-        return
-    before = openmp.omp_get_max_threads()
-    openmp.omp_set_num_threads(1)
-    try:
-        yield
-    finally:
-        openmp.omp_set_num_threads(before)

@@ -23,6 +23,7 @@ from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.execute import compiler
 from ingot.graphs import torch_private
+from ingot.graphs.openmp import run_alone
 from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
 from ingot.train.sizes import Open
@@ -95,7 +96,7 @@ def inductor(archive: bytes) -> Run:
     def run(given: list[Tensor]) -> Sequence[Tensor]:
         if threads() == 1 or sum(map(numel, given)) >= WORTH_THREADS:
             return graph(given)
-        with torch_private.run_alone(True):
+        with run_alone(True):
             return graph(given)
 
     return run
