@@ -1,6 +1,8 @@
 """The stub: an input file in which the package stands for the model, and drivers run unchanged."""
 
+import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,12 @@ from ingot.execute import Status
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read, read_text
 from ingot.model import Factory, build
-from ingot.options import Newton, knobs_of
+from ingot.options import INT32, Newton, knobs_of
 from ingot.package.stages import freeze, load, partition, route, select, shape
 from ingot.package.stub import stub
 from ingot.package.target import Target
 from ingot.program import prepared
+from ingot.program.solvers import newton_of
 from ingot.runtime import load as load_package
 from tests.packages import (
     DECAY,
@@ -304,3 +307,28 @@ def test_wrong_list_of_solvers_is_told(tmp_path: Path, written: str, message: st
     with pytest.raises(IngotError) as refused:
         load_package(file)
     assert message in str(refused.value) and "wrong.i" in str(refused.value)
+
+
+def test_any_rules_written_to_a_stub_are_read_back_as_they_are(tmp_path: Path) -> None:
+    """Random rules, some written in the source and some not, through the text of a stub."""
+    draw = random.Random(5)
+    for _ in range(30):
+        rules = Newton(
+            abs_tol=10 ** draw.uniform(-300, 300), rel_tol=draw.choice([0.0, draw.random()]),
+            max_its=draw.choice([1, draw.randint(1, INT32)]), stop=draw.choice(["point", "batch"]),
+            linesearch=draw.choice(["NONE", "BACKTRACKING", "STRONG_WOLFE"]),
+            max_linesearch_iterations=draw.randint(0, 99), linesearch_cutback=1 + draw.random(),
+            linesearch_stopping_criteria=draw.random(),
+        )  # fmt: skip
+        search = rules.linesearch != "NONE"
+        known = [k for k in knobs_of(Newton) if search or "linesearch" not in k.name]
+        chosen = [k for k in known if k.name == "linesearch" or draw.random() < 0.7]
+        options = "\n".join(f"    {k.option} = {getattr(rules, k.name)}" for k in chosen)
+        kind = "NewtonWithLineSearch" if search else "Newton"
+        text = DECAY.replace("    abs_tol = 1e-10\n    rel_tol = 1e-12\n", f"{options}\n")
+        text = text.replace("type = Newton\n", f"type = {kind}\n")
+        tree = read_text(text_of(written(text, tmp_path)), "stub.i")
+        word = tree.require("Models", "decay").require("solvers")
+        found = newton_of(Factory(tree), replace(word, text=word.text.partition(":")[2]))
+        expected = Newton(**{k.name: getattr(rules, k.name) for k in chosen})
+        assert found == expected
