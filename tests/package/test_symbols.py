@@ -1,17 +1,22 @@
 """Names that libraries show: each package's own, so that two in one program run two models."""
 
+import ctypes
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
 from ingot.errors import IngotError
 from ingot.hit import read
-from ingot.package.stages import load
+from ingot.package.header import header
+from ingot.package.lower import kernel_files
+from ingot.package.stages import freeze, load, partition, route, select, shape
 from ingot.package.target import Target
+from ingot.runtime.backends import KernelBackend
 from tests.packages import Made, decay, diffusion, inputs_of, plastic, single
 
 Makes = Callable[[], Made]
@@ -187,6 +192,28 @@ def test_packages_opened_globally_run_their_own_models(
         wanted = ones[0].artifact()(inputs[0])
     for x, y in zip(wanted.values(), kernel, strict=True):
         torch.testing.assert_close(x.flatten(), y, rtol=1e-12, atol=1e-15)
+
+
+def test_packages_of_one_name_meet_in_one_source_under_another_prefix(tmp_path: Path) -> None:
+    target = Target(c_prefix="narrow", baseline=False)
+    stage = partition(shape(freeze(route(select(load(read(single().file), "decay", target)))), {}))
+    files = kernel_files(stage, "decay")
+    assert files.prefix == "narrow" and files.header == "decay.h"
+    narrow = msgspec.structs.replace(files, prefix="narrow_0123456789ab")
+    text = header(msgspec.structs.replace(single().package.metadata, kernel=narrow))
+    (tmp_path / "narrow.h").write_text(text)
+    main = f'#include "{decay().folder}/decay.h"\n#include "narrow.h"\n'
+    (tmp_path / "main.c").write_text(
+        f"{main}int main(void) {{ return decay_inputs - narrow_inputs; }}\n"
+    )
+    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-c", "main.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_metadata_of_another_library_is_refused() -> None:
+    meta = decay().package.metadata
+    with pytest.raises(IngotError, match=r"broken-package.*shows no 'decay_"):
+        KernelBackend(meta, ctypes.CDLL(str(library(single()))))
 
 
 @pytest.mark.parametrize("prefix", ["1st", "a-b", "é", "_x"])

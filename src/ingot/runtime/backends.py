@@ -2,11 +2,12 @@
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from ingot.errors import IngotError, Problem
 from ingot.execute.batch import Shape
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.native import Arranged, Native, Solver
@@ -73,8 +74,8 @@ class KernelBackend:
             for y, x in (self._pairs if jacobian else ())
         ]
         return Native(
-            run=getattr(self._library, f"{kernel.prefix}_{entry}_steps"),
-            lanes=getattr(self._library, f"{kernel.prefix}_lanes")(),
+            run=_named(self._library, f"{kernel.prefix}_{entry}_steps"),
+            lanes=_named(self._library, f"{kernel.prefix}_lanes")(),
             inputs=tuple(shape_of(v) for v in (*meta.inputs, *parameters)),
             hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
             outputs=(*(shape_of(v) for v in meta.outputs), *blocks),
@@ -183,6 +184,17 @@ class GraphBackend:
         """All steps, one after another."""
         fixed = dict(zip(self._parameters, promoted, strict=True))
         return self._program.under(parameters=fixed).arranged(transient)
+
+
+def _named(library: ctypes.CDLL, name: str) -> Any:
+    """A function of a library, which is another package's where it has none of this name."""
+    try:
+        return getattr(library, name)
+    except AttributeError:
+        message = f"the library shows no '{name}': it is not the one that the metadata describes"
+        raise IngotError([
+            Problem("broken-package", message, None, "compile the package again")
+        ]) from None  # fmt: skip
 
 
 def shape_of(v: VariableInfo) -> Shape:
