@@ -8,6 +8,7 @@ import pytest
 
 from ingot.cli.main import status
 from ingot.package.metadata import json_schema
+from ingot.package.seal import seal
 from tests import packages
 
 Captured = pytest.CaptureFixture[str]
@@ -37,7 +38,7 @@ def told(capsys: Captured, place: Path) -> list[tuple[str, str]]:
 def edited(place: Path, **changes: object) -> None:
     """The metadata with some keys changed."""
     (file,) = place.glob("*_meta.json")
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    file.write_bytes(seal(json.dumps({**json.loads(file.read_text()), **changes}).encode()))
 
 
 def test_a_sound_package_passes_however_it_is_named(place: Path, capsys: Captured) -> None:
@@ -83,7 +84,7 @@ def test_a_library_that_does_not_load_is_told(place: Path, capsys: Captured) -> 
     for library in place.glob("*.so"):
         library.write_bytes(b"no library")
         meta["digests"][library.name] = digest(library)
-    file.write_text(json.dumps(meta))
+    file.write_bytes(seal(json.dumps(meta).encode()))
     ((code, message),) = told(capsys, place)
     assert code == "broken-package" and message.startswith("the kernel backend does not load: ")
 
@@ -94,8 +95,8 @@ def test_a_file_without_digest_is_told(place: Path, capsys: Captured) -> None:
     del digests["decay.h"]
     edited(place, digests=digests)
     assert [m for _, m in told(capsys, place)] == [
-        f"'decay.h' in {place} is no part of the package",
         "the metadata names 'decay.h', and holds no digest of it",
+        f"'decay.h' in {place} is no part of the package",
     ]
 
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from ingot import regions
 from ingot.errors import IngotError
+from ingot.package.seal import seal
 from tests.regions.networks import Attention, Residual, stack
 
 pytestmark = pytest.mark.slow
@@ -208,12 +209,13 @@ def test_broken_packages_are_refused(
     shutil.copytree(inference[1], copy)
     text = (copy / "regions.json").read_text()
     for key, value, said in (
-        ("schema_version", 99, "schema version 99, this Ingot reads 1"),
+        ("schema_version", 99, "schema version 99, this Ingot reads 2"),
         ("torch_version", "1.0", "compiled by torch 1.0"),
         ("format", "x", "describes no package 'ingot-regions'"),
         ("level", "x86-64-v9", "compiled for x86-64-v9"),
     ):
-        (copy / "regions.json").write_text(json.dumps(json.loads(text) | {key: value}))
+        changed = json.dumps(json.loads(text) | {key: value}).encode()
+        (copy / "regions.json").write_bytes(seal(changed))
         with pytest.raises(IngotError, match=said):
             regions.load(copy)
     (copy / "regions.json").write_text(text)

@@ -16,6 +16,7 @@ import ingot
 from ingot import IngotError
 from ingot.errors import Problem
 from ingot.execute import compiler
+from ingot.package.seal import seal
 from ingot.runtime import load
 from tests import packages
 from tests.packages import inputs_of
@@ -39,9 +40,10 @@ def told(place: Path, **options: Any) -> str:
 
 
 def edited(folder: Path, **changes: Any) -> None:
-    """Change the metadata."""
+    """Change the metadata, and seal it again."""
     file = folder / "elastic_meta.json"
-    file.write_bytes(msgspec.json.encode({**msgspec.json.decode(file.read_bytes()), **changes}))
+    text = msgspec.json.encode({**msgspec.json.decode(file.read_bytes()), **changes})
+    file.write_bytes(seal(text) or text)
 
 
 def test_copied_package_loads_from_its_folder_and_the_one_above(folder: Path) -> None:
@@ -69,11 +71,11 @@ def test_other_schema_is_refused_with_the_command(folder: Path) -> None:
 def test_other_device_is_refused_with_the_flag(folder: Path) -> None:
     assert told(folder.parent, device="cuda") == (
         f"error[wrong-device]: {folder.parent} holds a package for cpu, not for 'cuda'\n"
-        "  fix: load it with device='cpu', or compile with --device cuda"
+        "  fix: load it with device='cpu'"
     )
     assert told(folder, device="cuda") == (
         "error[wrong-device]: the package runs on cpu, not on cuda\n"
-        "  fix: compile with --device cuda"
+        "  fix: load it with device='cpu'"
     )
 
 

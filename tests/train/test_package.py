@@ -10,6 +10,7 @@ from torch import nn
 
 import ingot.train as train
 from ingot.errors import IngotError
+from ingot.package.seal import seal
 from tests.train.models import MODELS, eager, mlp, said_elsewhere
 
 CHECK = """
@@ -103,7 +104,7 @@ def test_a_half_compiled_by_a_callable_is_not_saved(tmp_path: Path) -> None:
 def broken(package: Path, place: Path, **changes: object) -> Path:
     shutil.copytree(package, place)
     file = place / "joint.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    file.write_bytes(seal(json.dumps({**json.loads(file.read_text()), **changes}).encode()))
     return place
 
 
@@ -111,7 +112,7 @@ def broken(package: Path, place: Path, **changes: object) -> Path:
     ("changes", "told"),
     [
         ({"format": "ingot"}, "broken-package.*describes no package 'ingot-joint'"),
-        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 1"),
+        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 2"),
         ({"torch_version": "1.0.0"}, "wrong-torch.*compiled by torch 1.0.0"),
         ({"saved": 3}, "broken-package.*Expected `object`"),
         ({"level": "z9", "halves": {"forward": "inductor"}}, "wrong-level.*compiled for z9"),

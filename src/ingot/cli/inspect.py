@@ -125,8 +125,9 @@ def of_package(
     place: Path, stub: "Tree | None", source: Path | None
 ) -> tuple[dict[str, Any], list[Inspected]]:
     """What a package says, under the solver of its stub, and what became of its source."""
+    import msgspec
+
     from ingot.model import Factory
-    from ingot.package.metadata import encoded
     from ingot.runtime.load import metadata_of
     from ingot.runtime.stub import require_stub, under_rules
     from ingot.runtime.verify import folders_of
@@ -142,7 +143,7 @@ def of_package(
         meta = under_rules(meta, require_stub(stub), Factory(stub))
     beside = place.absolute().parent if stub is not None else folders[0].absolute().parents[1]
     state, file = source_state(meta.origin, beside, source)
-    report = {**jsonlib.loads(encoded(meta)), "source": {"file": file, "state": state}}
+    report = {**msgspec.to_builtins(meta), "source": {"file": file, "state": state}}
     said = {
         "same": f"{file} is what was compiled",
         "changed": f"{file} has changed since it was compiled",

@@ -10,7 +10,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ValueInfo(msgspec.Struct, frozen=True):
+class ValueInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A named value: graphs see it as (components, points), the entries of its axes outermost."""
 
     name: str
@@ -25,7 +25,7 @@ class ValueInfo(msgspec.Struct, frozen=True):
         return Shape(self.name, self.sizes, self.base)
 
 
-class SlopeInfo(msgspec.Struct, frozen=True):
+class SlopeInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A derivative block; a constant one is the same for all points and has no batch."""
 
     output: str
@@ -33,7 +33,14 @@ class SlopeInfo(msgspec.Struct, frozen=True):
     batch_independent: bool
 
 
-class ForwardSegment(msgspec.Struct, frozen=True, kw_only=True, tag="forward", tag_field="segment"):
+class ForwardSegment(
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    frozen=True,
+    kw_only=True,
+    tag="forward",
+    tag_field="segment",
+):
     """Graphs from values to values.
 
     value: reads -> gives; jvp: reads -> gives, then the blocks of `slopes` (rows, columns, points).
@@ -52,7 +59,12 @@ class ForwardSegment(msgspec.Struct, frozen=True, kw_only=True, tag="forward", t
 
 
 class ImplicitSegment(
-    msgspec.Struct, frozen=True, kw_only=True, tag="implicit", tag_field="segment"
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    frozen=True,
+    kw_only=True,
+    tag="implicit",
+    tag_field="segment",
 ):
     """Graphs of one solve; `gives` are its unknowns, laid end to end in u.
 
@@ -78,7 +90,7 @@ class ImplicitSegment(
         return tuple(f for f in (self.rhs, self.step, self.ift, self.predictor) if f is not None)
 
 
-class InductorDescription(msgspec.Struct, frozen=True, kw_only=True):
+class InductorDescription(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """All that running the graphs of a folder needs.
 
     values: every value by name; inputs, parameters: which the caller gives, under the names of

@@ -25,9 +25,8 @@ from ingot.package.metadata import (
     SegmentInfo,
     SolverInfo,
     VariableInfo,
-    encoded,
 )  # fmt: skip
-from ingot.package.seal import digest_of, torch_version
+from ingot.package.seal import torch_version, write_sealed
 from ingot.package.stages import Partitioned
 from ingot.program import Parameter, Variable, batch_independent, with_jacobian
 from ingot.program.graph import Graph
@@ -74,10 +73,7 @@ def lower(
 
         inductor.lower(plan, folder, jobs=target.jobs, progress=progress)
         meta = msgspec.structs.replace(meta, inductor=plan.description)
-    digests = {p.name: digest_of(p) for p in sorted(folder.iterdir())}
-    meta = msgspec.structs.replace(meta, digests=digests)
-    (folder / f"{name}_meta.json").write_bytes(encoded(meta))
-    return Lowered(stage, folder, meta)
+    return Lowered(stage, folder, write_sealed(meta, folder / f"{name}_meta.json"))
 
 
 def graphs_of(stage: Partitioned, name: str) -> "Planned":

@@ -1,9 +1,12 @@
 """All that a loader needs to know of a package, as one JSON file."""
 
+from typing import Literal
+
 import msgspec
 
 from ingot.execute.described import InductorDescription
 from ingot.options import Newton
+from ingot.package.seal import BLANK, Digest
 
 __all__ = [
     "FORMAT",
@@ -17,7 +20,6 @@ __all__ = [
     "SegmentInfo",
     "SolverInfo",
     "VariableInfo",
-    "encoded",
     "json_schema",
 ]  # fmt: skip
 
@@ -26,7 +28,7 @@ SCHEMA = 2
 """The version of this layout; loaders refuse any other."""
 
 
-class VariableInfo(msgspec.Struct, frozen=True):
+class VariableInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An input or output: its kind, the sizes of its structural axes, its base shape."""
 
     name: str
@@ -36,37 +38,37 @@ class VariableInfo(msgspec.Struct, frozen=True):
     size: int
 
 
-class Number(msgspec.Struct, frozen=True):
+class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tensor, row-major."""
 
     shape: tuple[int, ...]
     values: tuple[float, ...]
 
 
-class ParameterInfo(msgspec.Struct, frozen=True):
+class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A promoted parameter, or a batched constant that is passed at every call."""
 
     variable: VariableInfo
     value: Number
 
 
-class SolverInfo(Newton, frozen=True, kw_only=True):
+class SolverInfo(Newton, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An implicit update and the rules of its source file; a stub's `[Solvers]` may change them."""
 
     name: str
     unknowns: tuple[str, ...]
 
 
-class SegmentInfo(msgspec.Struct, frozen=True):
+class SegmentInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A stretch of the model: `forward`, or `implicit` around one solve."""
 
-    kind: str
+    kind: Literal["forward", "implicit"]
     name: str
     reads: tuple[str, ...]
     gives: tuple[str, ...]
 
 
-class Block(msgspec.Struct, frozen=True):
+class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A derivative block that was asked for."""
 
     output: str
@@ -74,7 +76,7 @@ class Block(msgspec.Struct, frozen=True):
     batch_independent: bool
 
 
-class KernelFiles(msgspec.Struct, frozen=True):
+class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The kernel backend: one library for each CPU level, its source and header.
 
     prefix: what all names begin with that the libraries show, of this package and of no other
@@ -86,7 +88,7 @@ class KernelFiles(msgspec.Struct, frozen=True):
     prefix: str
 
 
-class Origin(msgspec.Struct, frozen=True):
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a package comes from."""
 
     file: str
@@ -95,14 +97,14 @@ class Origin(msgspec.Struct, frozen=True):
     command: str
 
 
-class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A package for one device and one precision."""
 
     format: str = FORMAT
     schema_version: int = SCHEMA
     name: str
-    device: str
-    dtype: str
+    device: Literal["cpu"]
+    dtype: Literal["float64", "float32"]
     inputs: tuple[VariableInfo, ...]
     outputs: tuple[VariableInfo, ...]
     parameters: tuple[ParameterInfo, ...]
@@ -114,12 +116,15 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     inductor: InductorDescription | None
     torch_version: str
     origin: Origin
-    digests: dict[str, str]
+    digests: dict[str, Digest]
+    seal: Digest = BLANK
 
-
-def encoded(metadata: Metadata) -> bytes:
-    """The JSON text, indented for people."""
-    return msgspec.json.format(msgspec.json.encode(metadata), indent=1)
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that the backends consist of."""
+        kernel = self.kernel
+        own = () if kernel is None else (*kernel.libraries.values(), kernel.source, kernel.header)
+        return (*own, *(self.inductor.files if self.inductor is not None else ()))
 
 
 def json_schema() -> dict[str, object]:

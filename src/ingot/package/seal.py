@@ -1,29 +1,51 @@
-"""What every package on disk has: a format, a version of its layout, digests of its files."""
+"""What every package on disk has: a format, a version of its layout, a seal, digests of its files.
+
+A package is a closed world. Metadata is sealed by a digest of its own text, names every file that
+is opened, and holds the digest of each; archives and sources carry the *contract*, a digest of the
+metadata that they were compiled with. All of it is read once and checked before any is opened.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
 from ingot.graphs.torch_private import VERSION
 
 __all__ = [
-    "Seal", "content_of", "digest_of", "opened", "other_level", "other_torch", "torch_version",
-    "wrong_files",
+    "BLANK", "Digest", "Seal", "contract_of", "digest_of", "opened", "other_level", "other_torch",
+    "read_files", "seal", "sealed", "stamped", "torch_version", "write_sealed", "wrong_files",
 ]  # fmt: skip
+
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+"""A SHA-256 in hexadecimal."""
+
+BLANK = "0" * 64
+"""What stands in the place of the seal while it is computed."""
+
+MARK = b"ingot contract "
+ENDS = {".cpp": b"// ", ".txt": b"# "}
+"""How a source begins the line that carries the contract; archives carry it as their comment."""
 
 
 class Seal(Protocol):
-    """Metadata of any kind of package."""
+    """Metadata of any kind of package; it is a msgspec.Struct."""
 
     @property
     def digests(self) -> Mapping[str, str]:
         """The SHA-256 of every file."""
+        ...
+
+    @property
+    def files(self) -> Iterable[str]:
+        """The files that the metadata names."""
         ...
 
 
@@ -40,15 +62,74 @@ def digest_of(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+# writing
+
+
+def contract_of(metadata: Any) -> str:
+    """The digest of what metadata says of the code that was compiled with it.
+
+    That is all but the digests of files and the version of torch, which is held against the one
+    that is there.
+    """
+    bare = msgspec.structs.replace(metadata, digests={}, seal=BLANK, torch_version="")
+    return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
+
+
+def stamped(content: bytes, name: str, contract: str) -> bytes:
+    """The content of an archive or a source, carrying a contract in the place of any other."""
+    mark = MARK + contract.encode()
+    if name.endswith(".pt2"):
+        end = content.rindex(b"PK\x05\x06") + 20  # where an archive says how long its comment is
+        return content[:end] + struct.pack("<H", len(mark)) + mark
+    comment = ENDS[Path(name).suffix]
+    body = content.partition(b"\n" + comment + MARK)[0]
+    return body.rstrip(b"\n") + b"\n" + comment + mark + b"\n"
+
+
+def seal(text: bytes) -> bytes:
+    """The text of metadata with its seal: the digest of itself with zeros in that place.
+
+    Nothing where there is no place for it.
+    """
+    places = [*re.finditer(rb'"seal"\s*:\s*"([0-9a-f]{64})"', text)]
+    if not places:
+        return b""
+    begin, end = places[-1].span(1)
+    blank = text[:begin] + BLANK.encode() + text[end:]
+    return text[:begin] + hashlib.sha256(blank).hexdigest().encode() + text[end:]
+
+
+def sealed(metadata: Any) -> bytes:
+    """The text of metadata, indented for people, with its seal."""
+    blank = msgspec.structs.replace(metadata, seal=BLANK)
+    return seal(msgspec.json.format(msgspec.json.encode(blank), indent=1) + b"\n")
+
+
+def write_sealed(metadata: Any, file: Path) -> Any:
+    """Stamp and digest the files of a folder, write metadata beside them; what was written."""
+    contract = contract_of(metadata)
+    for path in file.parent.iterdir():
+        if path.name.endswith((".pt2", *ENDS)):
+            path.write_bytes(stamped(path.read_bytes(), path.name, contract))
+    digests = {p.name: digest_of(p) for p in sorted(file.parent.iterdir())}
+    text = sealed(msgspec.structs.replace(metadata, digests=digests))
+    file.write_bytes(text)
+    return msgspec.json.decode(text, type=type(metadata))
+
+
+# reading
+
+
 def opened(file: Path, kind: type[T], form: str, schema: int, again: str) -> T:
-    """The metadata of a file, refused where it is none, or of another format or layout.
+    """The metadata of a file, refused where it is none, was changed, or has another layout.
 
     again: how to make the package anew, unless the file itself tells the command.
     """
-    text = file.read_bytes()
+    problem, text = _content(file.parent, file.name, again)
+    raise_if([problem] if problem else [])
     try:
         head: Any = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _problem("broken-package", f"{file.name} is no JSON: {error}", again) from None
     if not isinstance(head, dict) or head.get("format") != form:
         raise _problem("broken-package", f"{file.name} describes no package '{form}'", again)
@@ -62,9 +143,12 @@ def opened(file: Path, kind: type[T], form: str, schema: int, again: str) -> T:
             f"compile it again: {command}" if command else again,
         )
     try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.ValidationError as error:
+        found = msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _problem("broken-package", f"{file.name}: {error}", again) from None
+    if text != seal(text):
+        raise _problem("broken-package", f"{file.name} was changed after it was compiled", again)
+    return found
 
 
 def other_torch(version: str, again: str) -> Iterator[Problem]:
@@ -81,26 +165,65 @@ def other_level(level: str) -> Iterator[Problem]:
         yield Problem("wrong-level", told, None, "compile it on a machine like this one")
 
 
-def wrong_files(sealed: Seal, folder: Path, again: str) -> Iterator[Problem]:
-    """Files that are missing, or are not those that were compiled."""
-    for name, wanted in sealed.digests.items():
-        file = folder / name
-        if not file.exists():
-            yield Problem("broken-package", f"'{name}' is missing from {folder}", None, again)
-        elif digest_of(file) != wanted:
+def read_files(metadata: Seal, folder: Path, again: str) -> dict[str, bytes]:
+    """The content of every file of a package, each of which is the one that was compiled.
+
+    Other files of the folder are not looked at.
+    """
+    contents: dict[str, bytes] = {}
+    raise_if(wrong_files(metadata, folder, again, contents))
+    return contents
+
+
+def wrong_files(
+    metadata: Seal, folder: Path, again: str, contents: dict[str, bytes] | None = None
+) -> Iterator[Problem]:
+    """Files that are missing, lie elsewhere, are not named and sealed alike, or were changed.
+
+    contents: receives what was read of those that are right.
+    """
+    named = set(metadata.files)
+    for name in sorted(named - set(metadata.digests)):
+        told = f"the metadata names '{name}', and holds no digest of it"
+        yield Problem("broken-package", told, None, again)
+    for name in sorted(set(metadata.digests) - named):
+        told = f"the metadata holds a digest of '{name}', which it does not name"
+        yield Problem("broken-package", told, None, again)
+    contract = MARK + contract_of(metadata).encode()
+    for name, wanted in metadata.digests.items():
+        problem, content = _content(folder, name, again)
+        if problem is not None:
+            yield problem
+        elif hashlib.sha256(content).hexdigest() != wanted:
             told = f"'{name}' was changed after it was compiled"
             yield Problem("broken-package", told, None, again)
+        elif name.endswith((".pt2", *ENDS)) and content.rstrip(b"\n")[-len(contract) :] != contract:
+            told = f"'{name}' was compiled with other metadata than lies beside it"
+            yield Problem("broken-package", told, None, again)
+        elif contents is not None:
+            contents[name] = content
 
 
-def content_of(sealed: Seal, folder: Path, name: str, again: str) -> bytes:
-    """The bytes of a file, checked to be those that were compiled, so that just they are opened."""
+def _content(folder: Path, name: str, again: str) -> tuple[Problem | None, bytes]:
+    """The content of a file that lies in a folder itself, or why there is none."""
+
+    def refused(told: str) -> tuple[Problem, bytes]:
+        return Problem("broken-package", told, None, again), b""
+
+    if not name or name in (".", "..") or any(c in name for c in "/\\\0"):
+        return refused(f"{name!r} is no name of a file in the folder of the package")
+    file = folder / name
     try:
-        content = (folder / name).read_bytes()
-    except OSError:
-        content = None
-    if content is None or hashlib.sha256(content).hexdigest() != sealed.digests.get(name):
-        raise _problem("broken-package", f"'{name}' was changed after it was compiled", again)
-    return content
+        real = file.resolve()
+        if not file.exists():
+            return refused(f"'{name}' is missing from {folder}")
+        if real.parent != folder.resolve():
+            return refused(f"'{name}' is a link that leads out of {folder}")
+        if not real.is_file():
+            return refused(f"'{name}' in {folder} is no file")
+        return None, real.read_bytes()
+    except (OSError, RuntimeError) as error:
+        return refused(f"'{name}' cannot be read: {error}")
 
 
 def _problem(code: str, message: str, fix: str) -> IngotError:

@@ -7,7 +7,7 @@ import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import torch
@@ -17,13 +17,14 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
 from ingot.graphs.torch_private import children_of
 from ingot.package.seal import (
-    content_of,
-    digest_of,
+    BLANK,
+    Digest,
     opened,
     other_level,
     other_torch,
+    read_files,
     torch_version,
-    wrong_files,
+    write_sealed,
 )
 from ingot.package.write import put, save_tensors, scratch
 from ingot.regions.capture import LOCK, translated
@@ -38,7 +39,7 @@ from ingot.train.compile import inductor
 __all__ = ["Packaged", "aot", "load", "save"]
 
 FORMAT = "ingot-regions"
-SCHEMA = 1
+SCHEMA = 2
 """The version of this layout; loaders refuse any other."""
 
 NAME = "regions.json"
@@ -46,16 +47,16 @@ STATE = "state.pt"
 AGAIN = 'compile it again: ingot.regions.compile(..., mode="aot", output=FOLDER)'
 
 
-class Packaged(msgspec.Struct, frozen=True):
+class Packaged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A unit of a package: its signature, and the stem of its files."""
 
     signature: Signature
     saved: Saved
-    files: dict[str, str]
+    files: dict[Literal["forward", "backward"], str]
     seconds: float
 
 
-class Description(msgspec.Struct, frozen=True, kw_only=True):
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All that a loader needs to know."""
 
     format: str = FORMAT
@@ -65,7 +66,13 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     units: tuple[Packaged, ...]
     report: Report
-    digests: dict[str, str]
+    digests: dict[str, Digest]
+    seal: Digest = BLANK
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The state, and the files of all units."""
+        return (STATE, *(f for unit in self.units for f in unit.files.values()))
 
 
 def aot(piece: Piece, *, grad: bool) -> tuple[Unit, Joint]:
@@ -108,10 +115,9 @@ def save(
         save_tensors([t.detach().clone() for t in state], made / STATE)
         description = Description(
             torch_version=torch_version(), level=supported()[0], plan=plan, units=units,
-            report=report, digests={f.name: digest_of(f) for f in sorted(made.iterdir())},
+            report=report, digests={},
         )  # fmt: skip
-        text = msgspec.json.format(msgspec.json.encode(description), indent=1)
-        (made / NAME).write_bytes(text + b"\n")
+        write_sealed(description, made / NAME)
         put(made, place)
     return place
 
@@ -131,14 +137,14 @@ def load(
     """The module of a package; `tensors` take the place of the parameters that are in it."""
     place = Path(folder)
     description = _checked(place)
+    contents = read_files(description, place, AGAIN)
     plan = description.plan
     if tensors is None:
-        stored = content_of(description, place, STATE, AGAIN)
-        values = torch.load(io.BytesIO(stored), weights_only=True)
+        values = torch.load(io.BytesIO(contents[STATE]), weights_only=True)
         tensors = [_held(i, v) for i, v in zip(plan.state, values, strict=True)]
     units = []
     for info, packaged in zip(plan.units, description.units, strict=True):
-        archives = {k: content_of(description, place, f, AGAIN) for k, f in packaged.files.items()}
+        archives = {k: contents[f] for k, f in packaged.files.items()}
         halves = {k: Half("inductor", inductor(each), each) for k, each in archives.items()}
         made = Joint(
             packaged.signature, packaged.saved, halves["forward"], halves.get("backward"), ()
@@ -184,5 +190,5 @@ def _checked(folder: Path) -> Description:
         raise IngotError([Problem("file-not-found", told, None, AGAIN)])
     found = opened(file, Description, FORMAT, SCHEMA, AGAIN)
     maker = [*other_torch(found.torch_version, AGAIN), *other_level(found.level)]
-    raise_if([*maker, *wrong_files(found, folder, AGAIN)])
+    raise_if(maker)
     return found

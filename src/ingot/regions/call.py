@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem
+from ingot.graphs.expression import expression
 from ingot.graphs.torch_private import pytree
 from ingot.regions.capture import Example
 from ingot.regions.plan import Bound, Plan, StateInfo, TensorInfo
@@ -106,9 +107,7 @@ def input_problems(
 
 def holds(guard: str, sizes: Mapping[str, int]) -> bool:
     """Whether sizes meet what compiled code takes for granted."""
-    import math
-
-    return bool(eval(guard, {"math": math, "torch": torch}, dict(sizes)))
+    return bool(expression(guard)(sizes))
 
 
 def _misfit(info: TensorInfo, tensor: Tensor, known: Mapping[str, int]) -> Iterator[Problem]:

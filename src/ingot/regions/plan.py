@@ -10,7 +10,7 @@ Size = int | str
 """A size, or the name of one that may vary."""
 
 
-class TensorInfo(msgspec.Struct, frozen=True):
+class TensorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tensor that is passed at a call, row-major."""
 
     name: str
@@ -22,7 +22,7 @@ class TensorInfo(msgspec.Struct, frozen=True):
         return f"{self.name} {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-class StateInfo(msgspec.Struct, frozen=True):
+class StateInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A lifted parameter, buffer or attribute; `places` are all names of one tied tensor."""
 
     places: tuple[str, ...]
@@ -34,7 +34,7 @@ class StateInfo(msgspec.Struct, frozen=True):
     requires_grad: bool
 
 
-class Bound(msgspec.Struct, frozen=True):
+class Bound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A named size: axis `axis` of the tensor `input` of a unit or a plan."""
 
     name: str
@@ -42,7 +42,7 @@ class Bound(msgspec.Struct, frozen=True):
     axis: int
 
 
-class UnitInfo(msgspec.Struct, frozen=True):
+class UnitInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is compiled once: so many lifted tensors, then its inputs; what it takes for granted.
 
     kind: `block` or `glue`; guards: Python expressions over the named sizes that must be true.
@@ -57,7 +57,7 @@ class UnitInfo(msgspec.Struct, frozen=True):
     outputs: int
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One call of a unit: which state and values it reads, which it gives, which end with it."""
 
     unit: int
@@ -68,7 +68,7 @@ class Step(msgspec.Struct, frozen=True):
     ends: tuple[int, ...]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A module as steps. Values are numbered: inputs first, then what steps give.
 
     outputs: the values returned, and `None`, numbers or words that are returned as they are;

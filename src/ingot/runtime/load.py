@@ -3,17 +3,18 @@
 import ctypes
 import logging
 import tempfile
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
 from ingot.codegen.library import open_library
-from ingot.errors import IngotError, Problem, Span
+from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import compiler
 from ingot.execute.levels import flags, supported
+from ingot.package.consistent import inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata
-from ingot.package.seal import content_of, opened, other_torch, wrong_files
+from ingot.package.seal import opened, other_torch, read_files
 from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, KernelBackend
@@ -37,7 +38,8 @@ def load(
 
         return from_stub(place, device=device, dtype=dtype, backend=backend)
     meta, folder = metadata_of(place, device)
-    _check(meta, folder, device, dtype)
+    _check(meta, device, dtype)
+    contents = read_files(meta, folder, again_of(meta))
     held = {"kernel": meta.kernel, "inductor": meta.inductor}
     chosen = backend or ("kernel" if meta.kernel is not None else "inductor")
     if held[chosen] is None:
@@ -46,19 +48,9 @@ def load(
             f"compile with --backend {chosen}",
         )  # fmt: skip
     if chosen == "kernel":
-        return Artifact(meta, KernelBackend(meta, _library(meta, folder)))
-    return Artifact(meta, _graphs(meta, folder))
-
-
-def _graphs(meta: Metadata, folder: Path) -> GraphBackend:
-    """The compiled graphs, which only the torch that made them runs."""
-    for problem in other_torch(meta.torch_version, again_of(meta)):
-        raise IngotError([problem])
-    return GraphBackend.of(meta, partial(_content, meta, folder))
-
-
-def _content(meta: Metadata, folder: Path, name: str) -> bytes:
-    return content_of(meta, folder, name, again_of(meta))
+        return Artifact(meta, KernelBackend(meta, _library(meta, contents)))
+    raise_if(other_torch(meta.torch_version, again_of(meta)))
+    return Artifact(meta, GraphBackend.of(meta, contents.__getitem__))
 
 
 def again_of(meta: Metadata) -> str:
@@ -70,14 +62,24 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
     """The metadata of a package, and the folder that holds it."""
     for folder in (place, place / device):
         files = sorted(folder.glob("*_meta.json")) if folder.is_dir() else []
-        if files:
-            return opened(files[0], Metadata, FORMAT, SCHEMA, AGAIN), folder
+        if not files:
+            continue
+        if len(files) > 1:
+            told = f"{folder} holds {' and '.join(f.name for f in files)}: which is meant?"
+            raise _problem("broken-package", told, "keep that of one package")
+        meta = opened(files[0], Metadata, FORMAT, SCHEMA, AGAIN)
+        if files[0].name != f"{meta.name}_meta.json":
+            told = f"{files[0].name} describes '{meta.name}'"
+            raise _problem("broken-package", told, again_of(meta))
+        told = (f"{files[0].name}: {text}" for text in inconsistencies(meta))
+        raise_if(Problem("broken-package", text, None, again_of(meta)) for text in told)
+        return meta, folder
     found = place.glob("*/*_meta.json") if place.is_dir() else ()
     have = sorted(p.parent.name for p in found if not p.parent.name.startswith("."))
     if have:
         raise _problem(
             "wrong-device", f"{place} holds a package for {', '.join(have)}, not for '{device}'",
-            f"load it with device='{have[0]}', or compile with --device {device}",
+            f"load it with device='{have[0]}'",
         )  # fmt: skip
     raise _problem("file-not-found", f"no package in '{place}'", "compile one: ingot compile FILE")
 
@@ -85,11 +87,11 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
 AGAIN = "compile the package again"
 
 
-def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None) -> None:
+def _check(meta: Metadata, device: str, dtype: torch.dtype | None) -> None:
     if meta.device != device:
         raise _problem(
             "wrong-device", f"the package runs on {meta.device}, not on {device}",
-            f"compile with --device {device}",
+            f"load it with device='{meta.device}'",
         )  # fmt: skip
     wanted = None if dtype is None else str(dtype).removeprefix("torch.")
     if wanted is not None and wanted != meta.dtype:
@@ -97,11 +99,9 @@ def _check(meta: Metadata, folder: Path, device: str, dtype: torch.dtype | None)
             "wrong-dtype", f"the package computes in {meta.dtype}, not in {wanted}",
             f"compile with --dtype {wanted}",
         )  # fmt: skip
-    for problem in wrong_files(meta, folder, again_of(meta)):
-        raise IngotError([problem])
 
 
-def _library(meta: Metadata, folder: Path) -> ctypes.CDLL:
+def _library(meta: Metadata, contents: Mapping[str, bytes]) -> ctypes.CDLL:
     """The library of the best CPU level that runs here, or one rebuilt from the source."""
     kernel = meta.kernel
     assert kernel is not None
@@ -110,7 +110,7 @@ def _library(meta: Metadata, folder: Path) -> ctypes.CDLL:
     if level is not None:
         if level != have[0]:
             LOG.warning("%s: running at %s, this machine has %s", meta.name, level, have[0])
-        return open_library(_content(meta, folder, kernel.libraries[level]))
+        return open_library(contents[kernel.libraries[level]])
     held = ", ".join(kernel.libraries)
     try:
         compiler.command()
@@ -125,7 +125,7 @@ def _library(meta: Metadata, folder: Path) -> ctypes.CDLL:
         library = Path(scratch) / "rebuilt.so"
         chosen = (*compiler.FLAGS, *flags(have[0]))
         source = Path(scratch) / "rebuilt.cpp"
-        source.write_bytes(_content(meta, folder, kernel.source))
+        source.write_bytes(contents[kernel.source])
         compiler.translate(source, chosen, library)
         return open_library(library.read_bytes())
 

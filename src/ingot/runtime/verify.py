@@ -1,12 +1,10 @@
 """Whether a package can be trusted: all that is wrong with it, at once."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ingot.errors import IngotError, Problem
-from ingot.package.metadata import Metadata, encoded
+from ingot.package.metadata import Metadata
 from ingot.package.seal import other_torch
 from ingot.package.seal import wrong_files as sealed_files
 from ingot.runtime.load import again_of, load, metadata_of
@@ -43,32 +41,13 @@ def wrong_with(folder: Path) -> Iterator[Problem]:
 
 
 def wrong_files(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:
-    """Files that are missing, changed, unknown, or named but not sealed by a digest."""
+    """Files that are no part of the package, and all that is wrong with those that are."""
     yield from sealed_files(meta, folder, again)
     known = {*meta.digests, *(path.name for path in folder.glob("*_meta.json"))}
     for path in sorted(folder.iterdir()):
         if path.name not in known:
             message = f"'{path.name}' in {folder} is no part of the package"
             yield Problem("broken-package", message, None, f"remove it, or {again}")
-    for name in sorted(named_files(meta) - set(meta.digests)):
-        message = f"the metadata names '{name}', and holds no digest of it"
-        yield Problem("broken-package", message, None, again)
-
-
-def named_files(meta: Metadata) -> set[str]:
-    """The files that the metadata of the backends speak of."""
-    whole = json.loads(encoded(meta))
-    endings = (".so", ".cubin", ".cpp", ".cu", ".h", ".pt2")
-
-    def names(value: Any) -> Iterator[str]:
-        if isinstance(value, str):
-            yield from [value] if value.endswith(endings) else []
-        elif isinstance(value, dict):
-            yield from (n for v in value.values() for n in names(v))
-        elif isinstance(value, list):
-            yield from (n for v in value for n in names(v))
-
-    return set(names([whole["kernel"], whole["inductor"]]))
 
 
 def unloadable(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:

@@ -4,7 +4,9 @@ A package is native code: load only packages you trust as you trust a program.
 """
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 import torch
@@ -13,13 +15,14 @@ from torch import Tensor, nn
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.levels import supported
 from ingot.package.seal import (
-    content_of,
-    digest_of,
+    BLANK,
+    Digest,
     opened,
     other_level,
     other_torch,
+    read_files,
     torch_version,
-    wrong_files,
+    write_sealed,
 )
 from ingot.train.compile import Half, from_source, inductor
 from ingot.train.module import Joint
@@ -32,7 +35,7 @@ STATE = "state.pt"
 AGAIN = "trace and save the joint again"
 
 
-class Described(msgspec.Struct, frozen=True):
+class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The metadata of a package."""
 
     format: str
@@ -40,10 +43,18 @@ class Described(msgspec.Struct, frozen=True):
     torch_version: str
     level: str
     partition: str
-    halves: dict[str, str]
+    halves: dict[Literal["forward", "backward"], Literal["inductor", "eager"]]
     signature: Signature
     saved: Saved
-    digests: dict[str, str]
+    digests: dict[str, Digest]
+    seal: Digest = BLANK
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The state, and the files of both halves."""
+        parts = {"inductor": ("{}.pt2",), "eager": ("{}.py.txt", "{}_constants.pt")}
+        names = [f.format(name) for name, kind in self.halves.items() for f in parts[kind]]
+        return (STATE, *names)
 
 
 def save(joint: Joint, folder: str | Path) -> Path:
@@ -64,14 +75,12 @@ def save(joint: Joint, folder: str | Path) -> Path:
             _write(half, made, name)
         values = [t.detach().clone() for t in joint.held()]
         save_tensors(values, made / STATE)
-        digests = {f.name: digest_of(f) for f in sorted(made.iterdir())}
+        kinds: Any = {name: half.kind for name, half in present.items()}
         described = Described(
-            FORMAT, SCHEMA, torch_version(), supported()[0], joint.strategy,
-            {name: half.kind for name, half in present.items()},
-            joint.signature, joint.saved, digests,
+            FORMAT, SCHEMA, torch_version(), supported()[0], joint.strategy, kinds,
+            joint.signature, joint.saved, {},
         )  # fmt: skip
-        text = msgspec.json.format(msgspec.json.encode(described), indent=1)
-        (made / NAME).write_bytes(text + b"\n")
+        write_sealed(described, made / NAME)
         put(made, place)
     return place
 
@@ -90,8 +99,9 @@ def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
     place = Path(folder)
     described = _checked(place)
-    halves = {name: _half(described, place, name) for name in described.halves}
-    values: list[Tensor] = torch.load(_stream(described, place, STATE), weights_only=True)
+    contents = read_files(described, place, AGAIN)
+    halves = {name: _half(kind, contents, name) for name, kind in described.halves.items()}
+    values: list[Tensor] = torch.load(io.BytesIO(contents[STATE]), weights_only=True)
     signature = described.signature
     tensors = [
         nn.Parameter(v, requires_grad=h.tensor.requires_grad) if h.parameter else v
@@ -103,17 +113,12 @@ def load(folder: str | Path) -> Joint:
     )  # fmt: skip
 
 
-def _stream(described: Described, folder: Path, name: str) -> io.BytesIO:
-    return io.BytesIO(content_of(described, folder, name, AGAIN))
-
-
-def _half(described: Described, folder: Path, name: str) -> Half:
-    kind = described.halves[name]
+def _half(kind: str, contents: Mapping[str, bytes], name: str) -> Half:
     if kind == "inductor":
-        archive = content_of(described, folder, f"{name}.pt2", AGAIN)
+        archive = contents[f"{name}.pt2"]
         return Half(kind, inductor(archive), archive)
-    source = content_of(described, folder, f"{name}.py.txt", AGAIN).decode()
-    constants = torch.load(_stream(described, folder, f"{name}_constants.pt"), weights_only=True)
+    source = contents[f"{name}.py.txt"].decode()
+    constants = torch.load(io.BytesIO(contents[f"{name}_constants.pt"]), weights_only=True)
     return Half(kind, from_source(source, constants), source=source, constants=constants)
 
 
@@ -128,5 +133,5 @@ def _checked(folder: Path) -> Described:
     problems = [*other_torch(described.torch_version, AGAIN)]
     if "inductor" in described.halves.values():
         problems += other_level(described.level)
-    raise_if([*problems, *wrong_files(described, folder, AGAIN)])
+    raise_if(problems)
     return described

@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 FORMAT = "ingot-joint"
-SCHEMA = 1
+SCHEMA = 2
 """The version of this layout; loaders refuse any other."""
 
 Size = int | str
 """A fixed size, or an expression in the names of the open sizes."""
 
 
-class Shaped(msgspec.Struct, frozen=True):
+class Shaped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tensor without its numbers."""
 
     name: str
@@ -42,7 +42,7 @@ class Shaped(msgspec.Struct, frozen=True):
         return f"{self.name} {self.dtype}[{', '.join(map(str, self.sizes))}]"
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A parameter or buffer under all its names; tied ones have several."""
 
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class Held(msgspec.Struct, frozen=True):
     persistent: bool = True
 
 
-class Argument(msgspec.Struct, frozen=True):
+class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A leaf of the arguments: a tensor, or a value that was fixed by tracing."""
 
     name: str
@@ -59,7 +59,7 @@ class Argument(msgspec.Struct, frozen=True):
     value: bool | int | float | str | None = None
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One view: an operation on the tensor before it; `pick` chooses among several results."""
 
     operation: str
@@ -67,7 +67,7 @@ class Step(msgspec.Struct, frozen=True):
     pick: int | None = None
 
 
-class Output(msgspec.Struct, frozen=True):
+class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A leaf of the result: steps from a graph's result or from a primal, or a plain value.
 
     `source` is "result", "primal", "value" or "size"; `steps` is empty where it is the tensor.
@@ -80,7 +80,7 @@ class Output(msgspec.Struct, frozen=True):
     value: bool | int | float | str | None = None
 
 
-class Draw(msgspec.Struct, frozen=True):
+class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Random numbers drawn anew before each call and passed to the graph as an input."""
 
     operation: str
@@ -90,7 +90,7 @@ class Draw(msgspec.Struct, frozen=True):
     takes_like: bool
 
 
-class Saved(msgspec.Struct, frozen=True):
+class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What travels from forward to backward, in the order the backward takes it."""
 
     sizes: tuple[str, ...]
@@ -99,7 +99,7 @@ class Saved(msgspec.Struct, frozen=True):
     extra: tuple[Shaped, ...]
 
 
-class Signature(msgspec.Struct, frozen=True):
+class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call. Primals are the held tensors, then the tensors of the arguments, then the draws.
 
     Where there are `indices`, the last result says of each whether it was in bounds.

@@ -1,10 +1,6 @@
 """Sizes that stay open: names become symbols for tracing, expressions become numbers at a call."""
 
-import ast
-import math
 from collections.abc import Mapping, Sequence
-from functools import cache
-from types import CodeType
 from typing import Any, Literal
 
 import torch
@@ -12,6 +8,7 @@ from torch import Tensor
 
 from ingot.errors import Problem, raise_if
 from ingot.graphs import torch_private
+from ingot.graphs.expression import expression
 from ingot.graphs.torch_private import expression_of, print_expression
 from ingot.train.signature import Size
 
@@ -66,20 +63,13 @@ def _printed(expression: Any) -> Any:
     return int(expression) if expression.is_Integer else print_expression(expression)
 
 
-@cache
-def _code(expression: str) -> CodeType:
-    tree = ast.parse(expression, mode="eval")
-    return compile(tree, "<size>", "eval")
-
-
 def evaluated(size: Size, sizes: Mapping[str, int]) -> Any:
     """The number that an expression has for the sizes of a call."""
     if isinstance(size, int):
         return size
     if size in sizes:
         return sizes[size]
-    known = {"math": math, "min": min, "max": max, "abs": abs, "__builtins__": {}}
-    return eval(_code(size), known, dict(sizes))
+    return expression(size)(sizes)
 
 
 def open_sizes(

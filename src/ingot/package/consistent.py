@@ -1,0 +1,129 @@
+"""Whether metadata agrees with itself: names that are known, sizes that multiply up, in order."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from ingot.execute.described import ImplicitSegment, InductorDescription
+from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
+from ingot.types import KINDS
+
+__all__ = ["inconsistencies"]
+
+
+def inconsistencies(meta: Metadata) -> Iterator[str]:
+    """All that a loader would stumble over, or compute wrong numbers from."""
+    held = (*meta.parameters, *meta.constants)
+    for v in (*meta.inputs, *meta.outputs, *(p.variable for p in held)):
+        yield from _variable(v)
+    for p in held:
+        yield from _value(p)
+    inputs, outputs, given, constants = (
+        [v.name for v in row]
+        for row in (
+            meta.inputs,
+            meta.outputs,
+            _variables(meta.parameters),
+            _variables(meta.constants),
+        )
+    )
+    yield from _twice("input", [*inputs, *given])
+    yield from _twice("constant", constants)
+    yield from _twice("output", outputs)
+    yield from _twice("solver", [s.name for s in meta.solvers])
+    yield from _twice("derivative", [f"{b.output}:{b.input}" for b in meta.derivatives])
+    for b in meta.derivatives:
+        yield from _unknown(f"a derivative of '{b.output}'", [b.output], outputs)
+        yield from _unknown(f"a derivative of '{b.output}'", [b.input], [*inputs, *given])
+    known = {*inputs, *given, *constants}
+    for s in meta.segments:
+        yield from _unknown(f"the segment '{s.name}'", s.reads, known)
+        known |= set(s.gives)
+    yield from _unknown("the list of outputs", outputs, known)
+    implicit = [s for s in meta.segments if s.kind == "implicit"]
+    if [s.name for s in implicit] != [s.name for s in meta.solvers]:
+        yield "solvers and implicit segments are not the same"
+    for solver in meta.solvers:
+        if not solver.unknowns:
+            yield f"the solver '{solver.name}' has no unknowns"
+    if meta.kernel is None and meta.inductor is None:
+        yield "there is no backend"
+    if meta.kernel is not None and not meta.kernel.libraries:
+        yield "the kernel has no library"
+    if meta.inductor is not None:
+        yield from _graphs(meta, meta.inductor)
+
+
+def _variables(parameters: Iterable[ParameterInfo]) -> list[VariableInfo]:
+    return [p.variable for p in parameters]
+
+
+def _variable(v: VariableInfo) -> Iterator[str]:
+    if v.kind not in KINDS:
+        yield f"'{v.name}' is of a kind '{v.kind}' that does not exist"
+    elif v.base != KINDS[v.kind].base:
+        yield f"'{v.name}' has base {v.base}, a {v.kind} has {KINDS[v.kind].base}"
+    if min((1, *v.sub_batch)) < 1 or v.size != math.prod((*v.sub_batch, *v.base)):
+        yield f"'{v.name}' has {v.size} numbers, its axes {v.sub_batch} and {v.base} do not"
+
+
+def _value(p: ParameterInfo) -> Iterator[str]:
+    shape, own = p.value.shape, (*p.variable.sub_batch, *p.variable.base)
+    fits = shape[len(shape) - len(own) :] == own and len(shape) >= len(own)
+    if not fits or min((1, *shape)) < 0 or math.prod(shape) != len(p.value.values):
+        told = f"has shape {shape} and {len(p.value.values)} numbers"
+        yield f"the value of '{p.variable.name}' {told}"
+
+
+def _graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
+    if d.dtype != meta.dtype:
+        yield f"the graphs compute in {d.dtype}"
+    values = {v.name: v for v in d.values}
+    names = {d.given.get(n, n): n for n in (*d.inputs, *d.parameters)}
+    yield from _twice("value", [v.name for v in d.values])
+    yield from _unknown("the table of given names", d.given, [*d.inputs, *d.parameters])
+    wanted = [*meta.inputs, *_variables(meta.parameters), *_variables(meta.constants)]
+    if sorted(names) != sorted(v.name for v in wanted):
+        yield "the graphs take other inputs than the package"
+    if list(d.outputs) != [v.name for v in meta.outputs]:
+        yield "the graphs give other outputs than the package"
+    yield from _unknown("the graphs", [*names.values(), *d.outputs], values)
+    for v in (*wanted, *meta.outputs):
+        inner = values.get(names.get(v.name, v.name))
+        if inner is not None and (inner.kind, inner.sizes, inner.base) != (
+            v.kind,
+            v.sub_batch,
+            v.base,
+        ):
+            yield f"'{v.name}' has another shape in the graphs"
+    pairs = [(s.output, s.input, s.batch_independent) for s in d.slopes]
+    if pairs != [(b.output, b.input, b.batch_independent) for b in meta.derivatives]:
+        yield "the graphs have other derivatives than the package"
+    known = set(names.values())
+    for s in d.segments:
+        yield from _unknown("a segment of the graphs", s.reads, known)
+        known |= set(s.gives)
+        yield from _unknown("a segment of the graphs", s.gives, values)
+        if isinstance(s, ImplicitSegment):
+            yield from _unknown("a solve", [*s.columns, *s.guesses], s.reads)
+            yield from _unknown("a solve", [s.name], [x.name for x in meta.solvers])
+            if (s.predictor is None) != bool(s.guesses) or len(s.guesses) not in (0, len(s.gives)):
+                yield f"the solve '{s.name}' has not one guess for each unknown"
+        else:
+            for slope in s.slopes:
+                yield from _unknown("a derivative of a segment", [slope.output], s.gives)
+                yield from _unknown("a derivative of a segment", [slope.input], s.reads)
+    yield from _unknown("the graphs", d.outputs, known)
+
+
+def _twice(what: str, names: Sequence[str]) -> Iterator[str]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield f"the {what} '{name}' is there {count} times"
+
+
+def _unknown(where: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+    have = set(known)
+    for name in names:
+        if name not in have:
+            yield f"{where} names '{name}', which is not there"
