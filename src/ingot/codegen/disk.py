@@ -33,8 +33,11 @@ def writable(*, any_error: bool = False) -> Iterator[None]:
 
 
 def _refusal(error: BaseException | None) -> OSError | None:
-    """The error of the disk; torch raises one of its own while it handles that."""
+    """The error of the disk: torch raises another while it handles that, HDF5 only speaks of it."""
     while error is not None and not isinstance(error, OSError):
+        for number, text in FULL.items():
+            if text in str(error):
+                return OSError(number, text)
         error = error.__context__
     return error
 

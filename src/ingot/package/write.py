@@ -5,7 +5,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,33 +26,46 @@ OLD = "-old"
 @contextmanager
 def scratch(place: Path) -> Iterator[Path]:
     """An empty folder beside a place, gone at the end unless it was put there."""
-    with writable(), ExitStack() as stack:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(place)
-        folder = _made(place, stack)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _made(place: Path, stack: ExitStack) -> Path:
-    """A new folder beside a place, locked until the stack ends."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-        # until it is locked another process may take it for one left behind, and remove it
-        with suppress(FileNotFoundError):
-            if stack.enter_context(_held(folder)) and folder.exists():
-                return folder
+    with writable(), _beside(place, tempfile.mkdtemp) as folder:
+        yield folder
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[bool]:
-    """A lock on a folder that ends with the process, however it ends; whether it was free."""
-    if os.name == "nt":  # folders are not opened there
-        yield True
+def _beside(place: Path, make: Callable[..., str]) -> Iterator[Path]:
+    """A file or folder beside a place, locked while it is in use, and gone at the end."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(place)
+    with ExitStack() as stack:
+        while True:
+            made = Path(make(prefix=_prefix(place), dir=place.parent))
+            # until it is locked another process may take it for one left behind, and remove it
+            with suppress(FileNotFoundError):
+                if stack.enter_context(_held(made)) and made.exists():
+                    break
+        try:
+            yield made
+        finally:
+            _remove(made)
+
+
+def _prefix(place: Path) -> str:
+    return f".{place.name}-ingot-"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[bool]:
+    """A lock on a path that ends with the process, however it ends; whether it was free."""
+    if os.name == "nt":  # where folders are not opened, all are taken to be in use
+        yield path.exists()
         return
-    number = os.open(folder, os.O_RDONLY)
+    number = os.open(path, os.O_RDONLY)
     try:
         yield lock(number, wait=False)
     finally:
@@ -60,12 +73,12 @@ def _held(folder: Path) -> Iterator[bool]:
 
 
 def _sweep(place: Path) -> None:
-    """Remove what compilers that were killed have left behind."""
-    for folder in place.parent.glob(f".{place.name}-*"):
-        if folder.is_dir() and not folder.name.endswith(OLD):
-            with suppress(FileNotFoundError), _held(folder) as free:
+    """Remove what processes that were killed have left behind."""
+    for path in place.parent.glob(f"{_prefix(place)}*"):
+        if not path.name.endswith(OLD) and os.name != "nt":
+            with suppress(FileNotFoundError), _held(path) as free:
                 if free:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    _remove(path)
 
 
 def put(folder: Path, place: Path) -> None:
@@ -98,19 +111,19 @@ def put_text(text: str, place: Path) -> None:
 
 def put_file(content: bytes, place: Path) -> None:
     """Write a file in one step; what was there stays where that fails."""
-    with writable():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
-        try:
-            with os.fdopen(number, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(place)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+    with writable(), _beside(place, _empty_file) as file:
+        with file.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        file.chmod(0o644)
+        file.replace(place)
+
+
+def _empty_file(**named: Any) -> str:
+    number, name = tempfile.mkstemp(**named)
+    os.close(number)
+    return name
 
 
 def save_tensors(value: Any, file: Path) -> None:

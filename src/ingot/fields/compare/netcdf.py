@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingot.errors import IngotError, Problem
+from ingot.package.write import put_file
 
 __all__ = ["Netcdf", "Variable", "read_netcdf", "write_netcdf"]
 
@@ -190,7 +191,7 @@ def write_netcdf(path: Path, file: Netcdf) -> None:
         parts = [written[name][1][i : i + 1].tobytes() for name in moving]
         body += parts if len(parts) == 1 else [pad(part) for part in parts]
     headers = (entry + offsets[name] for name, entry in entries.items())
-    path.write_bytes(head + b"".join((*headers, *body)))
+    put_file(head + b"".join((*headers, *body)), path)
 
 
 def moves(dimensions: tuple[str, ...], record: str | None) -> bool:
