@@ -430,3 +430,15 @@ def test_tensors_without_numbers_of_their_own_can_be_told_apart() -> None:
     assert seen == [True, True] and not torch_private.transformed(torch.ones(2))
     assert torch_private.without_storage(torch._efficientzerotensor((2,)))
     assert not torch_private.without_storage(torch.zeros(2))
+
+
+def test_operations_are_seen_before_they_run_also_in_a_trace() -> None:
+    seen: list[str] = []
+
+    def function(x: Tensor) -> Tensor:
+        with torch_private.see_operations(lambda each: seen.append(str(each))):
+            return torch.bernoulli(x) + 1
+
+    graph = torch_private.trace_values(function, [torch.ones(3)])
+    assert {"aten.bernoulli.default", "aten.add.Tensor"} <= set(seen)
+    assert "aten.bernoulli.default" in [str(node.target) for node in graph.graph.nodes]

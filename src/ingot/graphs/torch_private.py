@@ -30,9 +30,9 @@ __all__ = [
     "inductor_table", "load_graph", "merge_equal_lines", "non_persistent", "note_writes",
     "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
     "raw_stream", "reads_values", "refuses_generator", "replace_tensors", "same_layout",
-    "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression", "substitute_sizes",
-    "take_out_tokens", "trace_values", "tracing_context", "transformed", "transforms",
-    "was_written", "without_storage", "wrapped", "write_archive",
+    "same_tensors", "schema_of", "see_lost_gradients", "see_operations", "simplify_expression",
+    "substitute_sizes", "take_out_tokens", "trace_values", "tracing_context", "transformed",
+    "transforms", "was_written", "without_storage", "wrapped", "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -230,6 +230,20 @@ def substitute_sizes(expression: Any, values: Mapping[Any, Any]) -> Any:
     from torch.utils._sympy.reference import PythonReferenceAnalysis
 
     return sympy_interp(PythonReferenceAnalysis, dict(values), expression)
+
+
+def see_operations(see: Callable[[Any], None]) -> AbstractContextManager[Any]:
+    """Call `see` with every operation of ATen before it runs, also while values are traced."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        ) -> Any:
+            see(func)
+            return func(*args, **(kwargs or {}))
+
+    return Seeing()
 
 
 def trace_values(

@@ -16,11 +16,13 @@ from ingot.fields import build, run
 from ingot.fields.group import Group
 from ingot.fields.jit import Jit, jit
 from ingot.fields.jit.executor import GRAPHS
+from ingot.fields.solvers import SOLVERS
+from ingot.fields.solvers.multistep import ForwardEulerSolver
 from ingot.fields.space import Space, space
 from ingot.fields.step import Ambient, Buffer, Constant, Eager, Old, State, Step
 from ingot.hit import read_text
 
-from .cases import cahn_hilliard, parsed
+from .cases import cahn_hilliard, parsed, step
 from .conftest import Both, copied, largest_difference, state_of
 
 
@@ -416,3 +418,40 @@ def test_a_group_without_jit_runs_directly(tmp_path: Path) -> None:
     executor = jit(simulation)
     run(simulation, tmp_path, executor=executor)
     assert executor.statistics.operations <= 4  # the solver's own update
+
+
+@pytest.mark.parametrize("draw", [torch.bernoulli, torch.rand_like, torch.dropout, torch.normal])
+def test_a_step_that_draws_runs_directly_and_alone(draw: object) -> None:
+    more = {"dropout": (0.5, True), "normal": (1.0,)}.get(draw.__name__, ())  # type: ignore[reportAttributeAccessIssue]
+
+    def drawn(c: Tensor) -> Tensor:
+        return draw(c, *more) - draw(c, *more)  # type: ignore[reportCallIssue]
+
+    steps = (
+        parsed("a", "c/2", "c"),
+        step("d", drawn, "d", c=Buffer("a")),
+        parsed("e", "d+c", "d", "c"),
+    )
+    one, other = state_of((8, 6), "c"), state_of((8, 6), "c")
+    executor = Jit()
+    torch.manual_seed(3)
+    Eager().run(steps, one)
+    torch.manual_seed(3)
+    executor.run(steps, other)
+    assert torch.equal(one.buffers["e"], other.buffers["e"]), "checking draws nothing"
+    assert [step.name for step in executor.apart] == ["d"]
+    assert float(one.buffers["d"].abs().max()) > 0
+
+
+def test_solvers_say_whether_they_evaluate_once() -> None:
+    names = {"buffer": ("u",), "reciprocal_buffer": ("v",), "linear_reciprocal": ("0",),
+             "nonlinear_reciprocal": ("n",)}  # fmt: skip
+    once = {
+        name: solver(**names).evaluates_once
+        for name, solver in SOLVERS.items()
+        if "nonlinear_reciprocal" in solver.__dataclass_fields__
+    }
+    few = {name for name, said in once.items() if said}
+    assert few == {"AdamsBashforthMoulton", "AdamsBashforthMoultonCoupled", "SemiImplicitSolver"}
+    assert not SOLVERS["AdamsBashforthMoulton"](**names, corrector_steps=1).evaluates_once
+    assert ForwardEulerSolver().evaluates_once

@@ -20,7 +20,7 @@ from ingot.fields.space import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step, perform
 from ingot.graphs import torch_private
 
-__all__ = ["LOCK", "Captured", "Untraceable", "capture"]
+__all__ = ["LOCK", "Captured", "Untraceable", "capture", "draws"]
 
 LOCK = threading.RLock()
 """Held while a graph is captured: torch's tracing is one for the whole process."""
@@ -90,7 +90,10 @@ def capture(
 def performed(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
     """What a step gives while it is captured; an error names the step."""
     try:
-        found = perform(step, look_up)
+        with torch_private.see_operations(refuse_draws):
+            found = perform(step, look_up)
+    except Untraceable as error:
+        raise Untraceable(str(error), step) from error
     except Exception as error:
         raise Untraceable(reason_of(error), step) from error
     if not all(isinstance(value, Tensor) for value in found.values()):
@@ -128,6 +131,17 @@ def root_of(node: Any) -> Any:
             break
         node = node.all_input_nodes[0]
     return node
+
+
+def draws(target: Any) -> bool:
+    """Whether an operation draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
+
+
+def refuse_draws(operation: Any) -> None:
+    """Refuse to capture random numbers: to check a sequence would draw others."""
+    if draws(operation):
+        raise Untraceable("it draws random numbers")
 
 
 def names_of(inputs: Sequence[Tensor], schema: Schema) -> dict[Any, Any]:

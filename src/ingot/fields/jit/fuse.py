@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from ingot.fields.jit.capture import Captured
+from ingot.fields.jit.capture import Captured, draws
 from ingot.fields.jit.clusters import Loop, Unit, clustered, loads
 from ingot.fields.jit.components import apart
 from ingot.fields.jit.nodes import costs, name_of
@@ -80,7 +80,7 @@ def share(graph: Any) -> None:
     """Let equal operations be one; random numbers excepted."""
     known: dict[Any, Node] = {}
     for node in list(graph.nodes):
-        if node.op != "call_function" or "rand" in str(node.target):
+        if node.op != "call_function" or draws(node.target):
             continue
         key = (node.target, repr(node.args), repr(node.kwargs))
         first = known.setdefault(key, node)

@@ -47,8 +47,7 @@ def read_by(solver: Any) -> Iterator[str]:
     One that evaluates once in a substep reads nothing but through its update, which belongs to the
     same run of steps; the others keep what buffers hold.
     """
-    once = "Euler" in type(solver).__name__ or getattr(solver, "corrector_steps", 1) == 0
     moved = getattr(solver, "buffer", ())
     names = [getattr(solver, each.name) for each in dataclasses.fields(solver)]
     texts = {n for value in names if isinstance(value, tuple) for n in value if isinstance(n, str)}
-    yield from moved if once else texts
+    yield from moved if solver.evaluates_once else texts

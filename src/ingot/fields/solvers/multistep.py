@@ -84,6 +84,11 @@ class ForwardEulerSolver(SolverOptions):
     reciprocal_buffer: tuple[str, ...] = ()
     time_derivative_reciprocal: tuple[str, ...] = ()
 
+    @property
+    def evaluates_once(self) -> bool:
+        """Always."""
+        return True
+
     def histories(self) -> dict[str, int]:
         """None."""
         return {}
@@ -118,6 +123,11 @@ class RealSpaceForwardEuler(SolverOptions):
 
     buffer: tuple[str, ...]
     time_derivative: tuple[str, ...]
+
+    @property
+    def evaluates_once(self) -> bool:
+        """Always."""
+        return True
 
     def histories(self) -> dict[str, int]:
         """None."""
@@ -189,6 +199,11 @@ class AdamsBashforthMoulton(SplitOptions):
     predictor_order: Order = 2
     corrector_order: Order = 2
     corrector_steps: NotNegativeCount = 0
+
+    @property
+    def evaluates_once(self) -> bool:
+        """Without correctors."""
+        return self.corrector_steps == 0
 
     def histories(self) -> dict[str, int]:
         """Old rates, one fewer than the order."""

@@ -69,6 +69,11 @@ class SolverOptions:
         """Whether a substep may not converge, so that the step is taken again."""
         return False
 
+    @property
+    def evaluates_once(self) -> bool:
+        """Whether a substep evaluates the root once, so that it reads buffers in updates only."""
+        return False
+
 
 class Solver(Protocol):
     """Moves a state over one substep."""
