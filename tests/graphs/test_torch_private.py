@@ -435,8 +435,12 @@ def test_tensors_without_numbers_of_their_own_can_be_told_apart() -> None:
 def test_operations_are_seen_before_they_run_also_in_a_trace() -> None:
     seen: list[str] = []
 
+    def run(operation: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(str(operation))
+        return operation(*args, **kwargs)
+
     def function(x: Tensor) -> Tensor:
-        with torch_private.see_operations(lambda each: seen.append(str(each))):
+        with torch_private.run_operations(run):
             return torch.bernoulli(x) + 1
 
     graph = torch_private.trace_values(function, [torch.ones(3)])

@@ -29,8 +29,8 @@ __all__ = [
     "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace", "hint_of",
     "inductor_table", "load_graph", "merge_equal_lines", "non_persistent", "note_writes",
     "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
-    "raw_stream", "reads_values", "refuses_generator", "replace_tensors", "same_layout",
-    "same_tensors", "schema_of", "see_lost_gradients", "see_operations", "simplify_expression",
+    "raw_stream", "reads_values", "refuses_generator", "replace_tensors", "run_operations",
+    "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
     "substitute_sizes", "take_out_tokens", "trace_values", "tracing_context", "transformed",
     "transforms", "was_written", "without_storage", "wrapped", "write_archive",
 ]  # fmt: skip
@@ -232,18 +232,17 @@ def substitute_sizes(expression: Any, values: Mapping[Any, Any]) -> Any:
     return sympy_interp(PythonReferenceAnalysis, dict(values), expression)
 
 
-def see_operations(see: Callable[[Any], None]) -> AbstractContextManager[Any]:
-    """Call `see` with every operation of ATen before it runs, also while values are traced."""
+def run_operations(run: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """Call `run(operation, *args, **kwargs)` for every operation of ATen, also in a trace."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Seeing(TorchDispatchMode):
+    class Running(TorchDispatchMode):
         def __torch_dispatch__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
         ) -> Any:
-            see(func)
-            return func(*args, **(kwargs or {}))
+            return run(func, *args, **(kwargs or {}))
 
-    return Seeing()
+    return Running()
 
 
 def trace_values(

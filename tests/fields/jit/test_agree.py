@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.fields.jit import Jit
 from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.schema import schema_of, sources_of
 from ingot.fields.step import Buffer, Step, evaluate
 
-from .cases import cahn_hilliard
+from .cases import cahn_hilliard, parsed
 from .conftest import state_of
 
 
@@ -80,3 +81,48 @@ def test_a_small_box_is_compared_as_a_whole() -> None:
     schema = schema_of(inputs, state.space)
     assert schema is not None
     assert corner(inputs, [Buffer("a")], schema, state.space) is None
+
+
+CANCELLING = ["c*d - c*d", "(c+d)-c-d", "sin(c)^2+cos(c)^2-1", "c*c-c^2", "exp(log(c))-c",
+              "1e8*(c*d)-1e8*(d*c)", "sin(x)*cos(x)-sin(2*x)/2", "sqrt(c)^2-c",
+              "(c*d+1)-(c*d)-1", "t*c/3-t/3*c"]  # fmt: skip
+
+
+def cancelled(c: Tensor, d: Tensor) -> Tensor:
+    product = c * d
+    return product - product
+
+
+@pytest.mark.parametrize("sizes", [(9,), (8, 6)])
+def test_what_cancels_is_compiled_all_the_same(sizes: tuple[int, ...]) -> None:
+    steps = tuple(
+        parsed(f"r{at}", text, "c", "d", extra_symbols=True) for at, text in enumerate(CANCELLING)
+    )
+    steps += (Step("twice", cancelled, {"c": Buffer("c"), "d": Buffer("d")}, ("z",)),)
+    executor, state = Jit(), state_of(sizes, "c", "d")
+    for _ in range(3):
+        executor.run(steps, state)
+    assert executor.statistics.fallbacks == 0 and executor.statistics.calls == 3
+
+
+@pytest.mark.parametrize("text", CANCELLING)
+def test_a_fault_in_what_cancels_is_found(text: str) -> None:
+    steps, state = (parsed("r", text, "c", "d", extra_symbols=True),), state_of((8, 6), "c", "d")
+    expected = evaluate(steps, state.look_up)
+    scale = 1e8 if "1e8" in text else 1.0
+    for fault, told in ((1e-10, True), (5e-16, False)):
+        given = {"r": expected["r"] + scale * fault}
+        assert bool(differences(given, steps, expected, state.look_up)) == told, fault
+
+
+def test_writes_into_temporaries_are_compared_too() -> None:
+    def written(c: Tensor) -> Tensor:
+        mine = c.clone()
+        mine[0] += 1
+        return mine.mul_(2) - 2 * c
+
+    steps = (Step("w", written, {"c": Buffer("c")}, ("r",)),)
+    state = state_of((8, 6), "c")
+    expected = evaluate(steps, state.look_up)
+    assert differences({"r": expected["r"] + 5e-16}, steps, expected, state.look_up) == []
+    assert differences({"r": expected["r"] + 1e-10}, steps, expected, state.look_up) != []

@@ -90,7 +90,7 @@ def capture(
 def performed(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
     """What a step gives while it is captured; an error names the step."""
     try:
-        with torch_private.see_operations(refuse_draws):
+        with torch_private.run_operations(refuse_draws):
             found = perform(step, look_up)
     except Untraceable as error:
         raise Untraceable(str(error), step) from error
@@ -138,10 +138,11 @@ def draws(target: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
 
 
-def refuse_draws(operation: Any) -> None:
-    """Refuse to capture random numbers: to check a sequence would draw others."""
+def refuse_draws(operation: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run an operation but one that draws random numbers: to check it would draw others."""
     if draws(operation):
         raise Untraceable("it draws random numbers")
+    return operation(*args, **kwargs)
 
 
 def names_of(inputs: Sequence[Tensor], schema: Schema) -> dict[Any, Any]:
