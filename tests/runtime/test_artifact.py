@@ -682,3 +682,10 @@ def test_masked_arrays_and_subclasses_are_refused_with_the_remedy(decay: Artifac
     other = torch.from_numpy(inputs["T"]).as_subclass(type("Other", (Tensor,), {}))
     with pytest.raises(IngotError, match=r"'T' is a Other.*\n.*as_subclass"):
         decay({n: torch.from_numpy(x) for n, x in inputs.items()} | {"T": other})
+
+
+def test_memory_that_a_kernel_does_not_get_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = packages.decay().artifact()
+    monkeypatch.setattr(artifact._backend._forward, "run", lambda *_: -7)
+    with pytest.raises(MemoryError, match="no memory for this call"):
+        artifact(inputs_of(packages.decay(), 3))
