@@ -142,3 +142,11 @@ def test_every_device_is_verified(place: Path, capsys: Captured) -> None:
 def test_the_schema_is_printed(capsys: Captured) -> None:
     assert status(["package", "schema"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(json_schema()))
+
+
+def test_nothing_of_an_untrusted_package_is_loaded(
+    place: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingot.runtime.verify.load", lambda *_, **__: pytest.fail("it was loaded"))
+    assert status(["package", "verify", str(place), "--untrusted"]) == 0
+    assert capsys.readouterr().out.endswith("files are as they were compiled\n")

@@ -18,7 +18,7 @@ package = App(
 
 
 @package.command
-def verify(place: Path, /, *, json: bool = False) -> int:
+def verify(place: Path, /, *, json: bool = False, untrusted: bool = False) -> int:
     """Check every file of a package, and load it; all that is wrong is told at once.
 
     Native code is loaded only where every file is the one that was compiled.
@@ -31,6 +31,8 @@ def verify(place: Path, /, *, json: bool = False) -> int:
         A package's folder, or a stub.
     json
         Print the outcome as JSON.
+    untrusted
+        Check the files, and load none of their code.
     """
     from ingot.runtime.verify import folders_of, wrong_with
 
@@ -42,7 +44,7 @@ def verify(place: Path, /, *, json: bool = False) -> int:
         folders = []
         problems += error.problems
     for folder in folders:
-        found = list(wrong_with(folder))
+        found = list(wrong_with(folder, untrusted=untrusted))
         problems += found
         checked += sum(1 for path in folder.iterdir() if path.is_file())
     if json:
@@ -50,7 +52,9 @@ def verify(place: Path, /, *, json: bool = False) -> int:
         print(jsonlib.dumps({"place": str(place), "files": checked, "problems": told}))
         return int(bool(problems))
     raise_if(problems)
-    print(f"{place}: all {checked} files are as they were compiled, and load")
+    print(
+        f"{place}: all {checked} files are as they were compiled{'' if untrusted else ', and load'}"
+    )
     return 0
 
 

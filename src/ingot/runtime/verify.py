@@ -24,8 +24,11 @@ def folders_of(place: Path) -> list[Path]:
     raise IngotError([Problem("file-not-found", f"no package in '{place}'", None, fix)])
 
 
-def wrong_with(folder: Path) -> Iterator[Problem]:
-    """All that would keep a loader from using the package of one device."""
+def wrong_with(folder: Path, *, untrusted: bool = False) -> Iterator[Problem]:
+    """All that would keep a loader from using the package of one device.
+
+    Nothing of an `untrusted` package is loaded: its files are checked alone.
+    """
     try:
         meta, _ = metadata_of(folder, "cpu")
     except IngotError as error:
@@ -36,7 +39,7 @@ def wrong_with(folder: Path) -> Iterator[Problem]:
     yield from files
     if meta.inductor is not None:
         yield from other_torch(meta.torch_version, again)
-    if not files:
+    if not files and not untrusted:
         yield from unloadable(meta, folder, again)
 
 
