@@ -78,7 +78,7 @@ KEYWORDS = _words(
 )
 BUILTINS: dict[str, Any] = {
     "float": lambda x: float(_number(x)), "int": lambda x: int(_number(x)), "len": len,
-    "bool": lambda x: bool(_number(x)), "round": lambda x, n=0: round(float(_number(x)), int(n)),
+    "bool": lambda x: bool(_number(x)), "round": lambda *a: _rounded(*a),
     "min": lambda *a: min(_numbers(a)), "max": lambda *a: max(_numbers(a)),
     "range": lambda *a: _ranged(range(*a)), "tuple": lambda a: tuple(_items(a)),
     "list": lambda a: _items(a), "zip": lambda *a: list(zip(*map(_items, a), strict=False)),
@@ -176,7 +176,7 @@ class _Evaluation:
             case ast.Name(id=name):
                 return self.name(name, names)
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
-                found = [self.value(part, names) for part in parts]
+                found = self.several(parts, names)
                 return found if isinstance(node, ast.List) else tuple(found)
             case ast.UnaryOp(op=op, operand=operand) if type(op) in UNARY:
                 return UNARY[type(op)](_number(self.value(operand, names)))
@@ -203,6 +203,16 @@ class _Evaluation:
             case _:
                 raise Refused(f"the syntax {_word(node)} is not allowed")
 
+    def several(self, parts: list[ast.expr], names: dict[str, Any]) -> list[Any]:
+        """The values of parts, those with a star item by item."""
+        found: list[Any] = []
+        for part in parts:
+            if isinstance(part, ast.Starred):
+                found += _items(self.value(part.value, names))
+            else:
+                found.append(self.value(part, names))
+        return found
+
     def name(self, name: str, names: dict[str, Any]) -> Any:
         for known in (names, NAMES, BUILTINS):
             if name in known:
@@ -221,12 +231,7 @@ class _Evaluation:
         function = self.value(node.func, names)
         if not callable(function) or isinstance(function, PLAIN):
             raise Refused(f"a {type(function).__name__} cannot be called")
-        arguments: list[Any] = []
-        for part in node.args:
-            if isinstance(part, ast.Starred):
-                arguments += _items(self.value(part.value, names))
-            else:
-                arguments.append(self.value(part, names))
+        arguments = self.several(node.args, names)
         chosen: dict[str, Any] = {}
         for keyword in node.keywords:
             if keyword.arg not in KEYWORDS:
@@ -399,6 +404,15 @@ def _number(value: Any) -> Any:
     if isinstance(value, bool | int | float | Tensor | Value):
         return value
     raise Refused(f"no arithmetic is allowed with a {type(value).__name__}")
+
+
+def _rounded(value: Any, digits: Any = None) -> Any:
+    """A number as Python rounds it; of an integer, 10**-digits is computed."""
+    if not isinstance(value, int | float) or not isinstance(digits, int | None):
+        raise Refused("only numbers are rounded, to so many digits")
+    if digits is not None and abs(digits) > MAX_BITS:
+        raise Refused(f"{digits} digits are too many")
+    return round(value, digits)
 
 
 def _numbers(values: Any) -> list[Any]:
