@@ -254,14 +254,15 @@ _ROOT = """
     type = ImplicitUpdate
     equation_system = '{name}'
     solver = '{solver}'
+    guess = {guess}
   []
 """
 
 TWO_UPDATES = f"""
 [Models]
-{_ROOT.format(name="x", given="f", update="first", solver="tight")}
-{_ROOT.format(name="y", given="x", update="second", solver="loose")}
-{_ROOT.format(name="z", given="y", update="third", solver="tight")}
+{_ROOT.format(name="x", given="f", update="first", solver="tight", guess="given")}
+{_ROOT.format(name="y", given="x", update="second", solver="loose", guess="given")}
+{_ROOT.format(name="z", given="y", update="third", solver="tight", guess="old")}
   [inner]
     type = ComposedModel
     models = 'first second'
@@ -305,11 +306,12 @@ TWO_UPDATES = f"""
   []
 []
 """
-"""Roots of roots of roots, each by Newton's method: two solvers for three updates."""
+"""Roots of roots of roots: two solvers for three updates, the last of which starts from its old
+value."""
 
 TWO_INPUTS = {
     "f": torch.tensor([4.0, 2.0, 1.0, 81.0, 1e-3], dtype=torch.float64),
-    **{n: torch.tensor([1.0, 1.5, 1.0, 2.0, 1.0], dtype=torch.float64) for n in "xyz"},
+    **{n: torch.tensor([1.0, 1.5, 1.0, 2.0, 1.0]).double() for n in ("x", "y", "z~1")},
 }
 PLASTIC = plasticity("FBComplementarity", isotropic=True, kinematic=False)
 BOTH = ("kernel", "inductor")
@@ -392,7 +394,7 @@ def elastic() -> Made:
 @cache
 def two_updates() -> Made:
     """Three updates in series that share two solvers."""
-    return made(TWO_UPDATES, "both", "two_updates")
+    return made(TWO_UPDATES, "both", "two_updates", backend=BOTH)
 
 
 @cache

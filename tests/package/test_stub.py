@@ -266,12 +266,22 @@ def test_each_update_follows_its_own_solver(tmp_path: Path, edit: tuple[str, str
     file = tmp_path / "edited.i"
     file.write_text(stub_text)
     found, told = run_live(source)
-    artifacts = [load_package(file)] + ([one.artifact()] if edit is None else [])
+    artifacts = [load_package(file), load_package(file, backend="inductor")]
+    artifacts += [one.artifact()] if edit is None else []
     for artifact in artifacts:
         outputs = artifact(TWO_INPUTS)
         assert counts(artifact.status) == counts(told)
         for name, value in found.items():
             torch.testing.assert_close(outputs[name], value, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+def test_old_value_that_starts_a_solve_is_told_as_a_first_guess() -> None:
+    one = two_updates()
+    names = [v.name for v in one.artifact().metadata.inputs]
+    assert "z~1" in names and "z" not in names
+    header = next(one.folder.glob("*.h")).read_text()
+    (told,) = (row for row in header.splitlines() if "z~1:" in row)
+    assert "both_out_z of the step before" in told and "only where a solve starts" in told
 
 
 def test_one_solver_for_all_updates_is_still_read(tmp_path: Path) -> None:
