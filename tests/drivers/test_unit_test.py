@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ingot.drivers import Verdict, build_driver, unit_test
+from ingot.errors import IngotError
 from ingot.execute import Backend
 from ingot.hit import read_text
 
@@ -132,3 +133,15 @@ def test_differences_see_a_wrong_derivative(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_solve_that_fails_is_told() -> None:
     (problem,) = judged(SOLVED, "Solvers/newton/max_its=2").problems
     assert problem.code == "not-converged"
+
+
+@pytest.mark.slow
+def test_a_law_is_checked_by_compiled_graphs() -> None:
+    verdict = judged(ELASTIC, backend="inductor")
+    assert verdict.passed, verdict.problems
+    assert verdict.checks == 2
+
+
+def test_derivatives_through_a_solve_are_not_checked_by_graphs() -> None:
+    with pytest.raises(IngotError, match=r"wrong-backend.*which graphs lack"):
+        judged(SOLVED, backend="inductor")

@@ -575,7 +575,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "wrong-backend": (
         "A package holds the backends it was compiled with: a kernel library, torch graphs, or"
-        " both. Load one that it holds, or compile with `--backend`."
+        " both. Load one that it holds, or compile with `--backend`. A ModelUnitTest of a model"
+        " that solves runs by kernel or interpret: graphs hold no derivatives along a direction."
     ),
     "wrong-level": (
         "A package holds code for CPU levels that this machine does not have, and there is no"

@@ -84,6 +84,10 @@ class ModelUnitTest:
 
     def run(self, backend: Backend = "kernel") -> Verdict:
         """Compare the values, then the derivative along every input."""
+        if backend == "inductor" and self.program.solves():
+            message = f"[{self.block.name}] checks derivatives through a solve, which graphs lack"
+            fix = "choose --backend kernel or interpret"
+            raise IngotError([Problem("wrong-backend", message, self.block.span, fix)])
         ready = executor(self.program, backend)
         still = {f"d.{name}": torch.zeros_like(x) for name, x in self.given.items()}
         found, statuses = ready({**self.given, **still})
