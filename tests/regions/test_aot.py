@@ -1,6 +1,7 @@
 """Packages load without the source, in inference and in training, and refuse what does not fit."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -227,3 +228,16 @@ def test_broken_packages_are_refused(
 def test_package_without_a_place_is_refused() -> None:
     with pytest.raises(IngotError, match="add output=FOLDER"):
         regions.compile(stack(1), torch.randn(4, 8), Residual, "aot")
+
+
+def test_a_loaded_package_outlives_its_folder(
+    inference: tuple[nn.Module, Path, regions.Compiled], tmp_path: Path
+) -> None:
+    model, folder, _ = inference
+    place = tmp_path / "copy"
+    shutil.copytree(folder, place)
+    loaded = regions.load(place)
+    for file in place.iterdir():
+        file.write_bytes(b"")
+    x = torch.randn(4, 8).double()
+    torch.testing.assert_close(loaded(x), model(x), rtol=1e-12, atol=1e-12)

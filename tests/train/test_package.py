@@ -139,3 +139,19 @@ def test_files_that_were_changed_or_lost_are_refused(package: Path, tmp_path: Pa
         train.load(place)
     with pytest.raises(IngotError, match=r"file-not-found.*no joint package"):
         train.load(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_loaded_joint_outlives_its_folder(mlp_package: Path, tmp_path: Path) -> None:
+    place = tmp_path / "joint"
+    shutil.copytree(mlp_package, place)
+    joint = train.load(place)
+    x = torch.ones(2, 3, dtype=torch.float64)
+    wanted = train.load(mlp_package)(x)
+    for file in place.iterdir():
+        file.write_bytes(b"")
+    assert torch.equal(joint(x), wanted)
+    joint.save(tmp_path / "again")
+    shutil.rmtree(place)
+    assert torch.equal(train.load(tmp_path / "again")(x), wanted)
+    joint(x.requires_grad_()).sum().backward()
