@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -21,6 +22,7 @@ from ingot.package.target import Target
 from ingot.program import prepared
 from ingot.program.solvers import newton_of
 from ingot.runtime import load as load_package
+from ingot.runtime.stub import under_rules
 from tests.packages import (
     DECAY,
     RATE,
@@ -297,6 +299,27 @@ def test_one_solver_for_all_updates_is_still_read(tmp_path: Path) -> None:
     file.write_text(text.replace(whose, "solvers = 'third:loose'"))
     rules = {s.name: s.max_its for s in load_package(file).metadata.solvers}
     assert rules == {"first": 25, "second": 4, "third": 4}
+
+
+def test_names_with_any_letters_are_told_apart() -> None:
+    """Updates and solvers whose names hold colons, and of which one begins like another."""
+    meta = two_updates().artifact().metadata
+    names = ("a", "a:b", "up-date.1")
+    renamed = zip(meta.solvers, names, strict=True)
+    meta = msgspec.structs.replace(
+        meta, solvers=tuple(msgspec.structs.replace(s, name=n) for s, n in renamed)
+    )
+    blocks = "".join(
+        f"  [{name}]\n    type = Newton\n    max_its = {its}\n  []\n"
+        for name, its in (("n", 11), ("n-2.x", 12), ("b:c", 13))
+    )
+    text = (
+        f"[Solvers]\n{blocks}[]\n[Models]\n  [m]\n    type = AOTIModel\n    artifact_path = m\n"
+        "    solvers = 'a:b:n a:n-2.x up-date.1:b:c'\n  []\n[]"
+    )
+    tree = read_text(text)
+    found = under_rules(meta, tree.require("Models", "m"), Factory(tree))
+    assert {s.name: s.max_its for s in found.solvers} == {"a:b": 11, "a": 12, "up-date.1": 13}
 
 
 @pytest.mark.parametrize(("written", "message"), [

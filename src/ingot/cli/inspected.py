@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ingot.cli.wiring import Wiring, wiring_of_model, wiring_of_package
 from ingot.errors import IngotError
+from ingot.options import Newton, knobs_of
 
 if TYPE_CHECKING:
     import torch
@@ -198,8 +199,14 @@ def _remarks(meta: "Metadata") -> Sequence[tuple[str, str]]:
         shape = tuple(p.value.shape)
         rows.append(("stored", f"{p.variable.name}: {p.variable.kind} of shape {shape}"))
     for s in meta.solvers:
-        rules = f"abs_tol {s.abs_tol:g}, rel_tol {s.rel_tol:g}, max_its {s.max_its}, stop {s.stop}"
-        rows.append(("solver", f"[{s.name}] {rules}"))
+        searches = s.linesearch != "NONE"
+        rules = {
+            k.option: getattr(s, k.name)
+            for k in knobs_of(Newton)
+            if searches or "linesearch" not in k.name
+        }
+        told = (f"{n} {x:g}" if isinstance(x, float) else f"{n} {x}" for n, x in rules.items())
+        rows.append(("solver", f"[{s.name}] {', '.join(told)}"))
     if meta.kernel is not None:
         rows.append(("kernel", f"for {', '.join(meta.kernel.libraries)}"))
     if meta.inductor is not None:

@@ -111,7 +111,7 @@ def wiring_of_model(model: "Model") -> Wiring:
 
 def wiring_of_package(meta: "Metadata") -> Wiring:
     """The wiring of a package: its segments."""
-    from ingot.program.partition import source_name
+    from ingot.types.history import source_name
 
     values = (*meta.inputs, *(p.variable for p in (*meta.parameters, *meta.constants)))
     wired = _Wired(dict.fromkeys(v.name for v in values))

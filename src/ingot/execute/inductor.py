@@ -24,7 +24,8 @@ from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.trial import SIZES, Arrays, Trial
 from ingot.program import Program, Variable
 from ingot.program.graph import Graph, ordered
-from ingot.program.partition import Segment, given_name, partition, source_name
+from ingot.program.partition import Segment, partition
+from ingot.types.history import given_name, source_name
 
 __all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "lower", "planned"]
 

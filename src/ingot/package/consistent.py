@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ingot.execute.described import ImplicitSegment, InductorDescription
 from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
 from ingot.types import KINDS
+from ingot.types.history import given_name
 
 __all__ = ["inconsistencies"]
 
@@ -36,6 +37,7 @@ def inconsistencies(meta: Metadata) -> Iterator[str]:
         yield from _unknown(f"a derivative of '{b.output}'", [b.output], outputs)
         yield from _unknown(f"a derivative of '{b.output}'", [b.input], [*inputs, *given])
     known = {*inputs, *given, *constants}
+    known |= {given_name(name) for name in known if name in _given_inside(meta)}
     for s in meta.segments:
         yield from _unknown(f"the segment '{s.name}'", s.reads, known)
         known |= set(s.gives)
@@ -52,6 +54,11 @@ def inconsistencies(meta: Metadata) -> Iterator[str]:
         yield "the kernel has no library"
     if meta.inductor is not None:
         yield from _graphs(meta, meta.inductor)
+
+
+def _given_inside(meta: Metadata) -> set[str]:
+    """What segments give; an input of such a name is known under another inside."""
+    return {name for s in meta.segments for name in s.gives}
 
 
 def _variables(parameters: Iterable[ParameterInfo]) -> list[VariableInfo]:

@@ -12,24 +12,12 @@ from ingot.program.program import Parameter, Program, Solve, Variable, check
 from ingot.program.rewrite import Replay
 from ingot.program.schedule import scheduled
 from ingot.types import Scalar
+from ingot.types.history import given_name, source_name
 
-__all__ = ["Segment", "check_segments", "given_name", "partition", "source_name"]
+__all__ = ["Segment", "check_segments", "partition"]
 
 WORTH_PASSING = 64
 """From how many lines on a segment is given what another computed, instead of computing it too."""
-
-# Names of a file hold no blanks, so a name with one is never a user's.
-_GIVEN = " given"
-
-
-def given_name(name: str) -> str:
-    """How an input is known whose name is an output's."""
-    return name + _GIVEN
-
-
-def source_name(name: str) -> str:
-    """What the user calls an input."""
-    return name.removesuffix(_GIVEN)
 
 
 @dataclass(frozen=True, slots=True)

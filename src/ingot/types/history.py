@@ -1,6 +1,19 @@
-"""Names of values in time: `x~1` is the value of `x` one step ago."""
+"""Names of values: `x~1` is `x` one step ago; an input that is an output too has another inside."""
 
-__all__ = ["lag"]
+__all__ = ["given_name", "lag", "source_name"]
+
+# Names of a file hold no blanks, so a name with one is never a user's.
+_GIVEN = " given"
+
+
+def given_name(name: str) -> str:
+    """How an input is known whose name is an output's."""
+    return name + _GIVEN
+
+
+def source_name(name: str) -> str:
+    """What the user calls an input."""
+    return name.removesuffix(_GIVEN)
 
 
 def lag(name: str) -> tuple[str, int]:
