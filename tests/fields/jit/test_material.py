@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor
 
+from ingot.errors import IngotWarning
 from ingot.execute import executor
 from ingot.fields.jit import Jit, plan
 from ingot.fields.jit.material import MODELS, material
@@ -204,7 +206,7 @@ def test_a_sequence_with_a_material_copies_nothing(tmp_path: Path) -> None:
         jit.run(steps, state)
     made = sum(max(event.self_cpu_memory_usage, 0) for event in profile.events() or ())
     given = sum(8 * state.buffers[name].numel() for name in ("E", "s", "p", "energy"))
-    reports = (8 + 4 + 4 + 1) * 16**3
+    reports = (8 + 4 + 4 + 1 + 1) * 16**3
     assert given + reports <= made < given + reports + 1024
 
 
@@ -239,3 +241,12 @@ def test_components_lie_innermost_where_a_call_reads_them_so(both: Both) -> None
     state = state_of_material((5, 6, 4))
     assert both(steps, state, turns=1).statistics.fallbacks == 0
     assert state.buffers["E"].is_contiguous()
+
+
+def test_points_that_fail_are_told_once(tmp_path: Path) -> None:
+    steps, state = sequence(), state_of_material((4, 3, 3))
+    state.time = 1e300
+    with pytest.warns(IngotWarning, match="of 36 points did not converge") as told:
+        for _ in range(3):
+            Jit(folder=tmp_path).run(steps, state)
+    assert len(told) == 1

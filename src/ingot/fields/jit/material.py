@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError
+from ingot.errors import IngotError, warn_of
 from ingot.execute import Executor, executor
 from ingot.execute.batch import shape_of
 from ingot.execute.ready import layout
+from ingot.execute.status import Reason, Status
 from ingot.graphs.torch_private import OpOverload
 from ingot.program import Program, freeze
 
@@ -42,6 +43,7 @@ class Model:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     executors: dict[tuple[torch.dtype, str], Executor] = field(default_factory=dict)
+    warned: bool = False
 
     def executor(self, dtype: torch.dtype, device: str) -> Executor:
         """The kernel of the program; on other devices, or without a compiler, its operations."""
@@ -50,6 +52,14 @@ class Model:
             if key not in self.executors:
                 self.executors[key] = made(self.program, dtype, device)
             return self.executors[key]
+
+    def warn(self, statuses: Sequence[Status]) -> None:
+        """Say once, not at every step, that points of a solve failed, whose outputs are NaN."""
+        # the largest reason is found without memory of the size of the grid
+        if self.warned or not any(status.reason.max() > Reason.CONVERGED for status in statuses):
+            return
+        self.warned = True
+        warn_of(p for status in statuses if (p := status.problem()) is not None)
 
     def batch(self, fields: Sequence[Tensor]) -> tuple[int, ...]:
         """The sizes that all fields have in common before those of their components."""
@@ -94,7 +104,8 @@ def operation() -> OpOverload:
     def run(name: str, fields: list[Tensor]) -> list[Tensor]:
         model, first = MODELS[name], fields[0]
         given = dict(zip(model.inputs, fields, strict=True))
-        outputs, _ = model.executor(first.dtype, first.device.type)(given)
+        outputs, statuses = model.executor(first.dtype, first.device.type)(given)
+        model.warn(statuses)
         batch = model.batch(fields)
         return [spread(outputs[each], batch) for each in model.outputs]
 
