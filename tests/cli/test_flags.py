@@ -2,7 +2,11 @@
 
 from dataclasses import fields
 
-from ingot.cli.flags import Flags, target_of
+import pytest
+from cyclopts import CycloptsError
+
+from ingot.cli.flags import Flags, part_overrides, target_of
+from ingot.cli.main import app
 from ingot.package.target import Target
 
 OF_COMPILE = {"output_dir", "jobs", "stub", "baseline"}
@@ -16,3 +20,49 @@ def test_every_field_of_the_target_is_a_flag() -> None:
 def test_defaults_are_those_of_the_target() -> None:
     assert target_of(Flags()) == Target()
     assert target_of(Flags(dtype="float32"), jobs=5) == Target(dtype="float32", jobs=5)
+
+
+def parsed(*words: str) -> tuple[Flags, tuple[str, ...]]:
+    """The flags and overrides that `ingot compile` gets from a command line."""
+    _, bound, _ = app.parse_args(["compile", "m.i", "--model", "m", *words], exit_on_error=False)
+    return part_overrides(
+        bound.arguments.get("flags", Flags()), bound.arguments.get("overrides", ())
+    )
+
+
+def test_several_words_follow_one_flag_or_each_its_own() -> None:
+    assert (
+        parsed("-p", "E", "nu")[0]
+        == parsed("-p", "E", "-p", "nu")[0]
+        == Flags(parameter=("E", "nu"))
+    )
+    both = Flags(derivative=("a:b", "c:d"), parameter=("E",), backend=("kernel", "inductor"))
+    line = ("-d", "a:b", "c:d", "--backend", "kernel", "inductor", "-p", "E")
+    assert parsed(*line)[0] == both
+    renames = (
+        "--rename-input",
+        "a:b",
+        "c:d",
+        "--rename-output",
+        "e:f",
+        "--rename-parameter",
+        "g:h",
+        "i:j",
+    )
+    found, _ = parsed(*renames)
+    assert (found.rename_input, found.rename_parameter) == (("a:b", "c:d"), ("g:h", "i:j"))
+    assert target_of(parsed("--device", "cpu", "cpu")[0]).device == "cpu"
+
+
+def test_overrides_behind_a_flag_stay_overrides() -> None:
+    line = ("Models/a/E:=1", "-p", "E", "nu", "Models/b/E=2", "-d", "a:b", "x:=3")
+    assert parsed(*line) == (
+        Flags(parameter=("E", "nu"), derivative=("a:b",)),
+        ("Models/a/E:=1", "Models/b/E=2", "x:=3"),
+    )
+
+
+def test_device_that_cannot_be_compiled_for_is_wrong_usage() -> None:
+    for words in (("--device", "cuda"), ("--device", "cpu", "cuda")):
+        with pytest.raises(CycloptsError, match='"cuda" for --device'):
+            parsed(*words)

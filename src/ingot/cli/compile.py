@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ingot.cli.flags import Flags, Targeted, target_of
+from ingot.cli.flags import Flags, Targeted, part_overrides, target_of
 from ingot.cli.progress import progress
 from ingot.errors import Problem
 
@@ -64,6 +64,7 @@ def compile(
         told = Problem("wrong-usage", "give one of --model and --driver", None, fix)
         print(told, file=sys.stderr)
         return 2
+    flags, overrides = part_overrides(flags, overrides)
     start = time.perf_counter()
     tree = read(file, overrides)
     shapes = None

@@ -6,7 +6,7 @@ them, what commands say about the machine that a simulation runs on.
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -17,9 +17,18 @@ if TYPE_CHECKING:
     from ingot.hit import Tree
     from ingot.package.target import Target
 
-__all__ = ["Flags", "Targeted", "device_asked", "target_of", "tell_code", "use_threads"]
+__all__ = [
+    "Flags",
+    "Targeted",
+    "device_asked",
+    "part_overrides",
+    "target_of",
+    "tell_code",
+    "use_threads",
+]
 
-Several = tuple[str, ...]
+Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+"""Words after one flag, or after each of several; put FILE and MODEL before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +44,18 @@ class Flags:
     backend
         What the package holds: generated C++, AOT-Inductor graphs, or both.
     parameter
-        A parameter to promote, by the name that `ingot show FILE MODEL` prints; repeatable.
+        A parameter to promote, by the name that `ingot show FILE MODEL` prints; several,
+        or repeated.
     derivative
-        A pair OUT:IN; either side may be left out for all; repeatable.
+        A pair OUT:IN; either side may be left out for all; several, or repeated.
     example_batch_shape
-        Structural extents, (2; 12) for all variables or VAR=(2; 12) for one; repeatable.
+        Structural extents, (2; 12) for all variables or VAR=(2; 12) for one; may be repeated.
     rename_input
-        An input to rename, OLD:NEW; repeatable.
+        An input to rename, OLD:NEW; several, or repeated.
     rename_output
-        An output to rename, OLD:NEW; repeatable.
+        An output to rename, OLD:NEW; several, or repeated.
     rename_parameter
-        A promoted parameter to rename, OLD:NEW; repeatable.
+        A promoted parameter to rename, OLD:NEW; several, or repeated.
     c_prefix
         What the names of the C functions begin with, if not with the model's name.
     inline
@@ -53,14 +63,14 @@ class Flags:
         what is faster so, or none of it. Results are the same.
     """
 
-    device: Literal["cpu"] = "cpu"
+    device: Annotated[tuple[Literal["cpu"], ...], Parameter(consume_multiple=True)] = ("cpu",)
     dtype: Literal["float64", "float32"] = "float64"
     backend: Annotated[
         tuple[Literal["kernel", "inductor"], ...], Parameter(consume_multiple=True)
     ] = ("kernel",)
     parameter: Annotated[Several, Parameter(alias="-p")] = ()
     derivative: Annotated[Several, Parameter(alias="-d")] = ()
-    example_batch_shape: Several = ()
+    example_batch_shape: tuple[str, ...] = ()
     rename_input: Several = ()
     rename_output: Several = ()
     rename_parameter: Several = ()
@@ -77,7 +87,17 @@ def target_of(flags: Flags, **more: Any) -> "Target":
     from ingot.package.target import Target
 
     chosen = {name: getattr(flags, name) for name in Flags.__dataclass_fields__}
-    return Target(**chosen, **more)
+    return Target(**{**chosen, "device": flags.device[0]}, **more)
+
+
+def part_overrides(flags: Flags, overrides: tuple[str, ...]) -> tuple[Flags, tuple[str, ...]]:
+    """The flags without the overrides that stood behind their words: no name holds an `=`."""
+    kept: dict[str, tuple[str, ...]] = {}
+    for name in ("parameter", "derivative", "rename_input", "rename_output", "rename_parameter"):
+        words: tuple[str, ...] = getattr(flags, name)
+        kept[name] = tuple(word for word in words if "=" not in word)
+        overrides = (*overrides, *(word for word in words if "=" in word))
+    return replace(flags, **kept), overrides
 
 
 def tell_code(tree: "Tree", *, untrusted: bool) -> None:

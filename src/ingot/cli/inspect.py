@@ -81,12 +81,14 @@ def inspect(
 def draw(found: list[Inspected], svg: Path) -> None:
     """Write the wiring of the one model that was inspected."""
     from ingot.cli.drawing import drawn
+    from ingot.codegen.disk import writable
 
     if len(found) != 1:
         names = ", ".join(one.name for one in found)
         message = f"a picture shows one model, and there are {len(found)}"
         raise IngotError([Problem("wrong-usage", message, None, f"choose --model: {names}")])
-    svg.write_text(drawn(found[0].wiring, found[0].title))
+    with writable(any_error=True):
+        svg.write_text(drawn(found[0].wiring, found[0].title))
 
 
 def of_file(

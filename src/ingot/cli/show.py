@@ -1,11 +1,12 @@
 """`ingot show`: what a file, a model or its program says, at any stage."""
 
 import json as jsonlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ingot.cli.flags import Flags, Targeted, target_of, tell_code
+from ingot.cli.flags import Flags, Targeted, part_overrides, target_of, tell_code
 from ingot.errors import IngotError, Problem
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ def show(
         told = Problem("wrong-usage", f"--stage {stage} is text only", None, fix)
         print(told, file=sys.stderr)
         return 2
-    imports = stage in get_args(Torch) or (stage == "regions" and not Path(file).exists())
+    imports = stage in get_args(Torch) or (stage == "regions" and not os.path.exists(file))
     if imports and untrusted:
         message = f"'{file}' is a module, whose code is not run"
         raise IngotError([Problem("untrusted-code", message, None, "leave --untrusted out")])
-    if stage == "regions" and not Path(file).exists():
+    if stage == "regions" and not os.path.exists(file):
         from ingot.regions.stages import is_target, region_report
 
         if is_target(file):
@@ -79,6 +80,7 @@ def show(
 
         print(torch_stage(file, stage), end="")
         return 0
+    flags, overrides = part_overrides(flags, overrides)
     alone = Flags(inline=flags.inline) if stage == "source" else Flags()
     if stage not in get_args(Seven) and flags != alone:
         fix = f"choose one of --stage {', '.join(get_args(Seven))}"

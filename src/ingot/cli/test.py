@@ -1,6 +1,7 @@
 """`ingot test`: what checks itself in files and folders: drivers, and specs of `tests` files."""
 
 import json as jsonlib
+import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -114,9 +115,10 @@ def found(paths: Sequence[Path]) -> tuple[list[Outcome], list[Work]]:
     problems: list[Problem] = []
     for path in paths:
         before = len(broken) + len(work)
-        if not path.exists():
+        if not os.path.exists(path):
             message = f"there is no file or folder '{path}'"
-            problems.append(Problem("file-not-found", message))
+            fix = "name an input file, a `tests` file or a folder of them"
+            problems.append(Problem("file-not-found", message, fix=fix))
             continue
         for file in candidates(path):
             try:

@@ -57,14 +57,16 @@ def view(
     from ingot.cli.viewer.page import page
     from ingot.cli.viewer.page import png as write_png
     from ingot.cli.viewer.pictures import pictures
+    from ingot.codegen.disk import writable
     from ingot.fields.outputs.frames import read_frames
 
     found = read_frames(result)
     shown = pictures(found, field, slice_of(slice), frames, points)
     place = output or found.file.with_suffix(".html")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(page(shown))
-    made = [] if png is None else list(write_png(shown, png, colours))
+    with writable(any_error=True):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(page(shown))
+        made = [] if png is None else list(write_png(shown, png, colours))
     report = {
         "page": str(place),
         "fields": {name: shown.range_of(name) for name in shown.fields},

@@ -17,7 +17,10 @@ if hasattr(errno, "EDQUOT"):  # Windows has none
 LITTLE = 2**20
 """With less room than these bytes the smallest graph is not written."""
 
-REFUSED = {*FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+PLACES = {errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+"""A file or a device where a folder belongs, or a name that cannot be."""
+
+REFUSED = {*FULL, *PLACES, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
 
 @contextmanager

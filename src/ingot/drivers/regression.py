@@ -1,5 +1,6 @@
 """TransientRegression: the result of a transient against values stored in a file."""
 
+import os
 import pickle
 import warnings
 from collections.abc import Mapping
@@ -91,7 +92,7 @@ def found_file(file: Field, factory: Factory) -> Path:
     """The file that an option names, relative to the input file."""
     folder = factory.tree.file.parent if factory.tree.file is not None else Path()
     path = folder / file.string()
-    if not path.is_file():
+    if not os.path.isfile(path):  # a path that cannot be is not one
         fix = "give its path from the folder of the input file"
         problem = Problem("file-not-found", f"there is no file '{path}'", file.value_span, fix)
         raise IngotError([problem])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pickle
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
@@ -113,11 +114,12 @@ def restore(run: Run, place: Path) -> None:
 
 def find(place: Path) -> Path:
     """The checkpoint at a place: itself, a file of it, or the only one in a folder."""
-    if (place / STATE).is_file():
+    if os.path.isfile(place / STATE):
         return place
-    if place.name in (STATE, ABOUT) and place.is_file():
+    if place.name in (STATE, ABOUT) and os.path.isfile(place):
         return place.parent
-    inside = sorted(path for path in place.glob(f"*{ENDING}") if (path / STATE).is_file())
+    folders = place.glob(f"*{ENDING}") if os.path.isdir(place) else ()
+    inside = sorted(path for path in folders if (path / STATE).is_file())
     if len(inside) == 1:
         return inside[0]
     if inside:

@@ -152,6 +152,8 @@ def contents(path: Path, asked: Span | None = None) -> str:
     except UnicodeDecodeError as error:
         message = f"'{path}' is not text: its byte {error.start + 1} is not UTF-8"
         problem = Problem("parse-error", message, asked, "save the file as UTF-8")
+    except ValueError as error:
+        problem = Problem("file-not-found", f"{str(path)!r} is no path: {error}", asked)
     raise IngotError([problem])
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,7 +62,7 @@ def again_of(meta: Metadata) -> str:
 def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
     """The metadata of a package, and the folder that holds it."""
     for folder in (place, place / device):
-        files = sorted(folder.glob("*_meta.json")) if folder.is_dir() else []
+        files = sorted(folder.glob("*_meta.json")) if os.path.isdir(folder) else []
         if not files:
             continue
         if len(files) > 1:
@@ -74,7 +75,7 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
         told = (f"{files[0].name}: {text}" for text in inconsistencies(meta))
         raise_if(Problem("broken-package", text, None, again_of(meta)) for text in told)
         return meta, folder
-    found = place.glob("*/*_meta.json") if place.is_dir() else ()
+    found = place.glob("*/*_meta.json") if os.path.isdir(place) else ()
     have = sorted(p.parent.name for p in found if not p.parent.name.startswith("."))
     if have:
         raise _problem(

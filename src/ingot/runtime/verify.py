@@ -1,5 +1,6 @@
 """Whether a package can be trusted: all that is wrong with it, at once."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +15,11 @@ __all__ = ["folders_of", "wrong_with"]
 
 def folders_of(place: Path) -> list[Path]:
     """The folders in which metadata lies: the place itself, or one for each device."""
-    if next(place.glob("*_meta.json"), None):
-        return [place]
-    found = sorted({path.parent for path in place.glob("*/*_meta.json")})
+    found: list[Path] = []
+    if os.path.isdir(place):
+        if next(place.glob("*_meta.json"), None):
+            return [place]
+        found = sorted({path.parent for path in place.glob("*/*_meta.json")})
     kept = [folder for folder in found if not folder.name.startswith(".")]
     if kept:
         return kept

@@ -1,5 +1,7 @@
 """Names of values: `x~1` is `x` one step ago; an input that is an output too has another inside."""
 
+import re
+
 __all__ = ["given_name", "lag", "source_name"]
 
 # Names of a file hold no blanks, so a name with one is never a user's.
@@ -19,4 +21,5 @@ def source_name(name: str) -> str:
 def lag(name: str) -> tuple[str, int]:
     """A variable's name without its history suffix, and how many steps back it is."""
     base, mark, count = name.partition("~")
-    return (base, int(count)) if mark and count.isdigit() else (name, 0)
+    counted = re.fullmatch(r"[0-9]{1,9}", count)  # as many steps as anyone stores
+    return (base, int(count)) if mark and counted else (name, 0)

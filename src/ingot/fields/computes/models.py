@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ def existing(field: Field, folder: Path) -> Path:
     else:
         places = [folder / name]
     for place in places:
-        if place.is_file():
+        if os.path.isfile(place):  # a path that cannot be is not one
             return place
     beside = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     fix = did_you_mean(Path(name).name, beside) or f"put it beside the input file, in {folder}"

@@ -5,6 +5,7 @@ Arrays are indexed as XDMF has it, the last axis being x.
 
 from __future__ import annotations
 
+import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ def read_frames(result: Path) -> Frames:
 
 def found(result: Path) -> Path:
     """The XDMF file that a path stands for."""
-    if result.is_dir():
+    if os.path.isdir(result):
         files = sorted(result.glob("*.xmf"))
         if len(files) == 1:
             return files[0]
@@ -105,8 +106,9 @@ def found(result: Path) -> Path:
     if result.suffix == ".h5":
         stem = result.stem.partition(".rank")[0]
         result = result.with_name(f"{stem}.xmf")
-    if not result.is_file():
-        near = did_you_mean(result.name, [path.name for path in result.parent.glob("*.xmf")])
+    if not os.path.isfile(result):
+        beside = result.parent.glob("*.xmf") if os.path.isdir(result.parent) else ()
+        near = did_you_mean(result.name, [path.name for path in beside])
         message = f"{result} is not there"
         raise IngotError([Problem("file-not-found", message, fix=near or "give an .xmf file")])
     return result
