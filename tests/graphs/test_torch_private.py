@@ -446,3 +446,10 @@ def test_operations_are_seen_before_they_run_also_in_a_trace() -> None:
     graph = torch_private.trace_values(function, [torch.ones(3)])
     assert {"aten.bernoulli.default", "aten.add.Tensor"} <= set(seen)
     assert "aten.bernoulli.default" in [str(node.target) for node in graph.graph.nodes]
+
+
+def test_a_nested_tensor_lies_like_no_other_and_ends_nothing() -> None:
+    x = torch.ones(2)
+    same = torch_private.same_layout([x])
+    assert same(torch.zeros(2)) and not same(torch.nested.nested_tensor([x, x]))
+    assert not same([1.0, 2.0])  # pyright: ignore[reportArgumentType]

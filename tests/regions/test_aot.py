@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 from ingot import regions
 from ingot.errors import IngotError
@@ -155,8 +156,10 @@ def test_modes_do_not_mix_after_calls_that_lie_alike(
             torch.testing.assert_close(made(x), model(x), rtol=1e-12, atol=1e-12)
         negated = torch.complex(x, x).conj().imag
         torch.testing.assert_close(made(negated), model(negated), rtol=1e-12, atol=1e-12)
-        with pytest.raises(RuntimeError, match="setup_context"):
+        with pytest.raises(IngotError, match=r"by a transform of torch\.func"):
             torch.func.vmap(made)(x[None])
+        with forward_ad.dual_level(), pytest.raises(IngotError, match="carries a tangent"):
+            made(forward_ad.make_dual(x, x))
 
 
 def test_strides_and_sizes_are_right_or_refused(

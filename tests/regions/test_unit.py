@@ -1,5 +1,6 @@
 """Blocks that torch really compiles: values and gradients of eager at sizes not traced."""
 
+import random
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from torch import nn
 
 from ingot import regions
 from ingot.errors import IngotError
+from tests.calls import odd, plain
 from tests.regions.networks import Attention, Stack
 
 OPEN = {0: "batch", 1: "length"}
@@ -33,6 +35,33 @@ def test_values_and_gradients_are_those_of_eager(
     right = [model(x), *torch.autograd.grad(model(x).square().sum(), wanted)]
     for a, b in zip(found, right, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "count", [100, pytest.param(500, marks=pytest.mark.exhaustive)], ids=["few", "many"]
+)
+def test_odd_calls_are_refused_or_equal_to_eager(
+    attention: tuple[nn.Module, regions.Compiled], count: int
+) -> None:
+    model, compiled = attention
+    dice = random.Random(6)
+    tally = {"right": 0, "refused": 0}
+    for _ in range(count):
+        x = torch.randn(dice.choice([1, 2, 3]), dice.choice([2, 5]), 8, dtype=torch.float64)
+        compiled(x)
+        given = odd(x, dice)
+        try:
+            found = compiled(given)
+        except IngotError:
+            tally["refused"] += 1
+            continue
+        wanted = plain(given)
+        assert wanted is not None, given
+        torch.testing.assert_close(found, model(wanted), rtol=0, atol=1e-12, equal_nan=True)
+        assert found.requires_grad
+        tally["right"] += 1
+    assert min(tally.values()) > count // 10, tally
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import ingot.train as train
 from ingot.errors import IngotError
+from tests.calls import odd, plain
 from tests.train.models import eager, mlp
 
 
@@ -100,6 +101,31 @@ def disturbed(x: Tensor, chance: random.Random) -> tuple[Any, bool]:
         (x[:0], True), (x.clone(), True),
     ]  # fmt: skip
     return chance.choice(ways)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "count", [100, pytest.param(500, marks=pytest.mark.exhaustive)], ids=["few", "many"]
+)
+def test_odd_calls_are_refused_or_equal_to_eager(mlp_package: Path, count: int) -> None:
+    joint, source, dice = train.load(mlp_package), mlp(), random.Random(5)
+    source.load_state_dict(joint.state_dict())
+    tally = {"right": 0, "refused": 0}
+    for _ in range(count):
+        x = torch.randn(dice.choice([1, 2, 3, 5]), 3, dtype=torch.float64)
+        joint(x)
+        given = odd(x, dice)
+        try:
+            found = joint(given)
+        except IngotError:
+            tally["refused"] += 1
+            continue
+        wanted = plain(given)
+        assert wanted is not None, given
+        torch.testing.assert_close(found, source(wanted), rtol=0, atol=1e-12, equal_nan=True)
+        assert found.requires_grad
+        tally["right"] += 1
+    assert min(tally.values()) > count // 10, tally
 
 
 @pytest.mark.slow

@@ -85,11 +85,11 @@ def test_transforms_and_tangents_are_refused_not_lost() -> None:
     with torch.no_grad():
         for _ in range(3):
             assert joint(x).tolist() == [2, 2, 2]
-            with forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp"):
+            with forward_ad.dual_level(), pytest.raises(IngotError, match="carries a tangent"):
                 joint(forward_ad.make_dual(x, x))
-            with pytest.raises(RuntimeError, match="setup_context"):
+            with pytest.raises(IngotError, match=r"by a transform of torch\.func"):
                 torch.func.vmap(joint)(torch.ones(2, 3))
-            with pytest.raises(RuntimeError, match="setup_context"):
+            with pytest.raises(IngotError, match=r"by a transform of torch\.func"):
                 torch.func.jvp(joint, (x,), (x,))
 
 

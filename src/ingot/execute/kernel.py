@@ -9,9 +9,10 @@ from ingot.errors import raise_if
 from ingot.execute.batch import shape_of
 from ingot.execute.build import NATIVE, built
 from ingot.execute.cpp import source
+from ingot.execute.gradients import lost_gradients
 from ingot.execute.native import Arranged, Native, Solver
 from ingot.execute.status import Status
-from ingot.execute.transient import History, Transient, lost_gradients
+from ingot.execute.transient import History, Transient
 from ingot.program import Program
 from ingot.program.passes import planned
 from ingot.program.unroll import LIMIT

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ingot.errors import Problem
 from ingot.execute.batch import Shape, shape_of
 from ingot.execute.status import Status
 from ingot.types import lag
@@ -15,7 +14,7 @@ from ingot.types import lag
 if TYPE_CHECKING:
     from ingot.program import Program
 
-__all__ = ["History", "Transient", "lost_gradients", "step_through", "stepped"]
+__all__ = ["History", "Transient", "step_through", "stepped"]
 
 Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], tuple[Status, ...]]]
 
@@ -42,16 +41,6 @@ class History:
 
     outputs: dict[str, Tensor]
     statuses: tuple[Status, ...]
-
-
-def lost_gradients(values: Mapping[str, Tensor], what: str = "a transient") -> list[Problem]:
-    """Values that require a gradient where none is passed on, unless gradients are off."""
-    if not torch.is_grad_enabled():
-        return []
-    fix = "call it under torch.no_grad(), or give detached tensors"
-    lost = [n for n, x in values.items() if x.requires_grad]
-    told = f"requires a gradient, which {what} does not pass on"
-    return [Problem("no-gradient", f"'{n}' {told}", None, fix) for n in lost]
 
 
 def step_through(

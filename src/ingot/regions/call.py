@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem
 from ingot.graphs.expression import expression
-from ingot.graphs.torch_private import pytree
+from ingot.graphs.torch_private import pytree, without_storage
 from ingot.regions.capture import Example
 from ingot.regions.plan import Bound, Plan, StateInfo, TensorInfo
 from ingot.regions.state import dtype_name
@@ -75,8 +75,11 @@ def _odd(name: str, tensor: Any) -> Iterator[Problem]:
     elif type(tensor) not in (Tensor, nn.Parameter, nn.Buffer):
         said = f"{name} is a '{type(tensor).__qualname__}'"
         yield Problem("region-input", said, None, "give a plain torch tensor")
-    elif tensor.layout != torch.strided:
-        said = f"{name} is {str(tensor.layout).removeprefix('torch.')}"
+    elif without_storage(tensor):
+        yield Problem("region-input", f"{name} lies nowhere", None, "give a copy of it: clone()")
+    elif tensor.layout != torch.strided or tensor.is_nested:
+        layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        said = f"{name} is {layout}"
         yield Problem("region-input", said, None, "give a dense tensor: to_dense()")
 
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.torch_private import any_autocast, pytree, same_layout, transforms
+from ingot.execute.gradients import refuse_transforms
+from ingot.graphs.torch_private import any_autocast, forward_mode, pytree, same_layout, transforms
 from ingot.regions.call import flattened, input_problems, state_problem
 from ingot.regions.capture import nested
 from ingot.regions.plan import Plan
@@ -105,6 +106,8 @@ class Compiled(nn.Module):
         """What the module gives; tensors may have any stride."""
         if not self._watch.holds():
             self._changed()
+        if transforms() or forward_mode():
+            refuse_transforms("the module", (args, kwargs))
         if not kwargs and not any_autocast():
             mode, count = torch.is_grad_enabled(), len(args)
             for again in self._again:
@@ -114,11 +117,11 @@ class Compiled(nn.Module):
 
     def _other(self, args: Any, kwargs: Any) -> Any:
         """A call that lies unlike the last ones: its sizes may be known all the same."""
-        if kwargs or transforms():
+        if kwargs:
             return self._first(None, args, kwargs)
         try:
             looks: Any = tuple([_looks(x) for x in args])
-        except AttributeError:
+        except (AttributeError, RuntimeError):
             return self._first(None, args, kwargs)
         key = (looks, torch.is_grad_enabled(), autocast_told())
         taken = self._taken.get(key)

@@ -10,15 +10,15 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.forward_ad import unpack_dual
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch import Shape, common
+from ingot.execute.gradients import lost_gradients, lost_tangents
 from ingot.execute.native import KEPT
 from ingot.execute.ready import Again, Signature, signature
 from ingot.execute.status import Status
-from ingot.execute.transient import History, Transient, lost_gradients
-from ingot.graphs.torch_private import forward_mode, transformed, transforms, without_storage
+from ingot.execute.transient import History, Transient
+from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import lag
@@ -33,6 +33,8 @@ Slopes = dict[Pair, Tensor]
 
 PLAIN = frozenset((Tensor, nn.Parameter, nn.Buffer))
 """The kinds of tensors whose numbers lie where their address says."""
+
+INSTEAD = "call jacobian, jvp or vjp of the artifact; batches need no vmap"
 
 
 class Artifact(nn.Module):
@@ -336,7 +338,8 @@ class Artifact(nn.Module):
             pass  # whatever it is, it is told below
         else:
             known = key in self._seen and len(inputs) == len(self._shapes)
-            if known and PLAIN.issuperset(map(type, values)) and not _transforming():
+            known = known and not (transforms() or forward_mode())
+            if known and PLAIN.issuperset(map(type, values)):
                 return values, key
         promoted = {n: getattr(self, key, None) for n, key in self._names.items()}
         values = [*self._examined(inputs).values(), *promoted.values()]
@@ -399,8 +402,7 @@ class Artifact(nn.Module):
             if value is None:
                 problems.append(_unreadable(name, values[name]))
                 continue
-            if _transforming():
-                problems += _carried(name, value)
+            problems += lost_tangents({name: value}, INSTEAD)
             problems += self._misfits(name, known[name], value)
             given[name] = value
         return given, problems
@@ -533,7 +535,7 @@ def _as_tensor(value: Any) -> Tensor | None:
             return torch.from_numpy(native if viewable else native.copy())
         except (TypeError, ValueError):
             return None
-    plain = type(value) in PLAIN and value.layout == torch.strided
+    plain = type(value) in PLAIN and value.layout == torch.strided and not value.is_nested
     return value if plain and not without_storage(value) else None
 
 
@@ -555,23 +557,6 @@ def _told(value: Any) -> str:
     if isinstance(value, Tensor) and type(value) in PLAIN:
         return "a sparse tensor"
     return f"a {type(value).__name__}"
-
-
-def _transforming() -> bool:
-    return transforms() or forward_mode()
-
-
-def _carried(name: str, value: Tensor) -> list[Problem]:
-    """What a tensor carries besides its numbers, and a compiled call would lose."""
-    if transformed(value):
-        told = f"'{name}' is given by a transform of torch.func, which no package takes part in"
-        fix = "call jacobian, jvp or vjp of the artifact; batches need no vmap"
-        return [Problem("no-derivatives", told, None, fix)]
-    if unpack_dual(value).tangent is not None:
-        told = f"'{name}' carries a tangent of forward-mode differentiation, which would be lost"
-        fix = "call jvp of the artifact"
-        return [Problem("no-derivatives", told, None, fix)]
-    return []
 
 
 def _flag(kind: str) -> str | None:

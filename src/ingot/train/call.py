@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.torch_private import pytree, replace_tensors
+from ingot.graphs.torch_private import pytree, replace_tensors, without_storage
 from ingot.train.signature import Argument, Held, Shaped
 from ingot.train.sizes import Dynamic, Open, open_sizes
 
@@ -115,6 +115,10 @@ def plain_tensor(value: Tensor) -> str | None:
         return f"a tensor subclass, {type(value).__name__}"
     if value.layout != torch.strided:
         return f"a {str(value.layout).removeprefix('torch.')} tensor"
+    if value.is_nested:
+        return "a nested tensor"
+    if without_storage(value):
+        return "a tensor without storage"
     return None
 
 

@@ -8,13 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem
+from ingot.execute.gradients import refuse_transforms
 from ingot.graphs.torch_private import (
     any_autocast,
     buffers_of,
     children_of,
+    forward_mode,
     non_persistent,
     parameters_of,
     pytree,
+    transforms,
 )
 from ingot.train.call import autocast_now
 from ingot.train.check import arranged, looks, sizes_of
@@ -99,6 +102,8 @@ class Joint(nn.Module):
     def call_with(self, held: Sequence[Tensor], *arguments: Any, **named: Any) -> Any:
         """What the function gives with these parameters and buffers."""
         leaves: Sequence[Any] = arguments
+        if transforms() or forward_mode():
+            refuse_transforms(self.signature.name, (held, arguments, named))
         if named or len(arguments) != self._count or not self._flat:
             leaves = arranged(self.signature, self._tree_in, arguments, named)
         primals = [*held, *leaves]
@@ -132,7 +137,7 @@ class Joint(nn.Module):
         try:
             key = (state, *map(looks, leaves), *map(looks, held))
             known = self._known.get(key)
-        except TypeError:
+        except (RuntimeError, TypeError):
             key, known = None, None
         if known is None:
             known = sizes_of(self.signature, leaves, held)

@@ -1,0 +1,51 @@
+"""Gradients, tangents and transforms that compiled code would lose without a word: refused."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+from ingot.errors import IngotError, Problem, raise_if
+from ingot.graphs.torch_private import forward_mode, pytree, transformed, transforms
+
+__all__ = ["lost_gradients", "lost_tangents", "refuse_transforms"]
+
+
+def lost_gradients(values: Mapping[str, Tensor], what: str = "a transient") -> list[Problem]:
+    """Values that require a gradient where none is passed on, unless gradients are off."""
+    if not torch.is_grad_enabled():
+        return []
+    fix = "call it under torch.no_grad(), or give detached tensors"
+    lost = [n for n, x in values.items() if x.requires_grad]
+    told = f"requires a gradient, which {what} does not pass on"
+    return [Problem("no-gradient", f"'{n}' {told}", None, fix) for n in lost]
+
+
+def lost_tangents(values: Mapping[str, object], fix: str) -> list[Problem]:
+    """Values that belong to a transform of torch.func, or carry a tangent of forward mode."""
+    if not (transforms() or forward_mode()):
+        return []
+    found = []
+    for name, x in values.items():
+        if not isinstance(x, Tensor):
+            continue
+        if transformed(x):
+            told = f"'{name}' is given by a transform of torch.func, which compiled code cannot see"
+            found.append(Problem("no-gradient", told, None, fix))
+        elif forward_mode() and unpack_dual(x).tangent is not None:
+            told = (
+                f"'{name}' carries a tangent of forward-mode differentiation, which would be lost"
+            )
+            found.append(Problem("no-gradient", told, None, fix))
+    return found
+
+
+def refuse_transforms(name: str, given: object) -> None:
+    """Refuse a call by a transform of torch.func, or with tensors that carry tangents."""
+    fix = "differentiate what it was made from, or call backward() of its result"
+    leaves = enumerate(pytree.tree_leaves(given))
+    raise_if(lost_tangents({f"tensor {i} of {name}": x for i, x in leaves}, fix))
+    if transforms():
+        told = f"'{name}' is called by a transform of torch.func, which it cannot take part in"
+        raise IngotError([Problem("no-gradient", told, None, fix)])

@@ -1,0 +1,67 @@
+"""A call that looks odd is refused, or gives what the interpreter gives; nothing crashes."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ingot import IngotError
+from tests import packages
+from tests.calls import odd, plain
+from tests.packages import inputs_of
+
+KINDS = ("plastic-kernel", "decay-kernel", "decay-inductor", "diffusion-kernel")
+
+
+def compared(found: Any, wanted: dict[str, torch.Tensor]) -> None:
+    """Every output, or block, is the interpreter's."""
+    for name, value in found.items():
+        mine = torch.as_tensor(value).detach()
+        scale = max([1.0, *wanted[name].nan_to_num().abs().flatten().tolist()])
+        # a block that is the same for all points has no batch
+        mine, other = torch.broadcast_tensors(mine, wanted[name])
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-9 * scale, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "count", [60, pytest.param(1000, marks=pytest.mark.exhaustive)], ids=["few", "many"]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_odd_calls_are_refused_or_right(kind: str, count: int) -> None:
+    name, backend = kind.split("-")
+    one = getattr(packages, name)()
+    artifact = one.artifact(backend)
+    dice = random.Random(kind)
+    tally = {"right": 0, "refused": 0}
+    for number in range(count):
+        batch = dice.choice([(), (1,), (3,), (2, 3)])
+        inputs: dict[str, Any] = dict(inputs_of(one, *batch, seed=number))
+        with torch.no_grad():
+            artifact(inputs)  # what follows looks like the last call, or not
+        for chosen in dice.sample(list(inputs), dice.randint(1, 2)):
+            inputs[chosen] = odd(inputs[chosen], dice)
+        if dice.random() < 0.1:
+            inputs[dice.choice(["x", "T~9", "", "strain"])] = next(iter(inputs.values()))
+        blocks = dice.random() < 0.3
+        values = {n: plain(x) for n, x in inputs.items()}
+        try:
+            if blocks:
+                rows = artifact.jacobian(inputs)
+                found = {f"{y}:{x}": b for y, row in rows.items() for x, b in row.items()}
+            else:
+                found = artifact(inputs)
+        except IngotError:
+            tally["refused"] += 1
+            continue
+        assert all(x is not None for x in values.values()), (number, inputs)
+        arrays = all(isinstance(x, np.ndarray) for x in inputs.values()) and not blocks
+        assert all(isinstance(x, np.ndarray) == arrays for x in found.values())
+        asked = any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs.values())
+        promoted = any(p.requires_grad for _, p in artifact.named_parameters())
+        if not arrays and not blocks:
+            assert all(x.requires_grad == (asked or promoted) for x in found.values())
+        compared(found, one.interpreted({n: x for n, x in values.items() if x is not None}))
+        tally["right"] += 1
+    assert min(tally.values()) > count // 10, tally
