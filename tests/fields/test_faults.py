@@ -56,7 +56,14 @@ def survive(tmp_path: Path, how: str, most: int) -> None:
     assert {row[3] for row in rows} == {True, False}
 
 
-@pytest.mark.parametrize("most", [6, pytest.param(0, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("how", ["full", "kill"])
+@pytest.mark.parametrize(
+    ("how", "most"),
+    [
+        ("full", 6),
+        ("kill", 6),
+        pytest.param("full", 0, marks=pytest.mark.exhaustive),
+        pytest.param("kill", 20, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_run_disturbed_at_any_write_goes_on(tmp_path: Path, how: str, most: int) -> None:
     survive(tmp_path, how, most)
