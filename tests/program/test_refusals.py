@@ -30,7 +30,6 @@ CHOOSE = "use where(condition, a, b) instead"
 ITSELF = "compute with the value itself"
 PICK = "index by numbers, and choose by where(...)"
 OURS = "use the functions of ingot.types"
-OPAQUE = f"{OURS}, or declare @model(opaque=True) to run it as a torch graph"
 DECLARE = "declare it as a Parameter of the law"
 DOUBLE = "write constants as Python floats (float64)"
 
@@ -259,8 +258,8 @@ HOSTILE: list[tuple[Law, str, str]] = [
     (component_by_a_value, "indexes by a value or a mask", PICK),
     (mask, "indexes by a value or a mask", PICK),
     (component_slice, "indexes by a value or a mask", PICK),
-    (sorts, "uses torch.sort", OPAQUE),
-    (draws_alike, "uses torch.rand_like", OPAQUE),
+    (sorts, "uses torch.sort", OURS),
+    (draws_alike, "uses torch.rand_like", OURS),
     (draws_right, "uses an undeclared tensor", DECLARE),
     (draws_left, "uses an undeclared tensor", DECLARE),
     (writes, "writes into a value", "build a new one, for example SR2.of(a, b, ...)"),
@@ -279,10 +278,10 @@ HOSTILE: list[tuple[Law, str, str]] = [
     (endless_integer, f"uses the constant {10**400}", DOUBLE),
     (imaginary, "uses the constant 1j", DOUBLE),
     (nothing, "uses the constant None", DOUBLE),
-    (singular_values, "uses torch.linalg.svd", OPAQUE),
-    (einstein, "uses torch.einsum", OPAQUE),
-    (sums_an_axis, "uses torch.sum with dim", OPAQUE),
-    (sums_an_axis_by_place, "uses torch.sum with further arguments", OPAQUE),
+    (singular_values, "uses torch.linalg.svd", OURS),
+    (einstein, "uses torch.einsum", OURS),
+    (sums_an_axis, "uses torch.sum with dim", OURS),
+    (sums_an_axis_by_place, "uses torch.sum with further arguments", OURS),
     (norm_of_an_axis, "uses torch.norm of some axes", "use ingot.types.norm"),
     (odd_stack, "stacks values to a shape that no kind has", "build the kind: SR2.of(a, b, ...)"),
     (numpy_array, "uses a NumPy array", DECLARE),

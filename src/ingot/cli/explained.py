@@ -179,8 +179,7 @@ EXPLAIN: dict[str, str] = {
         " `ingot inspect` lists, by name."
     ),
     "missing-option": (
-        "A block lacks an option that it cannot do without. Add the option to the block; `ingot"
-        " syntax TYPE` lists the options of a type."
+        "A block lacks an option that it cannot do without. Add the option to the block."
     ),
     "missing-output": (
         "A test compares a file that its run did not write. Check the outputs and the file_base"
@@ -446,7 +445,7 @@ EXPLAIN: dict[str, str] = {
     ),
     "unknown-option": (
         "A block sets an option that its type does not have, most often a misspelling. Nothing in"
-        " a file is silently ignored; `ingot syntax TYPE` lists the options of a type."
+        " a file is silently ignored: correct the name, or remove the option."
     ),
     "unknown-output": (
         "A block names an output that the model does not have. `ingot show FILE MODEL` lists its"
@@ -461,8 +460,8 @@ EXPLAIN: dict[str, str] = {
         " file is silently ignored, so remove the section or correct its name."
     ),
     "unknown-type": (
-        "The 'type' of a block names nothing that Ingot or the loaded extensions provide. `ingot"
-        " syntax` lists all types."
+        "The 'type' of a block names nothing that Ingot or the loaded extensions provide."
+        " Correct the name; a law of one's own is declared with @model before the file is built."
     ),
     "unknown-update": (
         "'solvers' of an AOTIModel gives rules to an implicit update that the package does not"
@@ -541,7 +540,7 @@ EXPLAIN: dict[str, str] = {
     ),
     "wrong-device": (
         "A package runs on the device that it was compiled for, and its inputs must lie there. Move"
-        " the inputs, or compile the model for the other device with --device."
+        " the inputs there."
     ),
     "wrong-dtype": (
         "A package computes in the precision that it was compiled for, and takes inputs of that"

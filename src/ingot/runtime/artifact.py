@@ -98,7 +98,8 @@ class Artifact(nn.Module):
         if name not in self._names:
             raise _problem(
                 "unknown-parameter", f"'{name}' is not promoted",
-                did_you_mean(name, self._names) or f"compile with -p {name}",
+                did_you_mean(name, self._names)
+                or "compile with -p and the name that `ingot show FILE MODEL` prints",
             )  # fmt: skip
         tensor = self._parameter_value(name, value)
         raise_if(self._misfits(name, self._parameter_shapes[name], tensor))

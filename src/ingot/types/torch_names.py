@@ -78,11 +78,7 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     name = torch.overrides.resolve_name(func) or f"torch.{func.__name__}"
     name = name.replace("torch.functional.", "torch.")
     more = "" if known is None else f" with {', '.join(kwargs) or 'further arguments'}"
-    raise refuse(
-        f"uses {name}{more}",
-        "use the functions of ingot.types, or declare @model(opaque=True) to run it as a torch"
-        " graph",
-    )
+    raise refuse(f"uses {name}{more}", "use the functions of ingot.types")
 
 
 def _takes(known: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
