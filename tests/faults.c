@@ -25,7 +25,9 @@ __attribute__((constructor)) static void begin(void) {
 
 // whether the disk is full from this call on; a process that is to die dies here
 static int refused(const char *path) {
-  if (strncmp(path, below, strlen(below)) != 0) return 0;
+  char whole[2 * PATH_MAX + 2], here[PATH_MAX + 1];
+  snprintf(whole, sizeof whole, "%s/%s", path[0] == '/' || !getcwd(here, PATH_MAX) ? "" : here, path);
+  if (strncmp(whole + (path[0] == '/'), below, strlen(below)) != 0) return 0;
   long now = __atomic_add_fetch(&control->count, 1, __ATOMIC_SEQ_CST);
   if (!control->at || now < control->at) return 0;
   if (control->kill) kill(getpid(), SIGKILL);

@@ -181,6 +181,8 @@ class XDMFWriter:
             file.create_dataset(
                 dataset, data=array, chunks=array.shape, compression="gzip", compression_opts=9
             )
+            # what the disk refuses while the file is closed, h5py may leave untold
+            file.flush()
         self.started.add(path)
 
     def describe(self, grids: list[list[str]], time: float) -> None:
