@@ -274,6 +274,25 @@ def test_inputs_lying_in_any_way_give_the_same_numbers(name: str) -> None:
             torch.testing.assert_close(torch.as_tensor(found[n]), x, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("name", every("decay"))
+def test_numbers_still_to_be_negated_are_read_with_their_sign(name: str) -> None:
+    artifact, inputs = Case.of(name).artifact(), inputs_of(packages.decay(), 3)
+
+    def negative(x: Tensor) -> Tensor:
+        made = torch._neg_view(-x)  # lies in order, as 0-d imaginary parts do
+        assert made.is_neg() and torch.equal(made, x)
+        return made
+
+    steps = transient_of(inputs)
+    other = Transient(4, {n: negative(x) for n, x in steps.prescribed.items()}, {})
+    with torch.no_grad():
+        wanted, history = artifact(inputs), artifact.transient(steps).outputs
+        found = artifact({n: negative(x) for n, x in inputs.items()})
+        again = artifact.transient(other).outputs
+    for n, x in wanted.items():
+        assert torch.equal(found[n], x) and torch.equal(again[n], history[n])
+
+
 @pytest.mark.parametrize("name", ["plastic-kernel", "diffusion-inductor"])
 def test_expanded_inputs_give_the_same_numbers(name: str) -> None:
     one = Case.of(name).one

@@ -91,7 +91,10 @@ class InductorProgram:
     ) -> tuple[dict[str, Tensor], tuple[Status, ...], dict[Pair, Tensor]]:
         """Outputs, statuses, and the derivative blocks if asked for."""
         given = {**self.parameters, **inputs}
-        rows = [(v, given[name].detach().to(self.dtype)) for name, v in self._given.items()]
+        rows = [
+            (v, given[name].detach().to(self.dtype).resolve_neg())
+            for name, v in self._given.items()
+        ]
         flat, batch = flattened(rows)
         points = math.prod(batch)
         if points == 0:

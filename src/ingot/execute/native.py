@@ -177,7 +177,7 @@ class Arranged:
     def _flat(self, v: Shape, x: Tensor) -> Tensor:
         """(points, components) of a value `(*batch, *axes, *base)`."""
         rest = x.shape[x.ndim - v.rank :]
-        spread = x.to(self.native.dtype).expand((*self.batch, *rest))
+        spread = x.detach().to(self.native.dtype).resolve_neg().expand((*self.batch, *rest))
         return spread.reshape(self.points, math.prod(rest))
 
     def _fixed(self, v: Shape, x: Tensor) -> Slot:
@@ -199,7 +199,7 @@ class Arranged:
 
     def _prescribed(self, v: Shape, x: Tensor, back: int) -> Slot:
         """(steps, points, components), viewed where the strides allow it."""
-        x = x.detach().to(self.native.dtype)
+        x = x.detach().to(self.native.dtype).resolve_neg()
         rank = x.ndim - 1 - v.rank
         rest = x.shape[1 + rank :]
         missing = (1,) * (len(self.batch) - rank)
