@@ -141,7 +141,8 @@ def test_what_is_no_input_file_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_empty_file_crlf_and_nul(tmp_path: Path) -> None:
-    for number, text in enumerate((b"", b"\n", b"# nothing", b"[a]\r\n  x = 1\r\n[]\r\n")):
+    files = (b"", b"\n", b"# nothing", b"[a]\n x\r=\r1\n[]\n", b"[a]\r\n  x = 1\r\n[]\r\n")
+    for number, text in enumerate(files):
         file = tmp_path / f"{number}.i"
         file.write_bytes(text)
         tree = read(file)

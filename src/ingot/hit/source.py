@@ -50,7 +50,7 @@ MARK = re.compile(
     |(?P<close>\[\]|\[\.\./\])
     |(?P<open>\[[^\]\n]*\]?)
     |(?P<include>!include[ \t]+(?P<target>[^\n#\0]*))
-    |(?P<name>{NAME})[ \t]*(?P<operator>:override=|:=|=)[ \t]*
+    |(?P<name>{NAME})[ \t\r]*(?P<operator>:override=|:=|=)[ \t\r]*
         (?P<value>(?P<quote>{QUOTE})|(?:{BRACE}|[^\s\[\#])*)
     |(?P<stray>'[^'\n]*'?|"[^"\n]*"?|[^\s\[\#'"]+)""",
     re.DOTALL | re.VERBOSE,
