@@ -2,17 +2,19 @@
 
 import copy
 import pickle
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from ingot import IngotError
+from ingot import IngotError, IngotWarning
 from ingot.execute.transient import Transient
 from ingot.package.target import Backend
 from ingot.runtime import Artifact
@@ -708,3 +710,24 @@ def test_memory_that_a_kernel_does_not_get_is_told(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(artifact._backend._forward, "run", lambda *_: -7)
     with torch.no_grad(), pytest.raises(MemoryError, match="no memory for this call"):
         artifact(inputs_of(packages.decay(), 3))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_points_that_fail_are_warned_of_at_every_kind_of_call(backend: Backend) -> None:
+    made = packages.decay()
+    whole = made.artifact(backend)
+    hurried = [msgspec.structs.replace(s, max_its=1) for s in whole.metadata.solvers]
+    artifact = whole.with_rules(msgspec.structs.replace(whole.metadata, solvers=tuple(hurried)))
+    plain = copy.deepcopy(artifact).requires_grad_(False)
+    given = inputs_of(made, 3)
+    arrays = {n: x.numpy() for n, x in given.items()}
+    for call in (
+        lambda: plain(given), lambda: plain(given), lambda: plain(given),  # the last two laid out
+        lambda: artifact(given), lambda: artifact(arrays), lambda: artifact.jacobian(given),
+    ):  # fmt: skip
+        with pytest.warns(IngotWarning, match="3 of 3 points did not converge"):
+            call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IngotWarning)
+        for _ in range(3):
+            whole(given)

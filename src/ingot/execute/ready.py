@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch import Shape, flattened
-from ingot.execute.status import Status
+from ingot.execute.status import Status, warn_of_failures
 from ingot.graphs.torch_private import same_layout
 
 __all__ = ["NO_MEMORY", "Again", "Ready", "Reports", "Signature", "Told", "layout", "signature"]
@@ -159,6 +159,8 @@ class Again:
         begin, rows = self._reports.memory.data_ptr(), self._reports.rows()
         addresses = struct.unpack(f"{len(rows) // 8}q", rows)
         self._offsets = [(i, x - begin) for i, x in enumerate(addresses)]
+        self._reasons = [slice(x, x + ready.points) for i, x in self._offsets if i % 5 == 0]
+        self._converged = bytes(ready.points)
         self._room = ctypes.c_char * max(1, self._reports.memory.numel())
         self._free: list[tuple[Any, Any, Any]] = []
 
@@ -184,7 +186,12 @@ class Again:
         if self._run(given, gives, self._knobs, told, points, 0, 1, 0, points):
             raise MemoryError(NO_MEMORY)
         self._free.append(rows)
-        return outputs, partial(self._told, room)
+        read = partial(self._told, room)
+        for reasons in self._reasons:
+            if room[reasons] != self._converged:
+                warn_of_failures(read())
+                break
+        return outputs, read
 
     def _made(self) -> tuple[Any, Any, Any]:
         sizes = len(self._given) // 8, len(self._gives) // 8, max(1, len(self._offsets))

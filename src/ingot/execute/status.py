@@ -7,10 +7,18 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, warn_of
 from ingot.options import Newton
 
-__all__ = ["Accepted", "Criterion", "Reason", "Status", "accepted_by", "require"]
+__all__ = [
+    "Accepted",
+    "Criterion",
+    "Reason",
+    "Status",
+    "accepted_by",
+    "require",
+    "warn_of_failures",
+]
 
 
 class Reason(IntEnum):
@@ -120,3 +128,8 @@ def require(statuses: tuple[Status, ...]) -> None:
     problems = [p for s in statuses if (p := s.problem()) is not None]
     if problems:
         raise IngotError(problems)
+
+
+def warn_of_failures(statuses: tuple[Status, ...]) -> None:
+    """Warn where any point of any solve failed: its outputs are NaN, and nothing is raised."""
+    warn_of(p for s in statuses if (p := s.problem()) is not None)

@@ -15,8 +15,8 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch import Shape, common
 from ingot.execute.gradients import lost_gradients, lost_tangents
 from ingot.execute.native import KEPT
-from ingot.execute.ready import Again, Signature, signature
-from ingot.execute.status import Status
+from ingot.execute.ready import Again, Signature, Told, signature
+from ingot.execute.status import Status, warn_of_failures
 from ingot.execute.transient import History, Transient
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
@@ -205,7 +205,8 @@ class Artifact(nn.Module):
         differ = any(x.requires_grad for x in values)
         if differ and torch.is_grad_enabled() and not arrays:
             return _through_autograd(self, values)
-        outputs, self._last.told = self._backend.values(values, key)
+        outputs, told = self._backend.values(values, key)
+        self._tell(told)
         if arrays:
             return {n: x.numpy() for n, x in outputs.items()}
         if not differ:
@@ -254,7 +255,9 @@ class Artifact(nn.Module):
 
     def transient(self, transient: Transient) -> History:
         """Many steps in one native call."""
-        return self.arranged(transient)()
+        history = self.arranged(transient)()
+        warn_of_failures(history.statuses)
+        return history
 
     def arranged(self, transient: Transient) -> Callable[[], History]:
         """A transient with its arrays laid out, to be run any number of times."""
@@ -273,8 +276,15 @@ class Artifact(nn.Module):
 
     def _both(self, values: Sequence[Tensor], key: Signature) -> tuple[dict[str, Tensor], Slopes]:
         self._derivable()
-        outputs, blocks, self._last.told = self._backend.slopes(values, key)
+        outputs, blocks, told = self._backend.slopes(values, key)
+        self._tell(told)
         return outputs, blocks
+
+    def _tell(self, told: Told) -> None:
+        """Keep what the solves reported for `status`, and warn of points that failed."""
+        self._last.told = told
+        if self.metadata.solvers:
+            warn_of_failures(told())
 
     def _once(self, values: Sequence[Tensor], along: Mapping[str, Tensor]) -> None:
         """Refuse inputs and directions by which the derivatives would have to be differentiated.
