@@ -52,9 +52,12 @@ def materials() -> set[str]:
     """The types that a file of materials may name."""
     from ingot.catalog import CATALOG, load
     from ingot.model import ELSEWHERE
+    from ingot.model.tensors import TENSORS
+    from ingot.program.solvers import SOLVERS, SYSTEMS
 
     load()
-    return {*CATALOG, *(name for types in ELSEWHERE.values() for name in types)}
+    elsewhere = (name for types in ELSEWHERE.values() for name in types)
+    return {*CATALOG, *elsewhere, *TENSORS, *SOLVERS, *SYSTEMS}
 
 
 def fields() -> set[str]:

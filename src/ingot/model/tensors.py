@@ -18,7 +18,7 @@ from ingot.hit import NUMBER, Block, Tree, contents, unknown_fields
 from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors, untrusted_code
 from ingot.types import SR2, WR2, Scalar, Value, Vec, regions
 
-__all__ = ["COMPONENTS", "Tensors", "python_blocks"]
+__all__ = ["COMPONENTS", "TENSORS", "Tensors", "python_blocks"]
 
 COMPONENTS: dict[type[Value], tuple[str, ...]] = {
     Scalar: ("",),
@@ -28,6 +28,8 @@ COMPONENTS: dict[type[Value], tuple[str, ...]] = {
 }
 """What a column's name adds to that of its variable, for each component as it is stored."""
 _CSV = {f"CSV{kind.__name__}": (kind, suffixes) for kind, suffixes in COMPONENTS.items()}
+TENSORS = ("Python", *_CSV)
+"""The types of `[Tensors]`."""
 
 
 _FLOATING = frozenset(["zeros", "ones", "eye", "linspace", "logspace", "rand", "randn", "empty"])
@@ -132,8 +134,8 @@ class Tensors:
             return self._expression(block, block.require("expr").string())
         if kind in _CSV:
             return self._csv(block, *_CSV[kind])
-        known = ("Python", *_CSV)
-        raise _problem(block, "unknown-type", f"no tensor type '{kind}'", did_you_mean(kind, known))
+        fix = did_you_mean(kind, TENSORS)
+        raise _problem(block, "unknown-type", f"no tensor type '{kind}'", fix)
 
     def _expression(self, block: Block, text: str) -> Any:
         first, *rest = text.split("\n")

@@ -12,7 +12,7 @@ from ingot.options import NotNegativeCount
 from ingot.program.differentiate import gradient
 from ingot.program.program import Newton, Solve, Variable
 from ingot.program.rewrite import solve_node, substitute
-from ingot.program.solvers import linear_problems, newton_of
+from ingot.program.solvers import SYSTEMS, linear_problems, newton_of, unknown_type
 from ingot.program.trace import Placed, Tracer
 from ingot.types import Scalar, Value
 
@@ -224,6 +224,7 @@ class ImplicitUpdate:
         )  # fmt: skip
         asked = block.require("equation_system")
         system = factory.tree.require("EquationSystems", asked.string(), asked.span)
+        raise_if(unknown_type(system.require("type"), SYSTEMS, "equation system"))
         check_fields(system, ("model", "unknowns", "residuals", "structure"))
         inner = system.require("model")
         residual = factory.model(inner.string(), inner.span)

@@ -12,7 +12,7 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
 from ingot.options import Count, Meta, Newton, NotNegative, knobs_of
 
-__all__ = ["SOLVERS", "linear_problems", "newton_of"]
+__all__ = ["SOLVERS", "SYSTEMS", "linear_problems", "newton_of", "unknown_type"]
 
 _SEARCH = tuple(k for k in knobs_of(Newton) if "linesearch" in k.name)
 _NEWTON: dict[str, dict[str, Any]] = {
@@ -54,11 +54,14 @@ _PRECONDITIONERS: dict[str, dict[str, Any]] = {
 SOLVERS = {**_NEWTON, **_LINEAR, **_PRECONDITIONERS}
 """The types of `[Solvers]`, each with the kinds of its options."""
 
+SYSTEMS = ("NonlinearSystem",)
+"""The types of `[EquationSystems]`."""
+
 
 def newton_of(factory: Factory, asked: Field, groups: int | None = None) -> Newton:
     """The rules of a `[Solvers]` block for unknowns in so many groups, where that is known."""
     block = factory.tree.require("Solvers", asked.string(), asked.span)
-    raise_if(_unlike(block.require("type"), _NEWTON, "nonlinear solver"))
+    raise_if(unknown_type(block.require("type"), _NEWTON, "nonlinear solver"))
     kind = block.require("type").string()
     problems = list(_unknown(block, _NEWTON[kind]))
     linear = block.field("linear_solver")
@@ -90,7 +93,7 @@ def _problems(
     with _noted(found):
         block = factory.tree.require("Solvers", asked.string(), asked.span)
         kind = block.require("type")
-        raise_if(_unlike(kind, known, what))
+        raise_if(unknown_type(kind, known, what))
         found += _unknown(block, known[kind.string()])
         if kind.string() == "SchurComplement":
             found += _schur_problems(block, groups)
@@ -131,7 +134,8 @@ def _noted(problems: list[Problem]) -> Iterator[None]:
         problems += error.problems
 
 
-def _unlike(kind: Field, known: Iterable[str], what: str) -> Iterator[Problem]:
+def unknown_type(kind: Field, known: Iterable[str], what: str) -> Iterator[Problem]:
+    """A problem where a block's type is none of the known ones."""
     if kind.string() not in known:
         fix = did_you_mean(kind.string(), known) or f"one of: {', '.join(known)}"
         yield Problem("unknown-type", f"no {what} '{kind.string()}'", kind.span, fix)
