@@ -193,7 +193,10 @@ def test_old_value_of_a_ramped_given_is_an_input() -> None:
     [
         ("incremental_variables = 'a'", "[residual] is not given 'a'"),
         ("incremental_variables = 'force'", "[residual] is not given 'force'"),
-        ("max_substepping_level = -1", "'max_substepping_level' should be at least 0"),
+        (
+            "max_substepping_level = -1",
+            "'max_substepping_level' should be a whole number of at least 0",
+        ),
     ],
 )
 def test_wrong_substeps_are_told(more: str, told: str) -> None:
