@@ -18,6 +18,7 @@ from ingot.catalog import Declared, Input, Option, ParameterSlot, key, load
 from ingot.catalog.crystal import CubicCrystal
 from ingot.hit import read_text
 from ingot.model import Law, Model, build
+from ingot.options import plain
 from ingot.program import Program, freeze, trace
 from ingot.program.layouts import parsed
 from ingot.types import MillerIndex, Scalar, Value
@@ -225,7 +226,7 @@ def choices(option: Option) -> list[Any]:
         return LISTS[option.argument]
     if get_origin(hint) is tuple:
         return list(itertools.permutations(get_args(get_args(hint)[0]), 2))
-    return {bool: [False, True], float: [8.314], int: [2]}[hint]
+    return {bool: [False, True], float: [8.314], int: [2]}[plain(hint)]
 
 
 def choices_of(declared: Declared, argument: str) -> list[Any]:
