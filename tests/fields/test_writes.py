@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError
+from ingot.errors import IngotError, IngotWarning
 from ingot.fields import (
     COMPUTES,
     POSTPROCESSORS,
@@ -101,6 +102,37 @@ def enclosing() -> Callable[[Tensor], Tensor]:
     return of_an_enclosed_tensor
 
 
+def through_numpy(field: Tensor) -> Tensor:
+    field.numpy()[0] = 5
+    return field * 2
+
+
+def through_an_array(field: Tensor) -> Tensor:
+    np.asarray(field)[...] *= 2
+    return field + 0
+
+
+def through_data(field: Tensor) -> Tensor:
+    field.data[0] = 5
+    return field * 2
+
+
+def through_dlpack(field: Tensor) -> Tensor:
+    torch.from_dlpack(field).mul_(2)
+    return field * 2
+
+
+def in_inference(field: Tensor) -> Tensor:
+    with torch.inference_mode():
+        field.mul_(2)
+    return field + 0
+
+
+def of_a_global_by_numpy(field: Tensor) -> Tensor:
+    KEPT.numpy()[0] += 1
+    return KEPT + 0
+
+
 def itself(field: Tensor) -> Tensor:
     return field
 
@@ -132,7 +164,8 @@ def declared() -> Iterator[Callable[[Callable[[Tensor], Tensor]], None]]:
 @pytest.mark.parametrize(
     "body",
     [doubled, through_a_view, by_an_index, through_a_flat_view, by_out, by_copy, of_a_global,
-     enclosing()],
+     enclosing(), through_numpy, through_an_array, through_data, through_dlpack, in_inference,
+     of_a_global_by_numpy],
     ids=lambda body: body.__name__,
 )  # fmt: skip
 def test_a_compute_that_writes_is_refused(
@@ -145,6 +178,23 @@ def test_a_compute_that_writes_is_refused(
     (problem,) = error.value.problems
     assert problem.code == "writes-argument" and problem.span is not None
     assert "'field'" in problem.message or "which it keeps" in problem.message
+
+
+def test_a_compute_that_writes_is_refused_in_inference(declared: Any, tmp_path: Path) -> None:
+    declared(through_a_view)
+    for jit in (False, True, False):
+        with torch.inference_mode(), pytest.raises(IngotError, match="writes into its argument"):
+            run(build(read_text(TEXT, moose=True)), tmp_path, jit=jit)
+
+
+def test_a_field_of_nans_is_not_taken_for_written(declared: Any, tmp_path: Path) -> None:
+    declared(of_a_copy)
+    text = TEXT.replace("ConstantTensor", "ParsedCompute").replace(
+        "real = 1", "extra_symbols = true\nexpand = REAL\nexpression = 'sqrt(-x)'"
+    )
+    made = build(read_text(text, moose=True))
+    with pytest.warns(IngotWarning, match="not finite"):
+        assert run(made, tmp_path, jit=False).state.buffers["d"].isnan().all()
 
 
 @pytest.mark.parametrize("body", [itself, a_view, of_a_copy], ids=lambda body: body.__name__)

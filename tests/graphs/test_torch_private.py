@@ -141,6 +141,16 @@ def test_tensors_are_compared_with_what_they_were() -> None:
         assert same(weight)
 
 
+def test_a_mode_that_runs_operations_can_be_asked_for() -> None:
+    assert not torch_private.any_dispatch()
+    for mode in (
+        torch_private.fake_mode(),
+        torch_private.run_operations(lambda f, *x, **y: f(*x, **y)),
+    ):
+        with mode:
+            assert torch_private.any_dispatch()
+
+
 def test_modes_that_a_layout_does_not_show_can_be_asked_for() -> None:
     asked = torch_private.any_autocast, torch_private.transforms, torch_private.forward_mode
     seen = []

@@ -13,20 +13,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_type_hints
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, Span
 from ingot.fields.space import Grid, Space, Spectrum
+from ingot.graphs import torch_private
 
 __all__ = [
+    "CHECKS",
     "Ambient",
     "Buffer",
     "Constant",
     "Eager",
     "Executor",
     "Old",
+    "Refused",
     "Source",
     "State",
     "Step",
@@ -37,6 +41,16 @@ __all__ = [
     "perform",
     "told_of",
 ]
+
+CHECKS = 2
+"""How many calls are compared: a value frozen at the first passes the first."""
+
+WATCHED: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+"""How many calls of a step or a postprocessor were seen to leave all numbers as they were."""
+
+
+class Refused(IngotError):
+    """What a compute does that it may not, compiled or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +86,7 @@ Source = Buffer | Old | Constant | Ambient
 """Where an argument that changes from call to call comes from."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Step:
     """A pure function bound to buffers: `function(**arguments, **options)` gives the buffers.
 
@@ -120,7 +134,8 @@ def flat(nested: Any) -> Iterator[Any]:
 
 def perform(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
     """The buffers that one step gives, its arguments being looked up."""
-    result = call(step.function, looked_up(step.function, step.arguments, look_up), step.options)
+    arguments = looked_up(step.function, step.arguments, look_up)
+    result = call(step.function, arguments, step.options, step)
     results = flat(result) if isinstance(result, tuple | list) else (result,)
     return dict(zip(step.gives, results, strict=True))
 
@@ -143,22 +158,43 @@ def looked_up(
 
 
 def call(
-    function: Callable[..., Any], arguments: Mapping[str, Any], options: Mapping[str, Any]
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
+    owner: object,
 ) -> Any:
     """What a function gives; one that writes into what it was given is refused.
 
-    Buffers, old states and what a compiled sequence is compared with share their memory.
+    Buffers, old states and what a compiled sequence is compared with share their memory. Torch does
+    not count what is written through NumPy or `.data`: the first calls of each owner are compared.
     """
     held = {f"its argument '{name}'": tuple(tensors_in(x)) for name, x in arguments.items()}
     held |= {f"'{name}', which it keeps": (x,) for name, x in kept_tensors(function)}
     before = {name: versions(found) for name, found in held.items()}
+    watched = WATCHED.get(owner, 0)
+    # what a mode of torch runs has no numbers, or others than those of the arguments
+    watch = watched < CHECKS and not is_ours(function) and not torch_private.any_dispatch()
+    copies = {name: [x.clone() for x in found] for name, found in held.items()} if watch else {}
     result = function(**arguments, **options)
     for name, found in held.items():
-        if versions(found) != before[name]:
+        same = all(map(same_numbers, found, copies[name])) if watch else True
+        if not same or versions(found) != before[name]:
             message = f"{function.__name__} writes into {name}"
             fix = "compute a new tensor: x = x + 1 rather than x += 1, torch.where or clone()"
-            raise IngotError([Problem("writes-argument", message, None, fix)])
+            raise Refused([Problem("writes-argument", message, getattr(owner, "span", None), fix)])
+    if watch:
+        WATCHED[owner] = watched + 1
     return result
+
+
+def is_ours(function: Callable[..., Any]) -> bool:
+    """Whether a function is one of this library."""
+    return str(getattr(function, "__module__", "")).split(".")[0] == __name__.split(".")[0]
+
+
+def same_numbers(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors hold the same, NaN included."""
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

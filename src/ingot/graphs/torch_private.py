@@ -24,10 +24,10 @@ from ingot.codegen.library import private_file
 
 __all__ = [
     "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
-    "VERSION", "OpOverload", "any_autocast", "apply_of", "base_of", "buffers_of", "children_of",
-    "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode", "fake_tensor",
-    "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace", "hint_of",
-    "inductor_table", "load_graph", "merge_equal_lines", "non_persistent", "note_writes",
+    "VERSION", "OpOverload", "any_autocast", "any_dispatch", "apply_of", "base_of", "buffers_of",
+    "children_of", "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode",
+    "fake_tensor", "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace",
+    "hint_of", "inductor_table", "load_graph", "merge_equal_lines", "non_persistent", "note_writes",
     "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
     "raw_stream", "reads_values", "refuses_generator", "replace_tensors", "run_operations",
     "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
@@ -93,6 +93,11 @@ transformed: Callable[[Tensor], bool] = torch._C._functorch.is_functorch_wrapped
 
 without_storage: Callable[[Tensor], bool] = Tensor._is_zerotensor
 """Whether a tensor is zero by its kind, and lies nowhere."""
+
+
+def any_dispatch() -> bool:
+    """Whether operations run through a mode of torch: they are captured, or changed."""
+    return torch._C._len_torch_dispatch_stack() > 0
 
 
 def forward_mode() -> bool:

@@ -18,7 +18,7 @@ from ingot.model.untrusted import untrusted_code
 __all__ = ["Binder", "Bound"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Bound:
     """A declared function with its arguments found: what changes, what is fixed, what it writes."""
 

@@ -266,7 +266,7 @@ def taken(bound: Bound, state: State, previous: Mapping[str, Tensor] | None) -> 
         else:
             arguments[name] = (previous[buffer],) if buffer in previous else ()
     with torch.no_grad():
-        return float(call(bound.declared.function, arguments, bound.options))
+        return float(call(bound.declared.function, arguments, bound.options, bound))
 
 
 def computed(measure: Measure, values: Mapping[str, float]) -> float:

@@ -26,7 +26,7 @@ from ingot.fields.jit.program import Program, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
 from ingot.fields.space import Space
-from ingot.fields.step import Source, State, Step, due, evaluate
+from ingot.fields.step import CHECKS, Refused, Source, State, Step, due, evaluate
 
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Jit", "drop", "jit"]
 
 LOG = logging.getLogger("ingot")
-CHECKS = 2
-"""How many calls are compared: a value frozen at the first passes the first."""
-
 KEPT = 256
 """How many graphs a process keeps, and how many plans an executor."""
 
@@ -180,6 +177,8 @@ class Jit:
             if bound.checks and not self.agrees(sequence, bound, inputs, results, state):
                 del sequence.bound[key]
                 return self.compiled(sequence, state)
+        except Refused:
+            raise
         except Exception as error:
             self.give_up(sequence, error)
             return False
