@@ -31,7 +31,8 @@ def test_a_sequence_hands_values_on() -> None:
         return now.look_up(source)  # type: ignore[reportArgumentType]
 
     found = evaluate(steps, look_up)
-    assert asked == [Buffer("x"), Buffer("y"), Constant("alpha")]
+    read = [each for each in asked if each != Ambient("space")]  # what results are held against
+    assert read == [Buffer("x"), Buffer("y"), Constant("alpha")]
     assert found["q"].tolist() == [12.0] * 4
     Eager().run(steps, now)
     assert now.buffers["q"].tolist() == [12.0] * 4

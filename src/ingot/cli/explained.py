@@ -232,6 +232,11 @@ EXPLAIN: dict[str, str] = {
         " new tensors. One that writes into an argument, or into a tensor that it keeps, would"
         " change buffers, old states and other computes' inputs behind their back."
     ),
+    "wrong-result": (
+        "A compute returns a tensor for each buffer that it writes: the axes of the grid or of the"
+        " spectrum first, each with all its cells or with one where the field is constant along it,"
+        " components behind. A postprocessor returns one number."
+    ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"
         " smaller size; with ConstantDT the size then grows back to dt by growth_factor a step."

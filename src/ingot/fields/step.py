@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, Span
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.space import Grid, Narrow, Space, Spectrum
 from ingot.graphs import torch_private
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "State",
     "Step",
     "call",
+    "described",
     "evaluate",
     "flat",
     "looked_up",
@@ -136,8 +137,65 @@ def perform(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:
     """The buffers that one step gives, its arguments being looked up."""
     arguments = looked_up(step.function, step.arguments, look_up)
     result = call(step.function, arguments, step.options, step)
-    results = flat(result) if isinstance(result, tuple | list) else (result,)
+    results = tuple(flat(result)) if isinstance(result, tuple | list) else (result,)
+    if not is_ours(step.function):
+        problem = misfit(step, results, look_up(Ambient("space")))
+        if problem is not None:
+            raise Refused([problem])
     return dict(zip(step.gives, results, strict=True))
+
+
+def misfit(step: Step, results: Sequence[Any], space: Space) -> Problem | None:
+    """What a user's function returns that cannot be the buffers it gives."""
+    name, problem = step.function.__name__, functools.partial(Problem, "wrong-result")
+    if len(results) != len(step.gives):
+        wanted = ", ".join(f"'{each}'" for each in step.gives)
+        message = f"{name} returns {len(results)} results, not {len(step.gives)}"
+        return problem(message, step.span, f"return a tensor for each of these: {wanted}")
+    kinds = returned_kinds(step.function)
+    shapes = [space.shape] * (Grid in kinds) + [space.spectrum_shape] * (Spectrum in kinds)
+    for result, buffer in zip(results, step.gives, strict=True):
+        if not isinstance(result, Tensor):
+            fix = "return a tensor: space.full(value) for a number, torch.from_numpy for an array"
+            return problem(f"{name} returns {described(result)}, not a tensor", step.span, fix)
+        # what a compute prepares for itself may have any shape
+        if "#" not in buffer and not any(fits(result.shape, shape) for shape in shapes):
+            belong = " or ".join(" x ".join(map(str, shape)) for shape in dict.fromkeys(shapes))
+            message = f"{name} returns {described(result)} where {belong} belong"
+            kind = "" if len(kinds) > 1 else f" of the {'Grid' if Grid in kinds else 'Spectrum'}"
+            fix = f"keep the axes{kind} first, with all their cells or one, and components behind"
+            return problem(message, step.span, fix)
+    return None
+
+
+def described(result: Any) -> str:
+    """What a function returned, in a message."""
+    if isinstance(result, Tensor):
+        return f"{' x '.join(map(str, result.shape)) or 'one'} numbers"
+    return "None" if result is None else f"a value of type {type(result).__name__}"
+
+
+def fits(sizes: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether a tensor holds a field of some shape; one number is a field that is constant."""
+    # the open sizes of a graph that is being captured are compared when it is checked
+    if not sizes or not all(isinstance(n, int) for n in (*sizes, *shape)):
+        return True
+    return len(sizes) >= len(shape) and all(
+        n in (1, size) for n, size in zip(sizes, shape, strict=False)
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def returned_kinds(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """What a function may return: what it is declared to, where it takes nothing Narrow."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):
+        return Grid, Spectrum
+    given = hints.pop("return", None)
+    found = tuple(kind for kind in (Grid, Spectrum) if kind in (given, *get_args(given)))
+    narrow = any(Narrow in (hint, *get_args(hint)) for hint in hints.values())
+    return found if found and not narrow else (Grid, Spectrum)
 
 
 def looked_up(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from ingot.fields.expressions.formula import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram
-from ingot.fields.step import Buffer, State, call, looked_up, told_of
+from ingot.fields.step import Buffer, Refused, State, call, described, looked_up, told_of
 from ingot.hit import Block
 from ingot.options import Count
 
@@ -265,8 +266,14 @@ def taken(bound: Bound, state: State, previous: Mapping[str, Tensor] | None) -> 
             arguments[name] = state.old.get(buffer, ())
         else:
             arguments[name] = (previous[buffer],) if buffer in previous else ()
+    function = bound.declared.function
     with torch.no_grad():
-        return float(call(bound.declared.function, arguments, bound.options, bound))
+        found = call(function, arguments, bound.options, bound)
+    if not isinstance(found, Real) and not (isinstance(found, Tensor) and found.numel() == 1):
+        message = f"{function.__name__} returns {described(found)}, not one number"
+        fix = "return a tensor of one number, such as a sum, a mean or a maximum"
+        raise Refused([Problem("wrong-result", message, None, fix)])
+    return float(found)
 
 
 def computed(measure: Measure, values: Mapping[str, float]) -> float:
