@@ -39,6 +39,30 @@ def test_overrides_follow_the_driver(file: Path) -> None:
     assert found["output.3.y_rate"].tolist() == [3.0] * 5
 
 
+@pytest.mark.parametrize("driver", ["driver", "verification"])
+def test_a_misspelt_override_is_told_and_an_error_where_strict(
+    file: Path, driver: str, capsys: Captured
+) -> None:
+    words = ["run", str(file), driver, "factr:=3", "--backend", "interpret"]
+    assert status(words) == 0
+    said = capsys.readouterr().err
+    assert said.count("warning[unused-override]") == 1
+    assert "did you mean 'factor'?" in said
+    assert status([*words, "--strict"]) == 1
+    assert "error[unused-override]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "--stage", "tree"), ("show", "rate"), ("inspect", "--model", "rate")]
+)
+def test_a_misspelt_override_is_told_by_what_shows_a_file(
+    file: Path, words: tuple[str, ...], capsys: Captured
+) -> None:
+    verb, *rest = words
+    assert status([verb, str(file), *rest, "Models/rat/variable:=z"]) == 0
+    assert "did you mean 'Models/rate'?" in capsys.readouterr().err
+
+
 def test_the_only_driver_needs_no_name(file: Path, capsys: Captured) -> None:
     text = file.read_text()
     file.write_text(text[: text.index("  [verification]")] + "[]\n")

@@ -1,6 +1,7 @@
 """Reading: spans, paths, overrides, substitution, includes, and files of other projects."""
 
 import hashlib
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -401,3 +402,97 @@ def test_files_of_marlin_are_read() -> None:
     for file in cases("marlin"):
         uses = "${ss}" in file.read_text()
         activated(read(file, given_outside if uses else (), moose=True))
+
+
+VARIED = """
+count = 3
+[Tensors]
+  [times]
+    type = Scalar
+    values = '${count} ${Tensors/scale}'
+  []
+  scale = 2
+[]
+[Models]
+  [elasticity]
+    type = Elasticity
+    E = 1
+  []
+[]
+[Drivers]
+  [stretch]
+    type = TransientDriver
+    model = elasticity
+    times = times
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize(
+    ("override", "fix"),
+    [
+        ("coun:=7", "did you mean 'count'?"),
+        ("foo:=bar", "mend the name, or leave it out"),
+        ("Tensors/scal:=7", "did you mean 'Tensors/scale'?"),
+        ("Models/elasticity:=3", "'Models/elasticity' is a block"),
+        ("Models/elasticty/E:=3", "did you mean 'Models/elasticity'?"),
+        ("Solvers/newton/abs_tol:=3", "mend the name, or leave it out"),
+        ("Tensors/time/values:='1 2'", "did you mean 'Tensors/times'?"),
+        ("Drivers/stretched/model:=other", "did you mean 'Drivers/stretch'?"),
+    ],
+)
+def test_an_override_that_changes_nothing_is_a_doubt(override: str, fix: str) -> None:
+    (doubt,) = read_text(VARIED, overrides=[override]).doubts
+    assert doubt.code == "unused-override"
+    assert doubt.fix is not None
+    assert fix in doubt.fix
+    assert doubt.span is not None
+    assert doubt.span.file == "<command line>"
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("count:=7",),
+        ("Tensors/scale:=7",),
+        ("Models/elasticity/nu:=0.3",),
+        ("twice:=7", "count:=${twice}"),
+        ("Models/part/E:=7", "count:=${Models/part/E}"),
+        ("Models/other/type:=Elasticity", "Models/other/E:=3"),
+        ("Solvers/newton/type:=Newton", "Models/elasticity/solver:=newton"),
+        ("Settings/strict:=true",),
+    ],
+)
+def test_an_override_that_is_read_is_no_doubt(overrides: tuple[str, ...]) -> None:
+    assert not read_text(VARIED, overrides=overrides).doubts
+
+
+def test_overrides_of_a_simulation_are_doubted_where_no_block_reads_them() -> None:
+    text = "n = 3\n[TensorComputes]\n[Solve]\n[a]\ntype = P\nx = ${n}\n[]\n[]\n[]\n[Domain]\n[]"
+    lawful = (
+        "n=4", "TensorComputes/n=5", "Executioner/TimeStepper/type=ConstantDT", "Outputs/csv=true",
+        "Domain/nx=5", "TensorComputes/Solve/active=a", "TensorComputes/Solve/b/type=Q",
+    )  # fmt: skip
+    assert not read_text(text, overrides=lawful, moose=True).doubts
+    idle = ("nn=4", "TensorComputes/k=4", "TensorComputes/Solve/m=4", "Postprocessors/x=4")
+    assert len(read_text(text, overrides=idle, moose=True).doubts) == len(idle)
+
+
+def test_no_override_of_a_published_spec_is_doubted() -> None:
+    table = CASES / "marlin" / "SPECS.md"
+    if not table.is_file():
+        pytest.skip("the published specs are not here")
+    lines = [line for line in table.read_text().splitlines() if line.startswith("| ")][1:]
+    for line in lines:
+        _, file, overrides, *_ = (cell.strip() for cell in line.strip("|").split("|"))
+        given = shlex.split(overrides.strip("`"))
+        assert not read(table.parent / file, given, moose=True).doubts, line
+
+
+def test_a_block_that_a_command_asks_for_in_vain_is_met_with_what_is_there() -> None:
+    tree = read_text(VARIED)
+    with pytest.raises(IngotError, match="did you mean 'stretch'"):
+        tree.require("Drivers", "strech")
+    with pytest.raises(IngotError, match="choose one of: stretch"):
+        tree.require("Drivers", "nosuch")

@@ -246,6 +246,11 @@ EXPLAIN: dict[str, str] = {
         "A solver names a buffer that no compute writes and [TensorBuffers] does not declare, so"
         " that it would move a field by zeros."
     ),
+    "unused-override": (
+        "An override sets a variable that no ${...} of the file refers to, or an option of a block"
+        " that the file does not have and nothing names, so it changes nothing. Often the name is"
+        " misspelt. Mend it, or leave the override out; --strict makes this an error."
+    ),
     "unwritten-buffer": (
         "A compute, a postprocessor or an output reads a buffer that nothing writes, or a solver"
         " moves one that nothing starts or reads: Marlin's files may, and it holds zeros. Mend the"

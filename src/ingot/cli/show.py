@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ingot.cli.flags import Flags, Targeted, part_overrides, target_of, tell_code
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, warn_of
 
 if TYPE_CHECKING:
     from ingot.package.stages import Loaded, Partitioned
@@ -80,6 +80,8 @@ def show(
 
         print(torch_stage(file, stage), end="")
         return 0
+    if model is not None and "=" in model:
+        model, overrides = None, (model, *overrides)
     flags, overrides = part_overrides(flags, overrides)
     alone = Flags(inline=flags.inline) if stage == "source" else Flags()
     if stage not in get_args(Seven) and flags != alone:
@@ -91,6 +93,7 @@ def show(
 
     tree = read(Path(file), overrides)
     if stage == "tree":
+        warn_of(tree.doubts)
         print(tree, end="")
         return 0
     if model is None:

@@ -310,7 +310,7 @@ def prepared(
     file's [Settings] say so, what is warned of is an error.
     """
     strict = strict or simulation.strict
-    warn_of(unwritten(simulation), strict=strict)
+    warn_of((*simulation.tree.doubts, *unwritten(simulation)), strict=strict)
     domain = simulation.domain
     device = device_of(domain.device_names, device, simulation.span("Domain", "device_names"))
     count = ranks_of(domain) if ranks is None else ranks

@@ -15,6 +15,7 @@ from pathlib import Path
 import nmhit
 
 from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.hit.doubts import every_path, unused
 from ingot.hit.faults import header_complaint, parsed, source_of
 from ingot.hit.quotes import masked, quoted_override, unmasked
 from ingot.hit.resolve import Resolved
@@ -71,18 +72,21 @@ def tree_of(
     if moose:
         parse, sources = loosened(parse, sources)
     scattered = gather(parsed(parse, sources), root, sources, problems)
+    problems += [problem for written in scattered for problem in assign(root, written)]
+    there, given = frozenset(every_path(root)), list[Written]()
     for number, text in enumerate(overrides, 1):
         source = Source(COMMAND_LINE, quoted_override(text) if moose else text, number)
         found = override(source, problems, moose=moose)
-        scattered += [replace(each, replaces=True) for each in found] if moose else found
-    problems += [problem for written in scattered for problem in assign(root, written)]
+        given += [replace(each, replaces=True) for each in found] if moose else found
+    problems += [problem for written in given for problem in assign(root, written)]
     raise_if([*problems, *repeated(root)])
     resolved = Resolved(root, moose=moose)
     fields, blocks = frozen(root, resolved)
     raise_if(resolved.problems)
     texts = "\0".join([*(source.text for source in sources.values()), *overrides])
     digest = hashlib.sha256(texts.encode()).hexdigest()
-    return Tree(fields, blocks, path, tuple(overrides), digest)
+    doubts = tuple(unused(root, there, given, resolved))
+    return Tree(fields, blocks, path, tuple(overrides), digest, doubts)
 
 
 def loosened(

@@ -46,6 +46,7 @@ class Resolved:
         self.moose = moose
         self.problems: list[Problem] = []
         self.texts: dict[str, str] = {}
+        self.referred: set[str] = set()
         self.active: list[str] = []
         self.depth = 0
 
@@ -153,6 +154,7 @@ class Resolved:
             for draft in self.root.at([*written.block[:depth], *block]):
                 found = draft.fields.get(last)
                 if found is not None and (found is not written or depth == 0):
+                    self.referred.add(found.path)
                     return self.text(found)
         known = (each.path for each in every_field(self.root))
         few = len(self.problems) < MAX_SUGGESTIONS

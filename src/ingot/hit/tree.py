@@ -205,7 +205,8 @@ class Block:
 class Tree:
     """All that a file and its overrides say; equal if they say the same, wherever it is written.
 
-    Top-level fields are variables for ${...}. `digest` is the sha256 of the texts that were read.
+    Top-level fields are variables for ${...}. `digest` is the sha256 of the texts that were read,
+    `doubts` are overrides that change nothing.
     """
 
     fields: tuple[Field, ...]
@@ -213,6 +214,7 @@ class Tree:
     file: Path | None = dataclasses.field(default=None, compare=False)
     overrides: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     digest: str = dataclasses.field(default="", compare=False)
+    doubts: tuple[Problem, ...] = dataclasses.field(default=(), compare=False)
 
     def field(self, name: str) -> Field | None:
         """The top-level variable of that name."""
@@ -234,7 +236,11 @@ class Tree:
         """The block of that name in a section; its absence is an error where it was `asked` for."""
         found = self.find(section, name)
         if found is None:
-            fix = did_you_mean(name, self.names(section)) or f"add a block [{name}] to [{section}]"
+            names = self.names(section)
+            fix = f"add a block [{name}] to [{section}]"
+            if asked is None and names:
+                fix = f"choose one of: {', '.join(names)}"
+            fix = did_you_mean(name, names) or fix
             message = f"[{section}] has no block '{name}'"
             raise IngotError([Problem("missing-block", message, asked, fix)])
         return found

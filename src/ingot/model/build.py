@@ -11,7 +11,7 @@ import torch
 
 from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot, key, load
 from ingot.catalog.declare import REQUIRED
-from ingot.errors import IngotError, Problem, Span, did_you_mean
+from ingot.errors import IngotError, Problem, Span, did_you_mean, warn_of
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
 from ingot.hit.tree import NUMBER, word_span
 from ingot.model.given import Given, GivenField, give
@@ -73,6 +73,8 @@ class Factory:
         self.tensors = Tensors(tree, untrusted=untrusted)
         self._made: dict[tuple[str, str], Any] = {}
         self._open: list[tuple[str, str]] = []
+        if tree.doubts:
+            warn_of(tree.doubts, strict=self.strict)
 
     @cached_property
     def settings(self) -> Settings:
