@@ -1,11 +1,18 @@
 """Compiled sequences give what their steps give: at all sizes, in threads, and when they fail."""
 
+import itertools
 import logging
+import random
+import secrets
 import subprocess
 import sys
 import threading
+import time
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -214,6 +221,35 @@ def test_a_value_frozen_at_the_first_step_is_caught_at_the_second(
     assert "Failed to trace compute sequence 'b frozen'" in warnings[0]
     assert "'d' differs by" in warnings[0]
     assert executor.statistics.fallbacks == 1
+
+
+COUNT = itertools.count(1)
+SOURCES: dict[str, Callable[[], object]] = {
+    "random": random.random,
+    "numpy": np.random.rand,
+    "array": lambda: torch.from_numpy(np.random.rand(1, 1)),
+    "clock": time.perf_counter,
+    "secrets": lambda: secrets.randbelow(10**9),
+    "uuid": lambda: uuid.uuid4().int % 10**9,
+    "counter": lambda: next(COUNT),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_value_that_is_no_tensor_and_changes_is_not_frozen(
+    source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def drawing(a: Tensor) -> Tensor:
+        return a * SOURCES[source]()
+
+    steps = (parsed("b", "a+1", "a"), Step("drawing", drawing, {"a": Buffer("b")}, ("d",)))
+    executor, state, seen = Jit(folder=tmp_path), state_of((9, 8), "a"), set()
+    for _ in range(5):
+        executor.run(steps, state)
+        seen.add(float(state.buffers["d"][0, 0]))
+    assert len(seen) == 5
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1 and "'d' differs by" in warnings[0]
 
 
 def reading(a: Tensor) -> Tensor:
