@@ -1,5 +1,6 @@
 """The command line: help, versions, explanations, exit codes."""
 
+import os
 import re
 import subprocess
 import sys
@@ -104,3 +105,11 @@ def test_help_of_every_command_has_an_example_that_is_understood(
     _, *given = example[1].partition(" > ")[0].split()
     assert tuple(given[: len(words)]) == words
     app.parse_args(given, exit_on_error=False)
+
+
+def test_a_terminal_of_ascii_alone_is_no_reason_to_fail() -> None:
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from ingot.cli import main; main()"
+    command = [sys.executable, "-c", code, "explain", "µ"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode != 70, done.stderr

@@ -23,6 +23,8 @@ from tests.packages import ORDER, RATE, Made, inputs_of
 
 ALL = ("elastic", "decay", "plastic", "diffusion")
 BACKENDS: tuple[Backend, ...] = ("kernel", "inductor")
+KEY, ORDER_KEY = (name.replace(".", "/") for name in (RATE, ORDER))
+"""What `state_dict()` calls the promoted parameters."""
 
 
 @dataclass(frozen=True)
@@ -466,10 +468,15 @@ def test_conversions_to_what_it_is_change_nothing(decay: Artifact) -> None:
 def test_parameters_are_checked_at_every_call(decay: Artifact, value: Tensor, told: str) -> None:
     inputs = inputs_of(packages.decay(), 3)
     wanted = decay(inputs)["alpha"].detach()
-    kept = decay.p0
+    kept = getattr(decay, KEY)
     ways: list[Callable[[], None]] = [
-        lambda: setattr(decay, "p0", nn.Parameter(value, requires_grad=False)),
-        lambda: decay.load_state_dict({"p0": value, "p1": decay.p1.data}, assign=True) and None,
+        lambda: setattr(decay, KEY, nn.Parameter(value, requires_grad=False)),
+        lambda: (
+            decay.load_state_dict(
+                {KEY: value, ORDER_KEY: getattr(decay, ORDER_KEY).data}, assign=True
+            )
+            and None
+        ),
     ]
     if value.dtype == torch.float32:  # others torch refuses
         ways.append(lambda: setattr(kept, "data", value))
@@ -480,16 +487,16 @@ def test_parameters_are_checked_at_every_call(decay: Artifact, value: Tensor, to
                 with pytest.raises(IngotError, match=told):
                     call(inputs)
         kept.data = torch.tensor(4.0, dtype=torch.float64)
-        decay.p0 = kept
+        setattr(decay, KEY, kept)
     assert torch.equal(decay(inputs)["alpha"].detach(), wanted)
 
 
 def test_a_parameter_that_is_gone_is_told(decay: Artifact) -> None:
     inputs = inputs_of(packages.decay(), 3)
-    decay.p0 = None
+    setattr(decay, KEY, None)
     with pytest.raises(IngotError, match=f"'{RATE}' is a NoneType"):
         decay(inputs)
-    del decay.p0
+    delattr(decay, KEY)
     with pytest.raises(IngotError, match=f"'{RATE}' is a NoneType"):
         decay(inputs)
 
@@ -497,9 +504,9 @@ def test_a_parameter_that_is_gone_is_told(decay: Artifact) -> None:
 def test_a_parameter_set_anew_keeps_its_place(decay: Artifact) -> None:
     inputs = inputs_of(packages.decay(), 3)
     wanted = decay(inputs)["alpha"]
-    kept = decay.p0
-    del decay.p0
-    decay.p0 = kept
+    kept = getattr(decay, KEY)
+    delattr(decay, KEY)
+    setattr(decay, KEY, kept)
     assert torch.equal(decay(inputs)["alpha"], wanted)
 
 
@@ -516,12 +523,12 @@ def test_a_parametrised_parameter_acts_and_learns(decay: Artifact) -> None:
     other = decay.with_rules(decay.metadata)
     other.set_parameter(RATE, 3.0)
     decay.set_parameter(RATE, 1.5)
-    nn.utils.parametrize.register_parametrization(decay, "p0", Doubled())
+    nn.utils.parametrize.register_parametrization(decay, KEY, Doubled())
     found = decay(inputs)["alpha"]
     torch.testing.assert_close(found, other(inputs)["alpha"], rtol=0, atol=0)
     found.sum().backward()
-    (slope,) = torch.autograd.grad(other(inputs)["alpha"].sum(), other.p0)
-    torch.testing.assert_close(decay.parametrizations["p0"].original.grad, 2 * slope)
+    (slope,) = torch.autograd.grad(other(inputs)["alpha"].sum(), getattr(other, KEY))
+    torch.testing.assert_close(decay.parametrizations[KEY].original.grad, 2 * slope)
 
 
 def test_a_copy_has_parameters_of_its_own_and_pickling_is_refused(decay: Artifact) -> None:
@@ -612,8 +619,8 @@ def test_a_transient_that_does_not_fit_is_refused(
 def test_backward_through_a_call_without_a_batch_is_that_of_one_point(decay: Artifact) -> None:
     inputs = {n: x.requires_grad_() for n, x in inputs_of(packages.decay()).items()}
     many = {n: x.detach()[None].requires_grad_() for n, x in inputs.items()}
-    own = torch.autograd.grad(decay(inputs)["total"], [*inputs.values(), decay.p0])
-    wanted = torch.autograd.grad(decay(many)["total"].sum(), [*many.values(), decay.p0])
+    own = torch.autograd.grad(decay(inputs)["total"], [*inputs.values(), getattr(decay, KEY)])
+    wanted = torch.autograd.grad(decay(many)["total"].sum(), [*many.values(), getattr(decay, KEY)])
     for a, b in zip(own, wanted, strict=True):
         assert a.shape == () and torch.equal(a, b.reshape(()))
     ones = {"total": torch.ones((), dtype=torch.float64)}
@@ -731,3 +738,19 @@ def test_points_that_fail_are_warned_of_at_every_kind_of_call(backend: Backend) 
         warnings.simplefilter("error", IngotWarning)
         for _ in range(3):
             whole(given)
+
+
+def test_a_state_fits_only_where_the_same_parameters_are_promoted(decay: Artifact) -> None:
+    assert set(decay.state_dict()) == {KEY, ORDER_KEY}
+    other = packages.single().artifact()
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        other.load_state_dict(decay.state_dict())
+
+
+def test_a_value_in_the_place_of_inputs_is_told_after_a_good_call_too() -> None:
+    plain = packages.decay().artifact("kernel").requires_grad_(False)
+    for _ in range(2):
+        plain(inputs_of(packages.decay(), 3))
+    for wrong in (np.linspace(0, 1, 3), torch.ones(3), [1.0], 2.0, None, "T"):
+        with pytest.raises(IngotError, match="not values by name"):
+            plain(wrong)

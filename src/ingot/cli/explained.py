@@ -237,6 +237,11 @@ EXPLAIN: dict[str, str] = {
         " spectrum first, each with all its cells or with one where the field is constant along it,"
         " components behind. A postprocessor returns one number."
     ),
+    "solves-in-series": (
+        "An implicit update reads what another one solves for. Kernels and graphs run such models;"
+        " derivatives through both solves exist in graphs only, and torch operations run neither"
+        " yet. Choose the backend that the message names."
+    ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"
         " smaller size; with ConstantDT the size then grows back to dt by growth_factor a step."
@@ -604,6 +609,10 @@ EXPLAIN: dict[str, str] = {
     "wrong-partition": (
         "A partition of a joint graph names a value that the graph does not hold. Return the"
         " two graphs made from the one given, or names of its nodes."
+    ),
+    "wrong-package": (
+        "What was compiled agrees with itself in no way that a loader takes: two inputs of one"
+        " name after --rename-input or --rename-parameter, or an extent of 0. Nothing is written."
     ),
     "wrong-schema": (
         "The package was written by another version of Ingot, whose metadata is laid out otherwise."

@@ -3,6 +3,7 @@
 0 done, 1 a problem in the user's files or run, 2 wrong usage, 70 a bug of ours (with traceback).
 """
 
+import io
 import os
 import sys
 import traceback
@@ -41,6 +42,9 @@ for command in (run, show, compile, inspect, package, cache, test, view, explain
 
 def main() -> None:
     """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # µ is no reason to fail where only ASCII is shown
     try:
         code = status(sys.argv[1:])
         sys.stdout.flush()

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ingot.errors import IngotError, Problem
 from ingot.execute.batch import flattened, restored, shape_of
 from ingot.execute.single import settled
 from ingot.execute.status import Reason, Status, accepted_by
@@ -161,6 +162,10 @@ class _Machine:
             return self._shifted(node, args[0])
         if node.op == "where":
             return torch.where(args[0].bool(), args[1], args[2])
+        if node.op not in ON_TENSORS:
+            message = "a solve reads another one, which is not run as torch operations"
+            fix = "run it with --backend kernel"
+            raise IngotError([Problem("solves-in-series", message, None, fix)])
         result = ON_TENSORS[node.op](*args)
         return result.to(self.dtype) if node.op in _FLAGS else result
 

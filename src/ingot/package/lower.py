@@ -1,7 +1,7 @@
 """The last stage: a partitioned model becomes libraries or graphs, and metadata."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from ingot.errors import Problem, raise_if
 from ingot.execute import compiler
 from ingot.execute.abi import rules_struct
 from ingot.execute.cpp import section
 from ingot.execute.levels import best, flags
+from ingot.package.consistent import inconsistencies
 from ingot.package.header import Notes, c_name, header, wrapper
 from ingot.package.metadata import (
     Block,
@@ -28,7 +30,7 @@ from ingot.package.metadata import (
 )  # fmt: skip
 from ingot.package.seal import torch_version, write_sealed
 from ingot.package.stages import Partitioned
-from ingot.program import Parameter, Variable, batch_independent, with_jacobian
+from ingot.program import Parameter, Program, Variable, batch_independent, with_jacobian
 from ingot.program.graph import Graph
 from ingot.program.partition import partition
 from ingot.program.passes import planned as planned_kernel
@@ -73,6 +75,11 @@ def lower(
 
         inductor.lower(plan, folder, jobs=target.jobs, progress=progress)
         meta = msgspec.structs.replace(meta, inductor=plan.description)
+    raise_if(
+        Problem("wrong-package", f"no loader would take the package: {text}", None,
+                "choose other names, or other extents")
+        for text in inconsistencies(meta)
+    )  # fmt: skip
     return Lowered(stage, folder, write_sealed(meta, folder / f"{name}_meta.json"))
 
 
@@ -143,11 +150,22 @@ def _source(stage: Partitioned, meta: Metadata) -> str:
     values = planned_kernel(stage.program)
     parts = [section(values, "forward", inline)]
     if stage.pairs:
-        slopes = planned_kernel(with_jacobian(stage.program, stage.pairs), like=values)
-        parts.append(section(slopes, "jacobian", inline))
+        program = with_jacobian(stage.program, stage.pairs)
+        raise_if(_doubled_solves(stage, program))
+        parts.append(section(planned_kernel(program, like=values), "jacobian", inline))
     real = "double" if meta.dtype == "float64" else "float"
     start = [f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
     return "\n".join([*start, *parts])
+
+
+def _doubled_solves(stage: Partitioned, slopes: Program) -> Iterator[Problem]:
+    """A problem where derivatives solve more often than values, who alone have rows of reports."""
+    once = len(stage.program.solves())
+    if len(slopes.solves()) != once:
+        names = ", ".join(f"'{s.name}'" for s in stage.program.solves())
+        message = f"a solve reads another one ({names}): kernels hold no derivatives through both"
+        fix = "compile with --backend inductor, or ask for derivatives of one of them"
+        yield Problem("solves-in-series", message, None, fix)
 
 
 def _metadata(stage: Partitioned, name: str, command: str) -> Metadata:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from ingot.errors import IngotError, Problem
+
 if TYPE_CHECKING:
     from ingot.program.regions import Inline
 
@@ -51,6 +53,12 @@ class Target:
     jobs: int = 2
     stub: bool = True
     baseline: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a number of compilers that compiles nothing."""
+        if self.jobs < 1:
+            message = f"jobs is {self.jobs}, which leaves no compiler to run"
+            raise IngotError([Problem("wrong-usage", message, None, "give 1 or more")])
 
     @property
     def precision(self) -> torch.dtype:

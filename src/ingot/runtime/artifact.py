@@ -45,7 +45,7 @@ class Artifact(nn.Module):
         self.metadata = meta
         self._backend = backend
         self.dtype: torch.dtype = getattr(torch, meta.dtype)
-        self._names = {p.variable.name: f"p{i}" for i, p in enumerate(meta.parameters)}
+        self._names = {p.variable.name: self._key(p.variable.name) for p in meta.parameters}
         slopes = {b.input for b in meta.derivatives}
         for p in meta.parameters:
             name = p.variable.name
@@ -61,6 +61,14 @@ class Artifact(nn.Module):
         self._again: Again | None = None
         self._picked = _picker(tuple(self._shapes))
         self._last = threading.local()
+
+    def _key(self, name: str) -> str:
+        """The key of a parameter in `state_dict()`: its name, so that no state fits by its place.
+
+        torch takes no dots in a key, and no name that a module has already.
+        """
+        key = name.replace(".", "/")
+        return f"{key}/" if hasattr(self, key) else key
 
     def with_rules(self, meta: Metadata) -> "Artifact":
         """The same code under other solver rules."""
@@ -194,7 +202,7 @@ class Artifact(nn.Module):
                 if alike and not forward_mode():
                     outputs, self._last.told = again(values)
                     return outputs
-            except (AttributeError, KeyError, TypeError):
+            except (AttributeError, IndexError, KeyError, TypeError):
                 pass  # whatever it is, it is told below
         return super().__call__(inputs)
 
