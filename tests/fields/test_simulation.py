@@ -114,6 +114,12 @@ def test_a_wrong_option_is_told(override: str, message: str) -> None:
     assert message in told(override)
 
 
+def test_a_constant_does_not_take_the_place_of_an_input() -> None:
+    mu = "TensorComputes/Solve/root/mu"
+    found = told(f"{mu}/constant_names=c", f"{mu}/constant_expressions=4")
+    assert "'c' is given 2 times" in found
+
+
 def test_several_missing_constants_are_told_together() -> None:
     options = ("TensorComputes/Initialize/z/type=ConstantReciprocalTensor",
                "TensorComputes/Initialize/z/buffer=z", "TensorComputes/Initialize/z/real=zero",

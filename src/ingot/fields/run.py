@@ -167,10 +167,9 @@ class Run:
         names = dict.fromkeys((*moved, *sorted(made.observed)))
         for name in names or [name for step in made.root.steps for name in step.gives]:
             value = self.state.buffers.get(name)
-            if value is not None and (value.is_floating_point() or value.is_complex()):
-                count = value.numel() - int(torch.isfinite(value).sum())
-                if count:
-                    found.append(f"'{name}' in {count} of {value.numel()} numbers")
+            count = 0 if value is None else not_finite_in(value)
+            if value is not None and count:
+                found.append(f"'{name}' in {count} of {value.numel()} numbers")
         if found:
             self.not_finite = True
             message = f"after step {self.number}, at time {self.time:g}, not finite: "
@@ -362,3 +361,11 @@ def run(
         if watch is not None:
             watch(now)
     return ready.result()
+
+
+def not_finite_in(value: torch.Tensor) -> int:
+    """How many numbers are inf or nan; of 64-bit integers, those that inf and nan are cast to."""
+    if value.is_floating_point() or value.is_complex():
+        return value.numel() - int(torch.isfinite(value).sum())
+    lowest = torch.iinfo(torch.int64).min
+    return int((value == lowest).sum()) if value.dtype == torch.int64 else 0

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ingot.errors import IngotError
+from ingot.errors import IngotError, IngotWarning
 from ingot.fields import Result
 
 Simulate = Callable[..., Result]
@@ -129,3 +129,69 @@ def test_a_histogram_needs_bins(simulate: Simulate) -> None:
     overrides = [f"VectorPostprocessors/h/{key}={value}" for key, value in histogram.items()]
     with pytest.raises(IngotError, match="there are no bins between min = 1 and max = 0"):
         simulate(INPUT, *overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("[only]\n[d]\ntype=ConstantTensor\nbuffer=d\n[]\n[]", "one of these: 'only'"),
+        ("[d]\ntype=ConstantTensor\nbuffer=d\n[]", "put the computes of [Solve] into a group"),
+    ],
+)
+def test_a_count_of_no_group_says_which_there_are(text: str, fix: str, simulate: Simulate) -> None:
+    whole = f"""
+[Domain]
+  dim = 1
+  nx = 4
+[]
+[TensorComputes]
+  [Solve]
+    {text}
+  []
+[]
+[Postprocessors]
+  [n]
+    type = ComputeGroupExecutionCount
+  []
+[]
+[Executioner]
+  type = Transient
+  num_steps = 1
+[]
+"""
+    with pytest.raises(IngotError) as error:
+        simulate(whole)
+    assert fix in str(error.value)
+
+
+def test_a_nan_that_was_cast_to_an_integer_is_told(simulate: Simulate) -> None:
+    text = """
+[Domain]
+  dim = 1
+  nx = 4
+[]
+[TensorComputes]
+  [Initialize]
+    [r]
+      type = ParsedCompute
+      buffer = r
+      expression = 'sqrt(x - 0.5)'
+      extra_symbols = true
+      is_integer = true
+    []
+  []
+[]
+[Postprocessors]
+  [low]
+    type = TensorExtremeValuePostprocessor
+    buffer = r
+    value_type = MIN
+  []
+[]
+[Executioner]
+  type = Transient
+  num_steps = 1
+[]
+"""
+    with pytest.warns(IngotWarning, match="not finite: 'r' in 2 of 4 numbers"):
+        simulate(text)

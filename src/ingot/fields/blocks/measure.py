@@ -227,7 +227,10 @@ def wrong_names(measure: Measure, names: list[str], groups: list[str]) -> Iterat
                     yield Problem("missing-block", message, measure.span, fix)
         case ComputeGroupExecutionCount(compute_group=name) if name not in groups:
             message = f"'{measure.name}' counts the group '{name}', which is not there"
-            yield Problem("missing-block", message, measure.span, did_you_mean(name, groups))
+            listed = ", ".join(f"'{each}'" for each in dict.fromkeys(groups))
+            fix = "put the computes of [Solve] into a group, such as [root]"
+            fix = f"set compute_group to one of these: {listed}" if groups else fix
+            yield Problem("missing-block", message, measure.span, fix)
 
 
 def measured(

@@ -27,7 +27,7 @@ SYMBOLS = {"i": 1j, "pi": math.pi, "e": math.e}
 def check(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
     """What is wrong with the names and the expression."""
     inputs, names = options["inputs"], options["constant_names"]
-    for name, count in (Counter(inputs) | Counter(names)).items():
+    for name, count in (Counter(inputs) + Counter(names)).items():
         if count > 1:
             message = f"'{name}' is given {count} times"
             yield Problem("wrong-value", message, block.span, "keep one of them")
