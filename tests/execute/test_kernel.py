@@ -22,11 +22,12 @@ from ingot.execute import (
 )
 from ingot.execute.kernel import Kernel
 from ingot.execute.transient import step_through
-from ingot.program import Newton, Program, Solve, Variable
+from ingot.program import Newton, Program, Solve, Variable, with_jacobian
 from ingot.program.graph import Graph
 from ingot.program.passes import planned
 from ingot.program.rewrite import solve_node
-from ingot.types import Scalar
+from ingot.types import Scalar, Vec, where
+from tests.program.declared import program_of as program_of_law
 from tests.systems import implicit, overshooting, plasticity, program_of
 
 Inputs = dict[str, Tensor]
@@ -400,3 +401,36 @@ def test_each_solve_follows_its_own_rules_and_reports_under_its_name(backend: Ba
 def test_passes_keep_solves_in_order() -> None:
     plan = planned(two_updates())
     assert [f.solve.name for f in plan.solves.values()] == ["first", "second"]
+
+
+def counting(x: Scalar, y: Scalar) -> Vec:
+    above, below = x > 0.5, y < x
+    return Vec.fill(
+        above * x - below / 2 + (1 - (above & ~below)) ** 2 * y,
+        -above + where(below, above, below) + (above < below) * 3.0,
+        above,
+    )
+
+
+@pytest.mark.parametrize("backend", ["interpret", "kernel"])
+def test_conditions_count_as_one_or_zero(backend: Backend) -> None:
+    x, y = torch.from_numpy(np.random.default_rng(3).uniform(0, 1, (2, 200)))
+    found, _ = executor(program_of_law(counting), backend)({"x": x, "y": y})
+    above, below = (x > 0.5).double(), (y < x).double()
+    expected = [
+        above * x - below / 2 + (1 - above * (1 - below)) ** 2 * y,
+        -above + below * above + 3.0 * (above < below),
+        above,
+    ]
+    torch.testing.assert_close(found["out"], torch.stack(expected, dim=-1), rtol=1e-15, atol=1e-15)
+
+
+def test_the_slope_of_a_condition_times_a_value_is_the_condition() -> None:
+    program = with_jacobian(program_of_law(kinked), [("out", "x")])
+    x = torch.tensor([0.25, 0.75], dtype=torch.float64)
+    found, _ = executor(program, "kernel")({"x": x})
+    assert sorted(map(tuple, (v.tolist() for v in found.values()))) == [(0.0, 0.5625), (0.0, 1.5)]
+
+
+def kinked(x: Scalar) -> Scalar:
+    return (x > 0.5) * x * x

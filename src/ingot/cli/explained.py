@@ -78,6 +78,11 @@ EXPLAIN: dict[str, str] = {
         "Tests wait for one another through their 'prereq' options, so none of them can be first."
         " Remove one name from one of them."
     ),
+    "compiled-model": (
+        "An AOTIModel is part of another model, or is to be traced: a compiled package has no lines"
+        " to give, and runs by itself only, by a driver or by ingot.load. Compile the whole"
+        " composition from the source file instead."
+    ),
     "compiler-failed": (
         "The C++ compiler refused code that Ingot wrote, which is a bug of ours or a very old"
         " compiler. Report it with the model; `--backend interpret` runs the model without a"

@@ -70,6 +70,7 @@ class Node:
 
 
 _COMMUTES = {"add", "mul"}
+_TRUTHS = {"lt", "le", "gt", "ge", "eq", "and", "or", "not"}
 FOLDS: dict[str, Any] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b, "neg": lambda a: -a, "abs": np.abs, "sign": np.sign,
@@ -166,6 +167,10 @@ class Graph:
         args = tuple(self.lift(x) for x in operands)
         if op == "eps":
             return self.node("eps")
+        if op == "where":
+            args = (args[0], *map(self.counted, args[1:]))
+        elif op not in ("and", "or", "not"):
+            args = tuple(map(self.counted, args))
         simple = _SIMPLER.get(op)
         if simple is not None:
             found = simple(self, *args)
@@ -176,6 +181,10 @@ class Graph:
         if op in _COMMUTES and args[0].id > args[1].id:
             args = (args[1], args[0])
         return self.node(op, args, axes=self.union(args))
+
+    def counted(self, x: Node) -> Node:
+        """A truth value as the number 1 or 0 that arithmetic takes it for; a number as it is."""
+        return self.emit("where", x, 1.0, 0.0) if x.op in _TRUTHS else x
 
     def union(self, args: Iterable[Node]) -> tuple[Axis, ...]:
         """All axes of the arguments, by name, in the order of the extents' table."""
@@ -200,7 +209,7 @@ class Graph:
         axes = self.union(args)
         with np.errstate(all="ignore"):
             result = FOLDS[op](*(self.spread(self.values(a), a.axes, axes) for a in args))
-        if op in ("lt", "le", "gt", "ge", "eq", "and", "or", "not"):
+        if op in _TRUTHS:
             result = np.asarray(result, dtype=np.float64)
         return self.table(np.asarray(result), axes) if axes else self.const(float(result))
 
@@ -220,7 +229,7 @@ class Graph:
 
     def along(self, op: str, *operands: Node | float, axis: str, **static: Any) -> Node:
         """`sum`, `window`, `pad`, `append` along a named axis."""
-        args = tuple(self.lift(x) for x in operands)
+        args = tuple(self.counted(self.lift(x)) for x in operands)
         held = next((a for arg in args for a in arg.axes if a.name == axis), None)
         return {
             "sum": self._sum, "window": self._window, "pad": self._pad, "append": self._append,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 import torch
@@ -47,6 +47,15 @@ class AOTIModel:
         outputs = {v.name: KINDS[v.kind] for v in artifact.metadata.outputs}
         body = AOTIModel(artifact, partial(_loaded, block, factory, "cpu", None))
         return Model(block.name, "AOTIModel", block.span, inputs, outputs, body)
+
+    def emit(self, model: "Model", *_: object) -> NoReturn:
+        """Refuse to be part of a program: a package has no lines to give."""
+        raise IngotError([Problem(
+            "compiled-model",
+            f"[{model.name}] is a compiled package, which runs by itself only: by a driver of its"
+            " own or by ingot.load; it cannot be traced, nor be part of another model",
+            model.span, "compile the whole composition from the source file instead",
+        )])  # fmt: skip
 
 
 def stub_block(tree: "Tree") -> "Block | None":

@@ -361,6 +361,7 @@ def assemble(kind: type[Any], components: Sequence[Any]) -> Any:
     """A value of `kind` from scalars or numbers, row-major."""
     if len(components) != math.prod(kind.base):
         raise ValueError(f"{kind.__name__} has {math.prod(kind.base)} components")
+    components = [where(x, 1.0, 0.0) if isinstance(x, Flag) else x for x in components]
     atom = on_atoms(*components)
     if atom is not None:
         return kind(tuple(_atoms(atom, x)[0] for x in components))
