@@ -163,6 +163,17 @@ def test_a_simulation_is_summarised(decay: str, capsys: Captured) -> None:
     assert said.err == ""
 
 
+@pytest.mark.parametrize("override", ["nx=8", "TensorComputes/Solve/nx=8", "Postprocessors/mean=8"])
+def test_an_override_that_no_part_of_a_simulation_reads_is_told(
+    decay: str, override: str, capsys: Captured
+) -> None:
+    words = ["run", decay, override, "Executioner/num_steps=1", "--eager"]
+    assert status(words) == 0
+    assert capsys.readouterr().err.count("warning[unused-override]") == 1
+    assert status([*words, "--strict"]) == 1
+    assert "error[unused-override]" in capsys.readouterr().err
+
+
 def test_what_was_compiled_is_told(decay: str, capsys: Captured) -> None:
     assert status(["run", decay, "Executioner/num_steps=2"]) == 0
     assert "\nJIT: 1 sequence, " in capsys.readouterr().out
