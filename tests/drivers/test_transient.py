@@ -8,6 +8,7 @@ import torch
 
 from ingot.drivers import TransientDriver, build_driver
 from ingot.drivers.transient import transient_driver
+from ingot.errors import IngotError
 from ingot.execute import Backend
 from ingot.hit import read, read_text
 from ingot.model import Factory
@@ -224,3 +225,11 @@ def test_a_live_model_runs_as_compiled_graphs() -> None:
     assert found.statuses[0].iterations.tolist() == wanted.statuses[0].iterations.tolist()
     for name, values in wanted.outputs.items():
         torch.testing.assert_close(found.outputs[name], values, rtol=1e-12, atol=1e-14)
+
+
+def test_values_without_a_step_are_told() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "index.md").read_text()
+    text = page.split("```ini\n")[1].split("```")[0]
+    none = text.replace("torch.linspace(0, 1, 5)[:, None]", "torch.zeros(0)[:, None]")
+    with pytest.raises(IngotError, match="'strain' has 0 steps"):
+        build_driver(read_text(none), "stretch")

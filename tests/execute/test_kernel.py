@@ -387,6 +387,22 @@ def two_updates() -> Program:
     return Program(graph, tuple(inputs), (), tuple(reversed(outputs)))
 
 
+def test_a_solve_whose_slope_reads_the_unknown_of_another(backend: Backend) -> None:
+    """The root z of x z = 8, where x is the root of x x = g: the slope by z is x itself."""
+    graph = Graph()
+    given = Variable("g", Scalar, (), (graph.node("input", (), ("g", 0)),))
+    x, z = (Variable(n, Scalar, (), (graph.node("unknown", (), (n, 0)),)) for n in "xz")
+    row = Scalar(x.nodes) * Scalar(x.nodes) - Scalar(given.nodes)
+    first = Solve("x", (x,), (Variable("x_residual", Scalar, (), row.data),), Newton())
+    root = graph.node("item", (solve_node(graph, first, (graph.one,)),), 0)
+    row = Scalar((root,)) * Scalar(z.nodes) - 8.0
+    second = Solve("z", (z,), (Variable("z_residual", Scalar, (), row.data),), Newton())
+    last = graph.node("item", (solve_node(graph, second, (graph.one,)),), 0)
+    run = executor(Program(graph, (given,), (), (Variable("z", Scalar, (), (last,)),)), backend)
+    g = torch.tensor([1.0, 4.0, 16.0], dtype=torch.float64)
+    torch.testing.assert_close(run({"g": g})[0]["z"], 8 / g.sqrt())
+
+
 def test_each_solve_follows_its_own_rules_and_reports_under_its_name(backend: Backend) -> None:
     square = torch.tensor([1e6, 2e4], dtype=torch.float64)
     run = executor(two_updates(), backend)

@@ -1,12 +1,13 @@
 """Files without an end are refused where they stand, and long ones that are plain are read."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from ingot.errors import IngotError
-from ingot.hit import read, read_text
+from ingot.hit import NUMBER, read, read_text
 
 
 def refused(text: str, *overrides: str) -> str:
@@ -150,3 +151,10 @@ def test_empty_file_crlf_and_nul(tmp_path: Path) -> None:
     (tmp_path / "nul.i").write_bytes(b"x = a\0b")
     with pytest.raises(IngotError):
         read(tmp_path / "nul.i")
+
+
+def test_digits_without_end_are_looked_at_once() -> None:
+    """Tried at every length, these would take some ten seconds."""
+    begun = time.process_time()
+    assert NUMBER.fullmatch("9" * 100_000 + "x") is None
+    assert time.process_time() - begun < 1.0

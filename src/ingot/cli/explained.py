@@ -243,9 +243,9 @@ EXPLAIN: dict[str, str] = {
         " components behind. A postprocessor returns one number."
     ),
     "solves-in-series": (
-        "An implicit update reads what another one solves for. Kernels and graphs run such models;"
-        " derivatives through both solves exist in graphs only, and torch operations run neither"
-        " yet. Choose the backend that the message names."
+        "An implicit update reads what another one solves for. All backends run such models, torch"
+        " operations not where one solve stands inside the residual of another; derivatives through"
+        " both solves exist in graphs only. Choose the backend that the message names."
     ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"

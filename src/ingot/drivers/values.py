@@ -208,6 +208,8 @@ def spread(each: Given, shape: tuple[int, ...]) -> Tensor:
 
 def without_steps(each: Given) -> Given:
     """The value of one step, for checks of its shape."""
+    if not each.batch:
+        return each
     data = each.value.data
-    value = type(each.value)(data[0], sub_batch_ndim=each.value.sub) if each.batch else each.value
-    return replace(each, value=value)
+    one = data[0] if len(data) else data.new_zeros(data.shape[1:])
+    return replace(each, value=type(each.value)(one, sub_batch_ndim=each.value.sub))

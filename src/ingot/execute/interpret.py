@@ -163,7 +163,9 @@ class _Machine:
         if node.op == "where":
             return torch.where(args[0].bool(), args[1], args[2])
         if node.op not in ON_TENSORS:
-            message = "a solve reads another one, which is not run as torch operations"
+            message = (
+                "a solve stands inside the residual of another, which torch operations do not run"
+            )
             fix = "run it with --backend kernel"
             raise IngotError([Problem("solves-in-series", message, None, fix)])
         result = ON_TENSORS[node.op](*args)
@@ -237,7 +239,12 @@ class _Solver:
         self.row_lines = [n for n in ordered(solve.rows) if n.id in inside and n.op != "unknown"]
         known = {n.id for n in (*self.row_lines, *solve.columns, *self.seeds)}
         reach = dependent(self.slopes, solve.columns)
-        self.slope_lines = [(n, n.id in reach) for n in ordered(self.slopes) if n.id not in known]
+        # of a solve that was done before, the unknowns (`item`) are among the values, not it itself
+        self.slope_lines = [
+            (n, n.id in reach)
+            for n in ordered(self.slopes)
+            if n.id not in known and n.op != "solve"
+        ]
 
     def matrix(self, machine: _Machine, values: Values, batch: int) -> Tensor:
         """The Jacobian (batch, n, n) at the point whose lines `values` hold."""

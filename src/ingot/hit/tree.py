@@ -21,7 +21,9 @@ __all__ = ["Block", "Field", "Tree", "unknown_blocks", "unknown_fields", "unknow
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
 NUMBER = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE
+    # digits are taken all or none: thousands of them must not be tried at every length
+    r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]++)?|inf|infinity|nan)",
+    re.IGNORECASE,
 )
 MAX_DIGITS = 40  # Python refuses to read 4300, and no option needs more than 64 bits hold
 BARE = re.compile(r"[^\s\[#$'\"\\=:!]+")

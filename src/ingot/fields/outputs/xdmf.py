@@ -111,6 +111,10 @@ def thread_safe() -> bool:
     return answer.value
 
 
+_UNCLOSED: list[Any] = []
+"""Files that the disk refused: HDF5 ends the process where it closes one (1.14, seen at ENOSPC)."""
+
+
 @dataclass(slots=True)
 class XDMFWriter:
     """Writes frame after frame of one output; `ranks` cut the box along y, a file for each."""
@@ -177,12 +181,18 @@ class XDMFWriter:
     def store(self, path: Path, dataset: str, array: Any) -> None:
         """Put one array into an HDF5 file; the first of a run replaces an older file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        with library().File(path, "a" if path in self.started else "w") as file:
-            file.create_dataset(
+        file = library().File(path, "a" if path in self.started else "w")
+        try:
+            made = file.create_dataset(
                 dataset, data=array, chunks=array.shape, compression="gzip", compression_opts=9
             )
             # what the disk refuses while the file is closed, h5py may leave untold
             file.flush()
+            del made
+            file.close()
+        except (OSError, RuntimeError):
+            _UNCLOSED.append(file)
+            raise
         self.started.add(path)
 
     def describe(self, grids: list[list[str]], time: float) -> None:
