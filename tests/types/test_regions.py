@@ -1,5 +1,7 @@
 """Batch regions of values in input files: what each operation does to shapes and to numbers."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -168,3 +170,9 @@ def test_structural_axes_are_padded_in_front_of_their_region() -> None:
     many = tensor(5, sub=0) * structural
     assert many.data.shape == (5, 12, 6) and many.sub == 1
     assert torch.equal(many.data[2, 3], tensor(5).data[2] * structural.data[2, 3])
+
+
+@pytest.mark.parametrize("count", [1.0, 0.0, "1", -1, True, float("nan")])
+def test_a_number_of_structural_axes_is_a_whole_one(count: Any) -> None:
+    with pytest.raises(TypeError, match="is a number of axes"):
+        Scalar(torch.zeros(3, dtype=torch.float64), sub_batch_ndim=count)

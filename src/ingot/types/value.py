@@ -55,6 +55,8 @@ class Value:
     base: ClassVar[tuple[int, ...]] = ()
 
     def __init__(self, data: Any, *, sub_batch_ndim: int | None = None) -> None:
+        if sub_batch_ndim is not None and (type(sub_batch_ndim) is not int or sub_batch_ndim < 0):
+            raise TypeError(f"sub_batch_ndim is a number of axes, not {sub_batch_ndim!r}")
         if isinstance(data, Value):
             if type(data) is not type(self):
                 raise TypeError(f"{type(self).__name__}(...) was given a {type(data).__name__}")
