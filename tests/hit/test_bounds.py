@@ -158,3 +158,16 @@ def test_digits_without_end_are_looked_at_once() -> None:
     begun = time.process_time()
     assert NUMBER.fullmatch("9" * 100_000 + "x") is None
     assert time.process_time() - begun < 1.0
+
+
+def test_a_reference_to_no_name_is_refused() -> None:
+    for name in ("/", "//"):
+        assert "'" in refused(f"x = ${{{name}}}")
+
+
+def test_of_hundreds_of_doubles_the_first_are_told() -> None:
+    rows = "\n".join(f"u{i} = 1" for i in range(300))
+    begun = time.process_time()
+    told = refused(f"[A]\n{rows}\n{rows}\n[]\n" + "# more\n" * 20_000)
+    assert 1 < told.count("error[duplicate-field]") <= 40
+    assert time.process_time() - begun < 5.0

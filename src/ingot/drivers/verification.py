@@ -85,7 +85,8 @@ def steps_of(block: Block, count: int) -> tuple[int, ...]:
     if field is None or not field.words():
         return tuple(range(count))
     words = field.words()
-    wrong = [word for word in words if not word.isdigit() or int(word) >= count]
+    # Python reads no whole number of thousands of digits
+    wrong = [w for w in words if not w.isdecimal() or len(w) > 18 or int(w) >= count]
     if wrong:
         raise field.wrong(f"steps from 0 to {count - 1}", wrong[0])
     steps = tuple(int(word) for word in words)

@@ -17,6 +17,7 @@ from ingot.hit.source import BRACE, NAME, Source, doubled, outline
 __all__ = ["header_complaint", "parsed", "source_of"]
 
 REST_OF_LINE = re.compile(r"[^\n#]*")
+MAX_DOUBLES = 40  # each is looked for in the whole text, and nobody reads more at once
 
 
 def parsed(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit.Root:
@@ -27,7 +28,7 @@ def parsed(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit
         problems: list[Problem] = []
         doubles = [each for each in error.messages if each.message.startswith("duplicate field")]
         # Of several syntax errors all but the first are consequences.
-        for each in doubles or error.messages[:1]:
+        for each in doubles[:MAX_DOUBLES] or error.messages[:1]:
             source = source_of(each.filename, sources)
             problems.append(translated(source, source.offset(each.line, each.column), each.message))
         # nmhit tells a double twice.

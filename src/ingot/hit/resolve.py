@@ -148,7 +148,7 @@ class Resolved:
 
     def looked_up(self, name: str, inside: str, written: Written) -> str:
         """The value of the field at a path from the top of the file, or from a block around."""
-        *block, last = (part for part in name.split("/") if part or "/" not in name)
+        *block, last = [part for part in name.split("/") if part] or [name]
         depths = range(len(written.block), -1, -1) if self.moose else [0]
         for depth in depths:
             for draft in self.root.at([*written.block[:depth], *block]):
