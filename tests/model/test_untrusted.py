@@ -177,10 +177,10 @@ def test_hostile_python_is_refused_in_bounds(
 
 
 def test_the_time_of_all_expressions_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingot.model.untrusted.MAX_SECONDS", 0.2)
+    monkeypatch.setattr("ingot.model.untrusted.MAX_SECONDS", 0.001)
     busy = "[torch.ones(100000).exp().sum().item() for i in range(60)][0]"
     found = tensors(**{f"x{i}": busy for i in range(50)})
-    with pytest.raises(IngotError, match=r"takes more than 0\.2 s"):
+    with pytest.raises(IngotError, match=r"takes more than 0\.001 s"):
         for i in range(50):
             found[f"x{i}"]
 

@@ -54,7 +54,7 @@ def kept(a: Tensor, v: Tensor, w: Tensor) -> Tensor:
 
 
 def over_space(a: Tensor, v: Tensor, w: Tensor) -> Tensor:
-    return (a * a).sum(-1)
+    return (a * a).sum(-1, keepdim=True)  # a field that is constant along an axis
 
 
 def long(a: Tensor, v: Tensor, w: Tensor) -> Tensor:
