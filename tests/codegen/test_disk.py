@@ -33,7 +33,7 @@ def test_tensors_on_a_full_disk_are_told() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "cc1plus: error: error writing to /tmp/ccx.s: No space left on device",
+        "cc1plus: error: error writing to ccx.s: No space left on device",
         "final link failed: no space left on device",
         "OSError: [Errno 122] Disk quota exceeded",
     ],

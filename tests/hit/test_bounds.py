@@ -162,7 +162,7 @@ def test_digits_without_end_are_looked_at_once() -> None:
 
 def test_a_reference_to_no_name_is_refused() -> None:
     for name in ("/", "//"):
-        assert "'" in refused(f"x = ${{{name}}}")
+        assert f"'{name}'" in refused(f"x = ${{{name}}}")
 
 
 def test_of_hundreds_of_doubles_the_first_are_told() -> None:

@@ -29,7 +29,7 @@ def test_a_package_that_no_loader_takes_is_not_written(
     tmp_path: Path, wrong: dict[str, tuple[str, ...]]
 ) -> None:
     target = Target(output_dir=tmp_path / "out", **wrong)
-    with pytest.raises(IngotError):
+    with pytest.raises(IngotError, match="no loader would take the package"):
         compile_model(read_text(ELASTIC), "elastic", target)
     assert not [*(tmp_path / "out").rglob("*_meta.json")]
 

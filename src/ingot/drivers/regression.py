@@ -15,7 +15,7 @@ from ingot.drivers.transient import TransientDriver, transient_driver
 from ingot.drivers.values import gathered
 from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compared, judged
 from ingot.errors import IngotError, Problem, Span, raise_if
-from ingot.execute import Backend
+from ingot.execute import Backend, failures
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
 from ingot.options import NotNegative
@@ -59,9 +59,9 @@ class TransientRegression:
         """Every value of the reference against the result's value of that key."""
         expected = stored(self.reference, self.span, untrusted=self.untrusted)
         result = self.driver.compute(backend)
-        failures = tuple(p for s in result.statuses if (p := s.problem()) is not None)
-        if failures:
-            return Verdict(len(expected), failures)
+        failed = failures(result.statuses)
+        if failed:
+            return Verdict(len(expected), failed)
         found = result.flat
         kinds = {**self.driver.model.inputs, **self.driver.model.outputs}
         mismatches: list[Mismatch] = []

@@ -27,7 +27,7 @@ from ingot.drivers.values import (
     wrong_kinds,
 )
 from ingot.errors import IngotError, Problem, Span, raise_if, warn_of
-from ingot.execute import Backend, Executor, History, Transient, executor
+from ingot.execute import Backend, Executor, History, Transient, executor, failures
 from ingot.execute.batch import broadcast
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
@@ -168,7 +168,7 @@ class TransientDriver:
     def run(self, backend: Backend = "kernel") -> Result:
         """All steps; points that fail are NaN and warned of, or an error where strict."""
         result = self.compute(backend)
-        warn_of((p for s in result.statuses if (p := s.problem()) is not None), strict=self.strict)
+        warn_of(failures(result.statuses), strict=self.strict)
         return result
 
     def compute(self, backend: Backend = "kernel") -> Result:

@@ -24,7 +24,7 @@ from ingot.drivers.values import (
 )
 from ingot.drivers.verdict import Tolerance, Verdict, compared, judged
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute import Backend, Executor, executor
+from ingot.execute import Backend, Executor, executor, failures
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.program import Program, along_direction, prepared
@@ -91,9 +91,9 @@ class ModelUnitTest:
         ready = executor(self.program, backend)
         still = {f"d.{name}": torch.zeros_like(x) for name, x in self.given.items()}
         found, statuses = ready({**self.given, **still})
-        failures = tuple(p for s in statuses if (p := s.problem()) is not None)
-        if failures:
-            return Verdict(1, failures)
+        failed = failures(statuses)
+        if failed:
+            return Verdict(1, failed)
         bases = {name: kind.base for name, kind in self.model.outputs.items()}
         pairs = [
             (name, found[name], expected.value.data, bases[name], self.values)

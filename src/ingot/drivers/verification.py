@@ -11,7 +11,7 @@ from ingot.drivers.transient import TransientDriver
 from ingot.drivers.values import Given, gathered, list_options, listed
 from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compared, judged
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
-from ingot.execute import Backend
+from ingot.execute import Backend, failures
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory
 
@@ -58,9 +58,9 @@ class Verification:
     def run(self, backend: Backend = "kernel") -> Verdict:
         """Every row of the expected values against the result of its step."""
         result = self.driver.compute(backend)
-        failures = tuple(p for s in result.statuses if (p := s.problem()) is not None)
-        if failures:
-            return Verdict(len(self.expected), failures)
+        failed = failures(result.statuses)
+        if failed:
+            return Verdict(len(self.expected), failed)
         mismatches: list[Mismatch] = []
         for name, given in self.expected.items():
             data: Tensor = given.value.data

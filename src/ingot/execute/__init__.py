@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import torch
 from torch import Tensor
 
-from ingot.execute.status import Criterion, Reason, Status, require
+from ingot.execute.status import Criterion, Reason, Status, failures, require
 from ingot.execute.transient import History, Transient
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ __all__ = [
     "Status",
     "Transient",
     "executor",
+    "failures",
     "require",
 ]
 

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ingot.errors import warn_of
 from ingot.execute.batch import Shape, flattened
-from ingot.execute.status import Status, warn_of_failures
+from ingot.execute.status import Status, failures
 from ingot.graphs.torch_private import same_layout
 
 __all__ = ["NO_MEMORY", "Again", "Ready", "Reports", "Signature", "Told", "layout", "signature"]
@@ -189,7 +190,7 @@ class Again:
         read = partial(self._told, room)
         for reasons in self._reasons:
             if room[reasons] != self._converged:
-                warn_of_failures(read())
+                warn_of(failures(read()))
                 break
         return outputs, read
 

@@ -1,13 +1,14 @@
 """What became of every point of a call: converged or why not, iterations, residual."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem, warn_of
+from ingot.errors import Problem, raise_if
 from ingot.options import Newton
 
 __all__ = [
@@ -16,8 +17,8 @@ __all__ = [
     "Reason",
     "Status",
     "accepted_by",
+    "failures",
     "require",
-    "warn_of_failures",
 ]
 
 
@@ -123,13 +124,11 @@ class Status:
         return Problem("not-converged", message, None, fix)
 
 
-def require(statuses: tuple[Status, ...]) -> None:
+def failures(statuses: Iterable[Status]) -> tuple[Problem, ...]:
+    """A problem for each solve that failed at a point."""
+    return tuple(problem for status in statuses if (problem := status.problem()) is not None)
+
+
+def require(statuses: Iterable[Status]) -> None:
     """Raise where any point of any solve failed."""
-    problems = [p for s in statuses if (p := s.problem()) is not None]
-    if problems:
-        raise IngotError(problems)
-
-
-def warn_of_failures(statuses: tuple[Status, ...]) -> None:
-    """Warn where any point of any solve failed: its outputs are NaN, and nothing is raised."""
-    warn_of(p for s in statuses if (p := s.problem()) is not None)
+    raise_if(failures(statuses))

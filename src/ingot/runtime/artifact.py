@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if, warn_of
 from ingot.execute.batch import Shape, common
 from ingot.execute.gradients import lost_gradients, lost_tangents
 from ingot.execute.native import KEPT
 from ingot.execute.ready import Again, Signature, Told, signature
-from ingot.execute.status import Status, warn_of_failures
+from ingot.execute.status import Status, failures
 from ingot.execute.transient import History, Transient
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
@@ -264,7 +264,7 @@ class Artifact(nn.Module):
     def transient(self, transient: Transient) -> History:
         """Many steps in one native call."""
         history = self.arranged(transient)()
-        warn_of_failures(history.statuses)
+        warn_of(failures(history.statuses))
         return history
 
     def arranged(self, transient: Transient) -> Callable[[], History]:
@@ -292,7 +292,7 @@ class Artifact(nn.Module):
         """Keep what the solves reported for `status`, and warn of points that failed."""
         self._last.told = told
         if self.metadata.solvers:
-            warn_of_failures(told())
+            warn_of(failures(told()))
 
     def _once(self, values: Sequence[Tensor], along: Mapping[str, Tensor]) -> None:
         """Refuse inputs and directions by which the derivatives would have to be differentiated.

@@ -17,7 +17,7 @@ from ingot.errors import IngotError, warn_of
 from ingot.execute import Executor, executor
 from ingot.execute.batch import shape_of
 from ingot.execute.ready import layout
-from ingot.execute.status import Reason, Status
+from ingot.execute.status import Reason, Status, failures
 from ingot.graphs.torch_private import OpOverload
 from ingot.program import Program, freeze
 
@@ -59,7 +59,7 @@ class Model:
         if self.warned or not any(status.reason.max() > Reason.CONVERGED for status in statuses):
             return
         self.warned = True
-        warn_of(p for status in statuses if (p := status.problem()) is not None)
+        warn_of(failures(statuses))
 
     def batch(self, fields: Sequence[Tensor]) -> tuple[int, ...]:
         """The sizes that all fields have in common before those of their components."""

@@ -112,7 +112,7 @@ def thread_safe() -> bool:
 
 
 _UNCLOSED: list[Any] = []
-"""Files that the disk refused: HDF5 ends the process where it closes one (1.14, seen at ENOSPC)."""
+"""Files that the disk refused: HDF5 (2.0) ends the process where it closes one."""
 
 
 @dataclass(slots=True)
