@@ -15,8 +15,9 @@ from ingot.execute import compiler
 from ingot.execute.abi import rules_struct
 from ingot.execute.cpp import section
 from ingot.execute.levels import best, flags
+from ingot.package.c_functions import wrapper
 from ingot.package.consistent import inconsistencies
-from ingot.package.header import Notes, c_name, header, wrapper
+from ingot.package.header import Notes, c_name, header
 from ingot.package.metadata import (
     Block,
     KernelFiles,

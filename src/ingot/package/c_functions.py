@@ -1,0 +1,117 @@
+"""The C++ behind the C header of a kernel package: tables that describe it, and its functions."""
+
+from collections.abc import Iterable
+
+from ingot.execute.compiler import headers
+from ingot.execute.cpp import entries
+from ingot.execute.words import number
+from ingot.options import Knob, Newton, knobs_of, meta_of
+from ingot.package.header import ERRORS, block_sizes, functions
+from ingot.package.metadata import Metadata
+
+__all__ = ["wrapper"]
+
+
+def wrapper(meta: Metadata) -> str:
+    """The C++ that gives a kernel its C functions; it follows the kernel's own entries.
+
+    It stands in two parts around `calls.h`: tables that describe the package, and what it shows.
+    """
+    assert meta.kernel is not None
+    prefix = meta.kernel.prefix
+    shown = [entries(prefix, functions(meta)), *(_entry(prefix, x) for x in functions(meta))]
+    return "\n".join([*_tables(meta), headers(("calls.h",)), *shown, *_helpers(prefix)])
+
+
+def _tables(meta: Metadata) -> list[str]:
+    constants = [*meta.parameters, *meta.constants]
+    reads = [v.size for v in meta.inputs] + [p.variable.size for p in constants]
+    gives = [*(v.size for v in meta.outputs), *block_sizes(meta)]
+    counts = {
+        "inputs": len(meta.inputs), "parameters": len(meta.parameters),
+        "constants": len(meta.constants), "outputs": len(meta.outputs),
+        "blocks": len(meta.derivatives), "solves": len(meta.solvers),
+    }  # fmt: skip
+    rows = [
+        "namespace ingot {", "namespace {", "namespace package {", "",
+        f"constexpr int {', '.join(f'{k} = {v}' for k, v in counts.items())};",
+        f"constexpr int64_t largest = {max([*reads, *gives, len(meta.solvers), 1])};",
+        _row("constexpr int64_t read_size[]", map(str, reads)),
+        _row("constexpr int64_t gives_size[]", map(str, gives)),
+        "struct Values { const real* data; int64_t count; };",
+        "struct Status { int8_t reason; int32_t iterations; real residual; int32_t pivoted; };",
+    ]  # fmt: skip
+    for i, p in enumerate(constants):
+        rows.append(_row(f"constexpr real stored_{i}[]", map(number, p.value.values)))
+    batches = [len(p.value.values) // p.variable.size for p in constants]
+    rows.append(
+        _row("constexpr Values stored[]", (f"{{stored_{i}, {n}}}" for i, n in enumerate(batches)))
+    )
+    return [
+        *rows,
+        *_rules_tables(meta),
+        "",
+        "}  // namespace",
+        "}  // namespace",
+        "}  // namespace ingot",
+    ]
+
+
+def _row(declared: str, values: Iterable[str]) -> str:
+    """An array, which C++ lets not be empty."""
+    return f"{declared} = {{{', '.join(values) or '{}'}}};"
+
+
+def _rules_tables(meta: Metadata) -> list[str]:
+    knobs = knobs_of(Newton)
+    solves = (
+        f"{{{', '.join(repr(k.c_value(getattr(s, k.name))) for k in knobs)}}}" for s in meta.solvers
+    )
+    fields = ", ".join(f"r.{k.name}" for k in knobs)
+    return [
+        "struct Rules {", *(f"  {k.c_type} {k.name};" for k in knobs), "};",
+        _row("constexpr Rules source_rules[]", solves),
+        "[[maybe_unused]] INGOT_CALL Knobs knobs_of(const Rules& r) {",
+        f"  return {{{fields}, 0}};", "}",
+        "[[maybe_unused]] INGOT_CALL bool lawful(const Rules& r) {",
+        f"  return {' && '.join(test for k in knobs for test in _tests(k))};", "}",
+    ]  # fmt: skip
+
+
+def _tests(knob: Knob) -> list[str]:
+    """The conditions of C++ that a rule must meet; NaN meets none."""
+    if knob.choices:
+        return [f"r.{knob.name} >= 0", f"r.{knob.name} < {len(knob.choices)}"]
+    meta, rule = meta_of(knob.kind), f"r.{knob.name}"
+    bounds = ((">", meta.gt), (">=", meta.ge), ("<", meta.lt), ("<=", meta.le))
+    finite = [f"{rule} - {rule} == 0"] if knob.c_type == "double" else []
+    return [f"{rule} {sign} {bound!r}" for sign, bound in bounds if bound is not None] + finite
+
+
+def _entry(prefix: str, what: str) -> str:
+    blocks = what == "jacobian"
+    written = "blocks, ingot::package::gives" if blocks else "nullptr, ingot::package::outputs"
+    return "\n".join([
+        f"INGOT_EXPORT int64_t {prefix}_{what}(int64_t points, const ingot::real* const* inputs,",
+        "    const ingot::package::Values* parameters, const ingot::package::Rules* rules,",
+        f"    ingot::real* const* outputs,{' ingot::real* const* blocks,' if blocks else ''}",
+        "    ingot::package::Status* status) {",
+        f"  return ingot::package::run_all(ingot::{what}, points, inputs, parameters, rules,",
+        f"      outputs, {written}, status);",
+        "}", "",
+    ])  # fmt: skip
+
+
+def _helpers(prefix: str) -> list[str]:
+    said = "\n".join(
+        f'    case {-i}: return "{text}";' for i, text in enumerate(ERRORS.values(), 1)
+    )
+    return [
+        f"INGOT_EXPORT int64_t {prefix}_default_rules(ingot::package::Rules* rules) {{",
+        "  return ingot::package::default_rules(rules);", "}", "",
+        f"INGOT_EXPORT const char* {prefix}_message(int64_t returned) {{",
+        '  if (returned == 0) return "all points converged";',
+        '  if (returned > 0) return "so many points did not converge; their outputs are NaN";',
+        "  switch (returned) {", said,
+        '    default: return "no call returns this";', "  }", "}", "",
+    ]  # fmt: skip
