@@ -18,7 +18,7 @@ from ingot.execute.interpret import Interpreter
 from ingot.hit import read
 from ingot.model import Factory
 from ingot.package import Package, compile_model
-from ingot.package.stages import freeze, load, partition, route, select, shape
+from ingot.package.stages import advance, load
 from ingot.package.target import Backend, Target
 from ingot.program import with_jacobian
 from ingot.runtime import Artifact
@@ -365,11 +365,9 @@ def made(text: str, model: str, folder: str, *, driver: str | None = None, **tar
     """Compile a model of a text in a folder of its own."""
     file = written(text, _home() / folder)
     chosen = Target(output_dir=file.parent / "out", **target)
-    shapes = None
-    if driver is not None:
-        shapes = dict(transient_driver(Factory(read(file)), driver).shapes)
-    stage = shape(freeze(route(select(load(read(file), model, chosen, driver)))), shapes or {})
-    parted = partition(stage)
+    factory = Factory(read(file))
+    shapes = None if driver is None else transient_driver(factory, driver).shapes
+    parted = advance(load(factory, model, chosen, driver=driver, shapes=shapes), "partition")
     command = f"ingot compile model.i --model {model}"
     place = chosen.output_dir / model / chosen.device
     with (file.parent / "lock").open("w") as lock:
@@ -379,7 +377,7 @@ def made(text: str, model: str, folder: str, *, driver: str | None = None, **tar
             package = Package(place, stub, metadata_of(place, chosen.device)[0])
         else:
             package = compile_model(
-                read(file), model, chosen, driver=driver, shapes=shapes, command=command
+                factory, model, chosen, driver=driver, shapes=shapes, command=command
             )  # fmt: skip
     return Made(file, package, parted.program, parted.pairs)
 

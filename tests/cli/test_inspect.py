@@ -112,7 +112,7 @@ def test_structural_extents_are_told(capsys: Captured) -> None:
     [
         (["model.i", "--model", "decai"], 1, "did you mean 'decay'?"),
         (["model.i", "--source", "model.i"], 2, "--source says nothing about an input file"),
-        (["model.i", "--svg", "all.svg"], 1, "a picture shows one model, and there are 8"),
+        (["model.i", "--svg", "all.svg"], 2, "a picture shows one model, and there are 8"),
         (["nowhere.i"], 1, "file-not-found"),
         (["."], 1, "no package in '.'"),
     ],

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from ingot.cli.main import status
+from tests.cli.counted import count_reading
 
 Captured = pytest.CaptureFixture[str]
 
@@ -246,9 +247,26 @@ def test_the_environment_may_name_a_device(
 def test_flags_that_mean_nothing_are_told(
     decay: str, capsys: Captured, words: list[str], said: str
 ) -> None:
-    assert status(["run", *words]) == 1
+    code = status(["run", *words])
     found = capsys.readouterr()
     assert said in found.err and found.out == ""
+    assert code == (2 if "error[wrong-usage]" in found.err else 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["model.i", "driver"], {"model.i": 1, "Factory": 1, "Tensors": 1}),
+        (["model.i", "driver", "factor:=3"], {"model.i": 1, "Factory": 1, "Tensors": 1}),
+        (["decay.i", "--eager"], {"decay.i": 1}),
+    ],
+)
+def test_a_file_is_read_once(
+    decay: str, monkeypatch: pytest.MonkeyPatch, words: list[str], expected: dict[str, int]
+) -> None:
+    counted = count_reading(monkeypatch)
+    assert status(["run", *words]) == 0
+    assert counted == expected
 
 
 def test_a_stopped_simulation_says_how_far_it_came(

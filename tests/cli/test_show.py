@@ -1,11 +1,14 @@
 """`ingot show` prints every stage in the user's names."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from ingot.cli.main import status
+from ingot.package import Stage as Compiling
 from tests import packages
+from tests.cli.counted import count_reading
 from tests.packages import DECAY, DIFFUSION, ELASTIC, ORDER, RATE
 
 Captured = pytest.CaptureFixture[str]
@@ -75,9 +78,12 @@ def test_select_tells_what_is_promoted(decay: str, capsys: Captured) -> None:
 
 
 def test_route_lists_inputs_before_parameters(decay: str, capsys: Captured) -> None:
-    rows = told(capsys, decay, "decay", "route", "-p", RATE)
+    rows = told(capsys, decay, "decay", "route", "-p", RATE, "-d", "total:T")
     assert rows[0] == "input      T: Scalar"
-    assert rows[-1] == f"parameter  {RATE}: Scalar = 4"
+    assert rows[-4:] == [
+        f"parameter  {RATE}: Scalar = 4", "output     alpha: Scalar", "output     total: Scalar",
+        "slope      total:T",
+    ]  # fmt: skip
 
 
 def test_freeze_tells_values_of_constants(decay: str, capsys: Captured) -> None:
@@ -98,7 +104,16 @@ def test_freeze_passes_batched_values_at_every_call(tmp_path: Path, capsys: Capt
 def test_shape_tells_structural_extents(tmp_path: Path, capsys: Captured) -> None:
     file = packages.written(DIFFUSION, tmp_path)
     rows = told(capsys, str(file), "diffusion", "shape", "--example-batch-shape", "c=(2; 5)")
-    assert rows == ["c  structural extents (5,), an array is (*batch, 5)"]
+    assert rows == [f"{n}  structural extents (5,), an array is (*batch, 5)" for n in ("c~1", "c")]
+
+
+@pytest.mark.parametrize("stage", get_args(Compiling))
+def test_a_stage_of_compiling_reads_the_file_and_builds_the_model_once(
+    decay: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    counted = count_reading(monkeypatch)
+    told(capsys, decay, "decay", stage, "--driver", "driver", "-d", ":")
+    assert counted == {"model.i": 1, "Factory": 1, "Tensors": 1}
 
 
 def test_partition_prints_the_lines_of_each_segment(decay: str, capsys: Captured) -> None:

@@ -1,33 +1,29 @@
 """The stages: each value can be read, and what does not fit is told before anything is compiled."""
 
-from typing import Any
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import fields
+from itertools import permutations
+from typing import Any, get_args
 
 import pytest
 
-from ingot import IngotError
+from ingot import IngotError, Problem
+from ingot.execute import inductor
 from ingot.hit import read_text
-from ingot.package.stages import (
-    Partitioned,
-    Shaped,
-    freeze,
-    load,
-    partition,
-    route,
-    select,
-    shape,
-)
+from ingot.package import Stage, stages
+from ingot.package.compilation import Compilation
+from ingot.package.describe import describe
+from ingot.package.names import rename
+from ingot.package.stages import STAGES, advance, freeze, load, select, shape
 from ingot.package.target import Target
-from tests.packages import DIFFUSION, ELASTIC, PLASTIC, RATE, decay, elastic
+from tests.packages import DECAY, DIFFUSION, ELASTIC, ORDER, PLASTIC, RATE, decay, elastic
 
 
-def shaped(text: str, model: str, **target: Any) -> Shaped:
-    """The stages before the trace."""
-    return shape(freeze(route(select(load(read_text(text), model, Target(**target))))), {})
-
-
-def parted(text: str, model: str, **target: Any) -> Partitioned:
+def parted(text: str, model: str, **target: Any) -> Compilation:
     """All stages but the last."""
-    return partition(shaped(text, model, **target))
+    return advance(load(read_text(text), model, Target(**target)), "partition")
 
 
 def refused(text: str, model: str, **target: Any) -> str:
@@ -37,32 +33,96 @@ def refused(text: str, model: str, **target: Any) -> str:
     return str(raised.value)
 
 
+def test_stages_are_those_that_the_command_line_shows() -> None:
+    assert ("load", *(stage.__name__ for stage in STAGES)) == get_args(Stage)
+
+
 def test_every_stage_prints_readably() -> None:
-    loaded = load(read_text(ELASTIC, "a.i"), "elastic", Target(parameter=("nu",)))
-    selected = select(loaded)
-    routed = route(selected)
-    frozen = freeze(routed)
-    found = shape(frozen, {})
-    assert "sha256" in str(loaded) and "elastic" in str(loaded)
-    assert str(selected) == "promoted  nu: Scalar = 0.3\n1 other parameters keep their values"
-    assert str(routed) == "input      strain: SR2\nparameter  nu: Scalar = 0.3"
-    assert str(frozen) == "hidden input  E: Scalar = 100000 125000 150000 175000 200000"
-    assert str(found) == "no variable declares a structural extent"
-    assert str(partition(found)).startswith("segment 0  forward, ")
+    c = load(read_text(ELASTIC, "a.i"), "elastic", Target(parameter=("nu",), derivative=(":",)))
+    printed = {name: describe(advance(c, name), name) for name in get_args(Stage)}
+    assert printed["load"].startswith("file  None, sha256 ") and "[elastic]" in printed["load"]
+    assert printed["select"] == ("promoted  nu: Scalar = 0.3\n1 other parameters keep their values")
+    assert printed["route"] == (
+        "input      strain: SR2\nparameter  nu: Scalar = 0.3\noutput     stress: SR2\n"
+        "slope      stress:strain\nslope      stress:nu"
+    )
+    assert printed["freeze"] == "hidden input  E: Scalar = 100000 125000 150000 175000 200000"
+    assert printed["shape"] == "no variable has a structural extent"
+    assert printed["partition"].startswith("segment 0  forward, ")
+    assert printed["lower"].startswith("elastic.h\nelastic.cpp\n  values: ")
+
+
+def test_a_stage_fills_its_own_fields_and_keeps_the_others() -> None:
+    """Each field is given by one stage alone, and a stage says what it gives."""
+    c = load(read_text(PLASTIC), "update", Target(derivative=(":",)))
+    given = {
+        "select": {"promoted"}, "route": {"inputs", "parameters", "outputs", "pairs"},
+        "freeze": {"constants", "batched"}, "shape": {"program"},
+        "partition": {"segments", "slopes"}, "lower": {"plans", "sources", "metadata"},
+    }  # fmt: skip
+    for stage in STAGES:
+        after = stage(c)
+        names = [f.name for f in fields(after)]
+        changed = {name for name in names if getattr(after, name) is not getattr(c, name)}
+        assert changed == given[stage.__name__]
+        assert stage.__name__ in (Compilation.__doc__ or "")
+        c = after
+
+
+def test_values_are_those_of_the_moment_they_were_selected_or_frozen() -> None:
+    c = load(read_text(PLASTIC), "update", Target(parameter=("residual.surface.yield_stress",)))
+    selected = select(c)
+    frozen = advance(c, "freeze")
+    for value in c.model.named_parameters().values():
+        value.data.mul_(3)
+    (promoted,) = selected.promoted.values()
+    (kept,) = shape(frozen).program.parameters
+    assert kept.value.data == promoted.data
+    assert str(shape(frozen).program) == str(advance(fresh(PLASTIC, c.target), "shape").program)
+    assert freeze(frozen).constants.keys() == frozen.constants.keys()
+    assert all((freeze(frozen).constants[n].data == 3 * v.data).all() for n, v in
+               frozen.constants.items())  # fmt: skip
+
+
+def fresh(text: str, target: Target) -> Compilation:
+    return load(read_text(text), "update", target)
 
 
 def test_nothing_promoted_is_said() -> None:
-    stage = shaped(PLASTIC, "update")
-    assert str(stage.frozen.routed.selected).startswith("nothing is promoted\n")
-    assert "parameter" not in str(stage.frozen.routed)
-    assert "constant  residual.surface.yield_stress: Scalar = " in str(stage.frozen)
+    stage = parted(PLASTIC, "update")
+    assert describe(stage, "select").startswith("nothing is promoted\n")
+    assert "parameter" not in describe(stage, "route")
+    assert "constant  residual.surface.yield_stress: Scalar = " in describe(stage, "freeze")
 
 
 def test_structural_shapes_and_segments_print() -> None:
     stage = parted(DIFFUSION, "diffusion", example_batch_shape=("c=(2; 5)",), derivative=("c:t",))
-    assert str(stage.shaped) == "c  structural extents (5,), an array is (*batch, 5)"
-    assert str(stage).startswith("segment 0  implicit [diffusion], ")
-    assert str(stage).endswith("\nslope  c:t")
+    rows = describe(stage, "shape").splitlines()
+    assert rows == [f"{n}  structural extents (5,), an array is (*batch, 5)" for n in ("c~1", "c")]
+    assert describe(stage, "partition").startswith("segment 0  implicit [diffusion], ")
+    assert describe(stage, "partition").endswith("\nslope  c:t")
+
+
+@pytest.mark.parametrize("backends", [("kernel",), ("inductor",), ("kernel", "inductor")])
+def test_a_program_is_cut_and_differentiated_once(
+    backends: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[str] = Counter()
+
+    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            calls[name] += 1
+            return real(*arguments, **named)
+
+        return call
+
+    monkeypatch.setattr(stages, "cut", counted("cut", stages.cut))
+    monkeypatch.setattr(stages, "trace", counted("trace", stages.trace))
+    monkeypatch.setattr(inductor, "partition", counted("cut", inductor.partition))
+    differentiate = counted("differentiate", stages.with_jacobian)
+    monkeypatch.setattr(stages, "with_jacobian", differentiate)
+    advance(load(read_text(PLASTIC), "update", Target(derivative=(":",), backend=backends)))
+    assert calls == {"trace": 1, "cut": 1, "differentiate": 1}
 
 
 @pytest.mark.parametrize("law", ["SumSlipRates", "PowerLawSlipRule"])
@@ -160,6 +220,7 @@ def test_derivative_by_a_constant_is_refused() -> None:
         ({"rename_input": ("strain:",)}, "--rename-input strain:\n  fix: write OLD:NEW"),
         ({"rename_output": ("stres:s",)}, "there is no 'stres'\n  fix: did you mean 'stress'?"),
         ({"rename_parameter": ("E:stiffness",)}, "--rename-parameter: there is no 'E'"),
+        ({"rename_input": ("strain:a", "strain:b")}, "--rename-input: 'strain' is renamed twice"),
     ],
 )
 def test_wrong_rename_is_refused(target: dict[str, Any], text: str) -> None:
@@ -179,6 +240,62 @@ def test_renamed_variables_are_renamed_everywhere() -> None:
     program = stage.program
     assert [v.name for v in (*program.inputs, *program.outputs)] == ["eps", "sig"]
     assert program.parameters[0].variable.name == "poisson"
+    assert describe(stage, "route").splitlines() == [
+        "input      eps (strain in the file): SR2", "parameter  poisson (nu in the file): "
+        "Scalar = 0.3", "output     sig (stress in the file): SR2", "slope      sig:eps",
+    ]  # fmt: skip
+
+
+def test_promoted_parameters_enter_in_the_order_that_is_asked_for() -> None:
+    for asked in permutations([RATE, ORDER]):
+        c = parted(DECAY, "decay", parameter=asked, derivative=(":",))
+        assert tuple(p.variable.name for p in c.program.parameters) == asked
+        assert tuple(c.parameters) == asked
+        assert [x for y, x in c.pairs if y == "alpha"][-2:] == list(asked)
+
+
+def test_a_new_name_is_one_that_a_file_can_write() -> None:
+    """Random names: one that is accepted is read back as one word, and as the name of a shape."""
+    draw = random.Random(11)
+    letters = "ab_T9.~/-+ '\";=:#[]{}$!\t\n(,\u00e9"
+    accepted = refusals = 0
+    for _ in range(2000):
+        name = "".join(draw.choices(letters, k=draw.randint(1, 4)))
+        problems: list[Problem] = []
+        found = rename("--rename-input", (f"strain:{name}",), ["strain"], problems)
+        if problems:
+            assert found == {"strain": "strain"}
+            refusals += 1
+            continue
+        accepted += 1
+        shape_row = "" if "/" in name else f"  {name} = '(2; 3)'\n"  # a path there, no name
+        (block,) = read_text(f"[D]\n  names = 'x {name}'\n{shape_row}[]\n").section("D")
+        assert block.require("names").words() == ("x", name)
+        assert {f.name for f in block.fields} == ({"names"} if "/" in name else {"names", name})
+    assert accepted > 100 and refusals > 100
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "1st", "-3", "a'b", 'a"', "a;b", "a:b", "a=b", "", "#a", "é"]
+)
+def test_a_name_that_no_file_can_write_is_refused(name: str) -> None:
+    assert "--rename-input strain" in refused(ELASTIC, "elastic", rename_input=(f"strain:{name}",))
+
+
+def test_a_driver_keeps_variables_and_their_histories_together() -> None:
+    tree = read_text(DECAY)
+
+    def said(**target: Any) -> str:
+        with pytest.raises(IngotError) as raised:
+            advance(load(tree, "decay", Target(**target), driver="driver"), "route")
+        return str(raised.value)
+
+    assert "give --rename-input alpha~1:a~1" in said(rename_output=("alpha:a",))
+    assert "give --rename-input alpha~1:alpha~1" in said(rename_input=("alpha~1:old",))
+    both = Target(rename_output=("alpha:a",), rename_input=("alpha~1:a~1",))
+    assert advance(load(tree, "decay", both, driver="driver"), "route").outputs["alpha"] == "a"
+    lone = Target(rename_output=("alpha:a",))
+    assert advance(load(tree, "decay", lone), "route").outputs["alpha"] == "a"
 
 
 @pytest.mark.parametrize(

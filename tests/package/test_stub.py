@@ -4,6 +4,7 @@ import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from ingot.execute.interpret import Interpreter
 from ingot.hit import read, read_text
 from ingot.model import Factory, build
 from ingot.options import INT32, Newton, knobs_of
-from ingot.package.stages import freeze, load, partition, route, select, shape
+from ingot.package.stages import advance, load
 from ingot.package.stub import stub
 from ingot.package.target import Target
 from ingot.program import prepared, trace
@@ -88,11 +89,12 @@ def copy(tmp_path: Path) -> Path:
     return home / "out" / "decay_aoti.i"
 
 
-def text_of(file: Path, *, driver: str | None = None, place: str = "out/decay_aoti.i") -> str:
+def text_of(
+    file: Path, *, driver: str | None = None, place: str = "out/decay_aoti.i", **target: Any
+) -> str:
     """The stub of a file, nothing compiled."""
-    stage = load(read(file), "decay", Target(), driver)
-    parted = partition(shape(freeze(route(select(stage))), {}))
-    return stub(parted, "decay", file.parent / place, "again")
+    loaded = load(read(file), "decay", Target(**target), driver=driver, command="again")
+    return stub(advance(loaded, "shape"), file.parent / place)
 
 
 def sections(text: str) -> list[str]:
@@ -135,16 +137,14 @@ def test_keys_of_older_files_are_left_out(tmp_path: Path, caplog: pytest.LogCapt
 
 def test_explicit_model_has_no_solver(tmp_path: Path) -> None:
     file = written(DECAY, tmp_path)
-    stage = partition(shape(freeze(route(select(load(read(file), "sum", Target())))), {}))
-    found = stub(stage, "sum", tmp_path / "sum_aoti.i", "again")
+    found = stub(advance(load(read(file), "sum", Target()), "shape"), tmp_path / "sum_aoti.i")
     assert "solver" not in found and "Solvers" not in sections(found)
 
 
 def test_overrides_are_written_into_the_stub(tmp_path: Path) -> None:
     file = written(DECAY, tmp_path)
-    stage = load(read(file, ["Solvers/newton/abs_tol:=1e-7"]), "decay", Target())
-    parted = partition(shape(freeze(route(select(stage))), {}))
-    assert "abs_tol = 1e-7" in stub(parted, "decay", tmp_path / "decay_aoti.i", "again")
+    loaded = load(read(file, ["Solvers/newton/abs_tol:=1e-7"]), "decay", Target())
+    assert "abs_tol = 1e-7" in stub(advance(loaded, "shape"), tmp_path / "decay_aoti.i")
 
 
 def test_absolute_file_names_stay(tmp_path: Path) -> None:
@@ -340,6 +340,56 @@ def test_wrong_list_of_solvers_is_told(tmp_path: Path, written: str, message: st
     with pytest.raises(IngotError) as refused:
         load_package(file)
     assert message in str(refused.value) and "wrong.i" in str(refused.value)
+
+
+CHECKS = """
+  [check]
+    type = Verification
+    driver = driver
+    Scalar_names = 'input.T output.total'
+    Scalar_values = 'heat heat'
+  []
+  [other]
+    type = TransientDriver
+    model = sum
+    prescribed_time = 'times'
+    prescribed_Scalar_names = 'T'
+    prescribed_Scalar_values = 'heat'
+  []
+[]
+[Models]
+"""
+
+
+def test_drivers_of_a_stub_know_the_names_that_the_package_shows(tmp_path: Path) -> None:
+    file = written(DECAY.replace("[]\n[Models]\n", CHECKS.lstrip("\n"), 1), tmp_path)
+    renamed = {
+        "rename_input": ("T:heat", "t:clock", "t~1:clock~1", "alpha~1:a~1"),
+        "rename_output": ("alpha:a", "total:sum_of_all"),
+    }
+    tree = read_text(text_of(file, driver="driver", **renamed))
+    driver = tree.require("Drivers", "driver")
+    assert driver.require("prescribed_Scalar_names").words() == ("heat", "extra")
+    assert driver.require("ic_Scalar_names").words() == ("a",)
+    assert driver.require("time").string() == "clock"
+    assert driver.require("prescribed_Scalar_values").words() == ("heat", "times")
+    names = tree.require("Drivers", "check").require("Scalar_names").words()
+    assert names == ("input.heat", "output.sum_of_all")
+    other = tree.require("Drivers", "other")
+    assert other.require("prescribed_Scalar_names").words() == ("T",)
+    assert other.field("time") is None
+
+
+def test_a_stub_declares_shapes_of_the_variables_that_the_package_shows(tmp_path: Path) -> None:
+    """Inner variables are gone with their models, and renamed ones have their new names."""
+    shapes = "".join(f"    {name} = '(2)'\n" for name in ("alpha", "T", "alpha_rate"))
+    settings = f"[Settings]\n  [example_batch_shape]\n{shapes}  []\n[]\n"
+    file = written(f"{settings}{DECAY}", tmp_path)
+    text = text_of(file, rename_input=("T:heat",), rename_output=("alpha:a",))
+    (block,) = read_text(text).section("Settings")
+    part = block.block("example_batch_shape")
+    assert part is not None
+    assert {f.name for f in part.fields} == {"alpha", "a", "heat"}
 
 
 def test_any_rules_written_to_a_stub_are_read_back_as_they_are(tmp_path: Path) -> None:

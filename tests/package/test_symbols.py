@@ -14,7 +14,7 @@ from ingot.errors import IngotError
 from ingot.hit import read
 from ingot.package.header import header
 from ingot.package.lower import kernel_files
-from ingot.package.stages import freeze, load, partition, route, select, shape
+from ingot.package.stages import load
 from ingot.package.target import Target
 from ingot.runtime.backends import KernelBackend
 from tests.packages import Made, decay, diffusion, inputs_of, plastic, single
@@ -196,8 +196,7 @@ def test_packages_opened_globally_run_their_own_models(
 
 def test_packages_of_one_name_meet_in_one_source_under_another_prefix(tmp_path: Path) -> None:
     target = Target(c_prefix="narrow", baseline=False)
-    stage = partition(shape(freeze(route(select(load(read(single().file), "decay", target)))), {}))
-    files = kernel_files(stage, "decay")
+    files = kernel_files(load(read(single().file), "decay", target))
     assert files.prefix == "narrow" and files.header == "decay.h"
     narrow = msgspec.structs.replace(files, prefix="narrow_0123456789ab")
     text = header(msgspec.structs.replace(single().package.metadata, kernel=narrow))

@@ -9,9 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ingot.cli.flags import Flags, Targeted, part_overrides, target_of
+from ingot.cli.flags import Flags, Targeted, part_overrides, target_of, wrong_usage
 from ingot.cli.progress import progress
-from ingot.errors import Problem
 
 __all__ = ["compile"]
 
@@ -61,24 +60,21 @@ def compile(
 
     if (model is None) == (driver is None):
         fix = "write --model NAME, or --driver NAME"
-        told = Problem("wrong-usage", "give one of --model and --driver", None, fix)
-        print(told, file=sys.stderr)
-        return 2
+        raise wrong_usage("give one of --model and --driver", fix)
     flags, overrides = part_overrides(flags, overrides)
     start = time.perf_counter()
-    tree = read(file, overrides)
+    factory = Factory(read(file, overrides), untrusted=untrusted)
     shapes = None
     if driver is not None:
-        found = transient_driver(Factory(tree, untrusted=untrusted), driver)
-        model, shapes = found.model.name, dict(found.shapes)
+        found = transient_driver(factory, driver)
+        model, shapes = found.model.name, found.shapes
     assert model is not None
     target = target_of(flags, output_dir=output_dir, jobs=jobs, stub=not no_stub)
     with progress(f"compiling {model}") as step:
         package = compile_model(
-            tree, model, target, driver=driver, shapes=shapes,
+            factory, model, target, driver=driver, shapes=shapes,
             command=shlex.join(["ingot", *sys.argv[1:]]),
             expect=step.expect, progress=lambda name: step(f"{target.device}/{name}"),
-            untrusted=untrusted,
         )  # fmt: skip
     seconds = time.perf_counter() - start
     meta = package.metadata

@@ -25,6 +25,7 @@ __all__ = [
     "target_of",
     "tell_code",
     "use_threads",
+    "wrong_usage",
 ]
 
 Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
@@ -110,6 +111,11 @@ def tell_code(tree: "Tree", *, untrusted: bool) -> None:
         print(f"this runs the file's Python: {names}; --untrusted does not", file=sys.stderr)
 
 
+def wrong_usage(message: str, fix: str) -> IngotError:
+    """The error to raise where the words of a command do not go together: exit code 2."""
+    return IngotError([Problem("wrong-usage", message, None, fix)])
+
+
 def device_asked(flag: str | None) -> str:
     """The device that a flag asks for, else the environment, else nothing."""
     return flag or os.environ.get("MARLIN_TORCH_DEVICE", "").strip()
@@ -120,8 +126,7 @@ def use_threads(count: int | None) -> None:
     if count is None:
         return
     if count < 1:
-        message = f"--n-threads {count} leaves no thread to run on"
-        raise IngotError([Problem("wrong-usage", message, fix="give 1 or more")])
+        raise wrong_usage(f"--n-threads {count} leaves no thread to run on", "give 1 or more")
     import torch
 
     torch.set_num_threads(count)

@@ -1,11 +1,10 @@
 """`ingot inspect`: what a package, a stub or a model of a file reads, gives and is made of."""
 
 import json as jsonlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ingot.cli.flags import tell_code
+from ingot.cli.flags import tell_code, wrong_usage
 from ingot.cli.inspected import Inspected, inspected_model, inspected_package
 from ingot.cli.package import folder_of
 from ingot.errors import IngotError, Problem, did_you_mean
@@ -65,8 +64,7 @@ def inspect(
     if wrong:
         kind = "a package" if packaged else "an input file"
         message = f"{', '.join(wrong)} says nothing about {kind}"
-        print(Problem("wrong-usage", message, None, "leave it out"), file=sys.stderr)
-        return 2
+        raise wrong_usage(message, "leave it out")
     if tree is None or packaged:
         report, found = of_package(place, tree, source)
     else:
@@ -86,7 +84,7 @@ def draw(found: list[Inspected], svg: Path) -> None:
     if len(found) != 1:
         names = ", ".join(one.name for one in found)
         message = f"a picture shows one model, and there are {len(found)}"
-        raise IngotError([Problem("wrong-usage", message, None, f"choose --model: {names}")])
+        raise wrong_usage(message, f"choose --model: {names}")
     with writable(any_error=True):
         svg.write_text(drawn(found[0].wiring, found[0].title))
 

@@ -64,12 +64,12 @@ class Inspected:
     wiring: Wiring
 
     def __str__(self) -> str:
-        from ingot.package.stages import shown
+        from ingot.package.describe import describe_tensor
 
         rows = [self.title]
         rows += [f"  given  {v}" for v in self.given]
         rows += [f"  gives  {v}" for v in self.gives]
-        rows += [f"  param  {n}: {shown(k, x)}" for n, (k, x) in self.parameters.items()]
+        rows += [f"  param  {n}: {describe_tensor(k, x)}" for n, (k, x) in self.parameters.items()]
         rows += [f"  segment {i}  {s}" for i, s in enumerate(self.segments)]
         rows += [f"  slope  {row}" for row in self._slopes()]
         return "\n".join([*rows, *(f"  {title}  {text}" for title, text in self.remarks)])

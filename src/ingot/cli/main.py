@@ -88,7 +88,7 @@ def _status(arguments: Sequence[str]) -> int:
         return 2
     except IngotError as error:
         print(error, file=sys.stderr)
-        return 1
+        return 2 if any(problem.code == "wrong-usage" for problem in error.problems) else 1
     except BrokenPipeError:
         raise
     except Exception as error:

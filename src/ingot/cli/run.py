@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from ingot.cli.flags import device_asked, use_threads
+from ingot.cli.flags import device_asked, use_threads, wrong_usage
 from ingot.errors import IngotError, Problem, raise_if
 
 if TYPE_CHECKING:
@@ -75,19 +75,21 @@ def run(
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
     from ingot.drivers.save import unknown_ending
-    from ingot.hit import read, sections_of
+    from ingot.hit import contents, read, sections_in
 
-    if "Domain" in sections_of(file):
+    text = contents(file)
+    if "Domain" in sections_in(text):
         refuse(file, "a simulation", {"--save": save})
         place = checkpoint or Path(f"{file.stem}.checkpoint")
         if checkpoint is not None and checkpoint_every is None:
-            message, fix = "--checkpoint does not say how often", "add --checkpoint-every 100"
-            raise IngotError([Problem("wrong-usage", message, fix=fix)])
+            message = "--checkpoint does not say how often"
+            raise wrong_usage(message, "add --checkpoint-every 100")
         stored = None if checkpoint_every is None else (checkpoint_every, place)
         use_threads(n_threads)
         device = device_asked(compute_device)
+        tree = read(file, words, moose=True, text=text)
         return simulate(
-            file, words, stored, restart, eager=eager, device=device, strict=strict,
+            tree, stored, restart, eager=eager, device=device, strict=strict,
             untrusted=untrusted, json=json,
         )  # fmt: skip
     only = {
@@ -100,7 +102,7 @@ def run(
     }
     refuse(file, "no simulation: it has no [Domain]", only)
     named = words[:1] if words and "=" not in words[0] else ()
-    tree = read(file, words[len(named) :])
+    tree = read(file, words[len(named) :], text=text)
     name = named[0] if named else only_driver(tree)
     if save is not None:
         raise_if(unknown_ending(save))
@@ -118,8 +120,7 @@ def run(
 
 
 def simulate(
-    file: Path,
-    overrides: tuple[str, ...],
+    tree: "Tree",
     stored: tuple[int, Path] | None,
     restart: Path | None,
     *,
@@ -135,10 +136,9 @@ def simulate(
     from ingot.cli.live import live, statistics
     from ingot.fields import build, prepared
     from ingot.fields.checkpoint import restore
-    from ingot.hit import read
 
     start = perf_counter()
-    simulation = build(read(file, overrides, moose=True), untrusted=untrusted)
+    simulation = build(tree, untrusted=untrusted)
     if simulation.problem.print_debug_output:
         print(simulation)
     ready = prepared(simulation, jit=not eager, device=device, strict=strict)
@@ -192,7 +192,7 @@ def refuse(file: Path, what: str, flags: Mapping[str, object]) -> None:
     for name, value in flags.items():
         if value is not None:
             message = f"{name} has no meaning for {file}, which is {what}"
-            raise IngotError([Problem("wrong-usage", message, fix=f"leave {name} out")])
+            raise wrong_usage(message, f"leave {name} out")
 
 
 def only_driver(tree: "Tree") -> str:

@@ -2,25 +2,20 @@
 
 import json as jsonlib
 import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Literal, cast, get_args
 
-from ingot.cli.flags import Flags, Targeted, part_overrides, target_of, tell_code
+from ingot.cli.flags import Flags, Targeted, part_overrides, target_of, tell_code, wrong_usage
 from ingot.errors import IngotError, Problem, warn_of
+from ingot.package import Stage as Compiling
 
-if TYPE_CHECKING:
-    from ingot.package.stages import Loaded, Partitioned
+__all__ = ["Stage", "show"]
 
-__all__ = ["Stage", "lowered", "show"]
-
-Seven = Literal["load", "select", "route", "freeze", "shape", "partition", "lower"]
 Torch = Literal["joint", "forward", "backward", "post-grad", "inductor-ir", "fused", "code"]
 Stage = Literal[
-    "tree", "model", Seven, "program", "clean", "hoist", "loops", "regions", "factor", "schedule",
-    "source", Torch,
+    "tree", "model", Compiling, "program", "clean", "hoist", "loops", "regions", "factor",
+    "schedule", "source", Torch,
 ]  # fmt: skip
-Shapes = dict[str, tuple[int, ...]]
 
 
 def show(
@@ -61,9 +56,7 @@ def show(
     """
     if json and stage != "regions":
         fix = "leave --json out, or choose --stage regions"
-        told = Problem("wrong-usage", f"--stage {stage} is text only", None, fix)
-        print(told, file=sys.stderr)
-        return 2
+        raise wrong_usage(f"--stage {stage} is text only", fix)
     imports = stage in get_args(Torch) or (stage == "regions" and not os.path.exists(file))
     if imports and untrusted:
         message = f"'{file}' is a module, whose code is not run"
@@ -84,11 +77,9 @@ def show(
         model, overrides = None, (model, *overrides)
     flags, overrides = part_overrides(flags, overrides)
     alone = Flags(inline=flags.inline) if stage == "source" else Flags()
-    if stage not in get_args(Seven) and flags != alone:
-        fix = f"choose one of --stage {', '.join(get_args(Seven))}"
-        told = Problem("wrong-usage", f"--stage {stage} takes no flag of compiling", None, fix)
-        print(told, file=sys.stderr)
-        return 2
+    if stage not in get_args(Compiling) and flags != alone:
+        fix = f"choose one of --stage {', '.join(get_args(Compiling))}"
+        raise wrong_usage(f"--stage {stage} takes no flag of compiling", fix)
     from ingot.hit import read
 
     tree = read(Path(file), overrides)
@@ -98,8 +89,7 @@ def show(
         return 0
     if model is None:
         fix = f"one of: {', '.join(tree.names('Models')) or 'none is there'}"
-        print(Problem("wrong-usage", "which model?", None, fix), file=sys.stderr)
-        return 2
+        raise wrong_usage("which model?", fix)
     from ingot.drivers import structural_shapes
     from ingot.model import Factory
 
@@ -110,11 +100,13 @@ def show(
         print(built)
         return 0
     shapes = structural_shapes(factory, built, driver)
-    if stage in get_args(Seven):
-        from ingot.package.stages import load
+    if stage in get_args(Compiling):
+        from ingot.package.describe import describe
+        from ingot.package.stages import advance, load
 
-        loaded = load(tree, model, target_of(flags), driver, untrusted=untrusted)
-        print(at_stage(stage, loaded, shapes))
+        loaded = load(factory, model, target_of(flags), driver=driver, shapes=shapes)
+        last = cast(Compiling, stage)
+        print(describe(advance(loaded, last), last))
         return 0
     from ingot.program import prepared
     from ingot.program.passes import clean, loops, planned, staged
@@ -131,50 +123,3 @@ def show(
     else:
         print(staged(program, stage))
     return 0
-
-
-def at_stage(stage: str, value: "Loaded", shapes: Shapes) -> str:
-    """What one of the seven stages makes of a model."""
-    from ingot.package import stages
-
-    name = value.model.name
-    verbs = {
-        "load": lambda x: x, "select": stages.select, "route": stages.route,
-        "freeze": stages.freeze, "shape": lambda x: stages.shape(x, shapes),
-        "partition": stages.partition, "lower": lambda x: lowered(x, name),
-    }  # fmt: skip
-    found: Any = value
-    for title, verb in verbs.items():
-        found = verb(found)
-        if title == stage:
-            break
-    return str(found)
-
-
-def lowered(stage: "Partitioned", name: str) -> str:
-    """The files that lowering would write, with the operations of each entry or graph."""
-    from ingot.package.lower import graphs_of
-
-    backends = stage.shaped.loaded.target.backend
-    rows = kernel_rows(stage, name) if "kernel" in backends else []
-    rows += [str(graphs_of(stage, name))] if "inductor" in backends else []
-    return "\n".join([*rows, f"{name}_meta.json"])
-
-
-def kernel_rows(stage: "Partitioned", name: str) -> list[str]:
-    """The files of the kernel backend; under the source what each entry costs at a point."""
-    from ingot.package.lower import kernel_files
-    from ingot.program import with_jacobian
-    from ingot.program.passes import planned
-
-    entries = {"values": stage.program}
-    if stage.pairs:
-        slopes = with_jacobian(stage.program, stage.pairs)
-        entries[f"values and slopes ({len(stage.pairs)})"] = slopes
-    files = kernel_files(stage, name)
-    rows = [files.header, files.source]
-    for title, program in entries.items():
-        plan = planned(program)
-        rows.append(f"  {title}: {plan.program.count()} operations a point")
-        rows += [f"    {row}" for row in str(plan).splitlines() if plan.solves]
-    return [*rows, *files.libraries.values()]

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from ingot.drivers.transient import TransientDriver, transient_driver
-from ingot.drivers.values import Shapes, shapes_in
+from ingot.drivers.values import Shapes
 from ingot.drivers.verdict import Verdict
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.execute import Backend
@@ -49,7 +49,7 @@ def build_driver(
 
 def structural_shapes(factory: Factory, model: Model, driver: str | None = None) -> Shapes:
     """The structural shapes of a model's variables: as declared, and as a driver's values show."""
-    shapes = shapes_in(factory.settings, model)
+    shapes = factory.settings.extents(model)
     return shapes if driver is None else {**shapes, **transient_driver(factory, driver).shapes}
 
 

@@ -10,12 +10,12 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.hit import Block, Field
 from ingot.hit.tree import word_span
 from ingot.model import Factory, Model, lag
-from ingot.model.settings import Settings, undeclared, variables
+from ingot.model.settings import Settings, undeclared
 from ingot.types import KINDS, Scalar, Value
 
 __all__ = [
     "DRIVEN", "Given", "Shapes", "declared_shapes", "gathered", "list_options", "listed",
-    "model_of", "shapes_in", "spread", "tensor_of", "unknown", "without_steps", "wrong_kinds",
+    "model_of", "spread", "tensor_of", "unknown", "without_steps", "wrong_kinds",
 ]  # fmt: skip
 
 DRIVEN = ("Scalar", "Vec", "SR2", "WR2", "R2", "MRP", "SSR4", "MillerIndex")
@@ -166,7 +166,7 @@ def declared_shapes(
     """
     declared = factory.settings
     problems += undeclared(declared, model)
-    shapes = shapes_in(declared, model)
+    shapes = declared.extents(model)
     for each in given:
         problem = shape_problem(each, declared)
         if problem is not None:
@@ -178,12 +178,6 @@ def declared_shapes(
                 message = f"{found}, but {shapes[name]} elsewhere"
                 problems.append(Problem("shapes-differ", message, each.value_span))
     return shapes
-
-
-def shapes_in(declared: Settings, model: Model) -> Shapes:
-    """The structural shapes that a file declares for the variables of a model."""
-    names = (lag(name)[0] for name in variables(model))
-    return {name: shape for name in names if (shape := declared.structural(name))}
 
 
 def shape_problem(each: Given, declared: Settings) -> Problem | None:

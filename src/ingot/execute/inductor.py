@@ -108,10 +108,14 @@ def _require(file: str, points: int, wrong: str | None) -> None:
 
 
 def planned(
-    program: Program, pairs: Sequence[Pair], stem: str, *, dtype: torch.dtype = torch.float64
-) -> Planned:
-    """Every graph as text, and the description of all; nothing is compiled."""
-    segments = partition(program)
+    program: Program, pairs: Sequence[Pair], stem: str, *, dtype: torch.dtype = torch.float64,
+    segments: Sequence[Segment] | None = None,
+) -> Planned:  # fmt: skip
+    """Every graph as text, and the description of all; nothing is compiled.
+
+    segments: those of the program, where it was partitioned before
+    """
+    segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
     local = _local_pairs(segments, pairs)
     made: list[Graphed] = []

@@ -14,7 +14,7 @@ from ingot.hit.quotes import masked
 from ingot.hit.source import contents, outline
 from ingot.hit.tree import Block, Field, Tree
 
-__all__ = ["GLOBALS", "activated", "sections_of", "unused_globals", "with_globals"]
+__all__ = ["GLOBALS", "activated", "sections_in", "sections_of", "unused_globals", "with_globals"]
 
 GLOBALS = "GlobalParams"
 ALL = "__all__"
@@ -22,7 +22,12 @@ ALL = "__all__"
 
 def sections_of(path: str | Path) -> tuple[str, ...]:
     """The top-level blocks of a file as they are written, without reading what they hold."""
-    marks = outline(masked(contents(Path(path))))
+    return sections_in(contents(Path(path)))
+
+
+def sections_in(text: str) -> tuple[str, ...]:
+    """The top-level blocks of a text as they are written."""
+    marks = outline(masked(text))
     return tuple(
         mark["open"].strip("[]./ \t") for mark, block in marks if mark["open"] and not block
     )

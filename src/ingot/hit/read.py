@@ -36,16 +36,27 @@ __all__ = ["read", "read_text"]
 COMMAND_LINE = "<command line>"
 
 
-def read(path: str | Path, overrides: Sequence[str] = (), *, moose: bool = False) -> Tree:
+def read(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    moose: bool = False,
+    text: str | None = None,
+) -> Tree:
     """Read a file, then the overrides (`Models/elasticity/E:=210000`) as if they stood below it.
 
     With `moose` as MOOSE reads it: quoted values hold any letter and are joined, a ${name} is
     looked up in the blocks around before the top, and an override with a plain = replaces.
+    text: the `contents` of the file, where they were read before.
     """
     path = Path(path)
-    sources = {str(path): Source(str(path), contents(path))}
-    raise_if(gather_includes(sources[str(path)], path.parent, sources, (path.resolve(),)))
-    return tree_of(functools.partial(nmhit.parse_file, path), sources, path, overrides, moose=moose)
+    source = Source(str(path), contents(path) if text is None else text)
+    sources = {str(path): source}
+    raise_if(gather_includes(source, path.parent, sources, (path.resolve(),)))
+    parse = functools.partial(nmhit.parse_file, path)  # which alone finds what is included
+    if len(sources) == 1:
+        parse, sources = functools.partial(nmhit.parse_text, source.text), {".": source}
+    return tree_of(parse, sources, path, overrides, moose=moose)
 
 
 def read_text(

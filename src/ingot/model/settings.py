@@ -1,15 +1,15 @@
-"""`[Settings]` -> Settings: declared shapes of variables, and whether warnings are errors."""
+"""`[Settings]` or flags -> Settings: declared shapes of variables, whether warnings are errors."""
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
-from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
+from ingot.hit import Field, Tree, unknown_blocks, unknown_fields
 from ingot.model.model import Model, lag
 
-__all__ = ["LEGACY", "Settings", "Shape", "settings", "undeclared"]
+__all__ = ["LEGACY", "Settings", "Shape", "settings", "settings_of_flags", "undeclared"]
 
 LOG = logging.getLogger("ingot")
 
@@ -49,6 +49,11 @@ class Settings:
         shape = self.shapes.get(lag(name)[0], self.shared)
         return None if shape is None else shape.structural
 
+    def extents(self, model: Model) -> dict[str, tuple[int, ...]]:
+        """The structural extents declared for variables of a model and of the models in it."""
+        names = (lag(name)[0] for name in variables(model))
+        return {name: shape for name in names if (shape := self.structural(name))}
+
 
 def settings(tree: Tree) -> Settings:
     """What the `[Settings]` of a file declare."""
@@ -75,15 +80,38 @@ def settings(tree: Tree) -> Settings:
         except IngotError as error:
             problems += error.problems
         if parts is not None:
-            problems += read_parts(parts, shapes, spans)
+            problems += [*unknown_blocks(parts), *enter_shapes(parts.fields, shapes, spans)]
     raise_if(problems)
     return Settings(shared, shapes, spans, dynamic, strict)
 
 
-def read_parts(parts: Block, shapes: dict[str, Shape], spans: dict[str, Span]) -> Iterator[Problem]:
+def settings_of_flags(words: Sequence[str]) -> Settings:
+    """What `--example-batch-shape` declares: `(2; 12)` for all variables, VAR=(2; 12) for one."""
+    fields: dict[str, Field] = {}
+    problems: list[Problem] = []
+    for number, word in enumerate(words, 1):
+        name, mark, text = word.partition("=") if "=" in word else ("", "", word)
+        span = Span("<command line>", number, len(name + mark) + 1, len(text), "", word)
+        if name in fields:
+            message = f"--example-batch-shape is given twice for {name or 'all variables'}"
+            problems.append(Problem("duplicate-field", message, span, "keep one of the two"))
+        fields[name] = Field(name or "--example-batch-shape", text, span, span)
+    whole, parts = fields.pop("", None), fields.values()
+    if whole is not None and fields:
+        message = "--example-batch-shape is given for all variables and for one"
+        problems.append(Problem("wrong-value", message, whole.span, "name every variable, or none"))
+    shapes: dict[str, Shape] = {}
+    spans: dict[str, Span] = {}
+    problems += enter_shapes(parts, shapes, spans)
+    raise_if(problems)
+    return Settings(None if whole is None else shape_of(whole), shapes, spans)
+
+
+def enter_shapes(
+    fields: Iterable[Field], shapes: dict[str, Shape], spans: dict[str, Span]
+) -> Iterator[Problem]:
     """Enter the shape of each variable; the histories of one variable must agree."""
-    yield from unknown_blocks(parts)
-    for found in parts.fields:
+    for found in fields:
         name, _ = lag(found.name)
         try:
             shape = shape_of(found)

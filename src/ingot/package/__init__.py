@@ -4,17 +4,21 @@ Here: what is compiled for whom, and how it is written. Not here: tracing and pa
 generation (execute), loading (runtime).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from ingot.hit import Tree
+    from ingot.model import Factory
     from ingot.package.metadata import Metadata
     from ingot.package.target import Target
 
-__all__ = ["Package", "compile_model"]
+__all__ = ["Package", "Stage", "compile_model"]
+
+Stage = Literal["load", "select", "route", "freeze", "shape", "partition", "lower"]
+"""The stages of a compilation in their order; `package/stages.py` holds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +31,12 @@ class Package:
 
 
 def compile_model(
-    tree: "Tree",
+    source: "Tree | Factory",
     name: str,
     target: "Target",
     *,
     driver: str | None = None,
-    shapes: dict[str, tuple[int, ...]] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
     command: str = "",
     expect: Callable[[int], None] = lambda _: None,
     progress: Callable[[str], None] = lambda _: None,
@@ -40,22 +44,24 @@ def compile_model(
 ) -> Package:
     """Run all stages and put the package, and the stub beside it, in their places.
 
+    source: a file as it was read, or the Factory that has built of it what a driver needs;
     expect: is told how many files will be compiled; progress: the name of each that is done;
     untrusted: Python of the file is evaluated within bounds
     """
-    from ingot.package.lower import lower
-    from ingot.package.stages import freeze, load, partition, route, select, shape
+    from ingot.package.stages import advance, load
     from ingot.package.stub import stub
+    from ingot.package.translate import translate
     from ingot.package.write import put, put_text, scratch
 
-    stage = load(tree, name, target, driver, untrusted=untrusted)
-    shaped = shape(freeze(route(select(stage))), shapes or {})
-    parted = partition(shaped)
+    loaded = load(
+        source, name, target, driver=driver, shapes=shapes, command=command, untrusted=untrusted
+    )
+    lowered = advance(loaded)
     place = target.output_dir / name / target.device
     with scratch(place) as folder:
-        lowered = lower(parted, name, folder, command, expect, progress)
+        metadata = translate(lowered, folder, expect=expect, progress=progress)
         put(folder, place)
     file = target.output_dir / f"{name}_aoti.i" if target.stub else None
     if file is not None:
-        put_text(stub(parted, name, file, command), file)
-    return Package(place, file, lowered.metadata)
+        put_text(stub(lowered, file), file)
+    return Package(place, file, metadata)

@@ -9,45 +9,51 @@ from ingot.errors import Span
 from ingot.hit import Block, Field, Tree
 from ingot.model.settings import LEGACY
 from ingot.options import Newton, knobs_of
-from ingot.package.stages import Partitioned
+from ingot.package.compilation import Compilation, Names
+from ingot.types import lag
 
 __all__ = ["stub"]
 
 FILES = ("csv_file", "reference")
 """Options whose values are names of files, relative to the file that holds them."""
 
+CLOCK = "t"
+"""The variable that receives a TransientDriver's time where its block does not say."""
 
-def stub(stage: Partitioned, name: str, place: Path, command: str) -> str:
+
+def stub(c: Compilation, place: Path) -> str:
     """The text of the stub that is to stand at `place`, beside the package's folder."""
-    loaded = stage.shaped.loaded
-    tree = loaded.tree
+    tree, name = c.tree, c.model.name
+    assert tree is not None, "only a file has a stub"
     source = tree.file.parent if tree.file else Path()
     sections: list[Block] = []
     for found in tree.blocks:
         if found.name == "Settings":
-            sections.append(_without_legacy(found))
-        elif found.name == "Tensors" or (found.name == "Drivers" and loaded.driver):
+            sections.append(_settings(found, c))
+        elif found.name == "Tensors":
             sections.append(_moved(found, source, place.parent))
-    solvers = dict(_solvers(stage))
+        elif found.name == "Drivers" and c.driver:
+            drivers = tuple(_driver(block, c) for block in found.blocks)
+            sections.append(_moved(replace(found, blocks=drivers), source, place.parent))
+    solvers = dict(_solvers(c, tree))
     fields = {"type": "AOTIModel", "artifact_path": name}
     if solvers:
         blocks = {block.name: block for block in solvers.values()}
         sections.append(_section("Solvers", [*blocks.values()]))
         pairs = (f"{update}:{block.name}" for update, block in solvers.items())
         fields["solvers"] = " ".join(pairs)
-    model = _section("Models", [_block(f"Models/{loaded.model.name}", fields)])
+    model = _section("Models", [_block(f"Models/{name}", fields)])
     comments = [
         f"# Generated from {tree.file.name if tree.file else 'a text'} by Ingot.",
-        f"# Drop-in for [Models/{loaded.model.name}].",
-        f"# Do not edit; regenerate with: {command}",
+        f"# Drop-in for [Models/{name}].",
+        f"# Do not edit; regenerate with: {c.command}",
     ]
     return "\n".join([*comments, str(Tree(tree.fields, (*sections, model)))])
 
 
-def _solvers(stage: Partitioned) -> Iterator[tuple[str, Block]]:
+def _solvers(c: Compilation, tree: Tree) -> Iterator[tuple[str, Block]]:
     """The implicit updates by name, each with its solver and all the rules that act at load."""
-    tree = stage.shaped.loaded.tree
-    for solve in stage.program.solves():
+    for solve in c.program.solves():
         found = tree.require("Solvers", tree.require("Models", solve.name).require("solver").text)
         searches = solve.newton.linesearch != "NONE"
         wanted = {"type": "NewtonWithLineSearch" if searches else "Newton"}
@@ -59,8 +65,49 @@ def _solvers(stage: Partitioned) -> Iterator[tuple[str, Block]]:
         yield solve.name, _block(found.path, wanted)
 
 
-def _without_legacy(block: Block) -> Block:
-    return replace(block, fields=tuple(f for f in block.fields if f.name not in LEGACY))
+def _settings(block: Block, c: Compilation) -> Block:
+    """The settings without keys of older files, and of the shapes those that the package shows."""
+
+    def shapes(part: Block) -> Block:
+        names = [*c.inputs.items(), *c.outputs.items()]
+        fields = {
+            lag(new)[0]: replace(f, name=lag(new)[0])
+            for f in part.fields
+            for old, new in names
+            if lag(old)[0] == lag(f.name)[0]
+        }
+        return replace(part, fields=tuple(fields.values()))
+
+    blocks = (shapes(b) if b.name == "example_batch_shape" else b for b in block.blocks)
+    fields = (f for f in block.fields if f.name not in LEGACY)
+    return replace(block, fields=tuple(fields), blocks=tuple(blocks))
+
+
+def _driver(block: Block, c: Compilation) -> Block:
+    """A driver's block with the names that the package shows in the place of the file's."""
+    both = {**c.inputs, **c.outputs}
+    sided = {f"input.{n}": f"input.{new}" for n, new in c.inputs.items()}
+    sided |= {f"output.{n}": f"output.{new}" for n, new in c.outputs.items()}
+    lists: dict[str, Names] = {
+        "prescribed_": c.inputs, "input_": c.inputs, "output_": c.outputs, "ic_": both,
+    }  # fmt: skip
+
+    def field(f: Field) -> Field:
+        if f.name == "time":
+            return replace(f, text=c.inputs.get(f.text, f.text))
+        if not f.name.endswith("_names"):
+            return f
+        names = next((lists[start] for start in lists if f.name.startswith(start)), sided)
+        return replace(f, text=" ".join(names.get(word, word) for word in f.words()))
+
+    model = block.field("model")
+    if model is not None and model.string() != c.model.name:
+        return block
+    fields = [field(f) for f in block.fields]
+    clock = c.inputs.get(CLOCK, CLOCK)
+    if block.type == "TransientDriver" and clock != CLOCK and block.field("time") is None:
+        fields.append(Field("time", clock, block.span, block.span))
+    return replace(block, fields=tuple(fields))
 
 
 def _moved(block: Block, old: Path, new: Path) -> Block:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.hit import Tree
 from ingot.model import Model, bind
-from ingot.package.lower import lower
-from ingot.package.stages import Loaded, freeze, partition, route, select, shape
+from ingot.package.compilation import Compilation
+from ingot.package.stages import advance
 from ingot.package.target import Backend, Target
+from ingot.package.translate import translate
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.load import load
 from ingot.types.refuse import caller
@@ -45,9 +45,9 @@ def compile(
         parameter=parameter, derivative=derivative, example_batch_shape=example_batch_shape,
         jobs=jobs, stub=False, baseline=False,
     )  # fmt: skip
-    stage = partition(shape(freeze(route(select(Loaded(Tree((), ()), model, None, target)))), {}))
+    lowered = advance(Compilation(model=model, target=target, command="ingot.compile"))
     with tempfile.TemporaryDirectory(prefix="ingot-") as folder:
-        lower(stage, model.name, Path(folder), "ingot.compile")
+        translate(lowered, Path(folder))
         return load(folder)
 
 

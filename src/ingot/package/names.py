@@ -1,0 +1,78 @@
+"""OLD:NEW and OUT:IN of the command line -> the names that a package shows, and its pairs."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.types import lag
+
+__all__ = ["rename", "resolve_pairs", "split_histories"]
+
+_NAME = re.compile(r"[^\W\d][\w./<>+\-*!~]*", re.ASCII)
+"""A word of HIT that is no number, and that may also stand on the left of a `=`."""
+
+
+def rename(
+    flag: str, rules: Sequence[str], known: Iterable[str], problems: list[Problem]
+) -> dict[str, str]:
+    """Every known name with its new one; rules that cannot be followed are added to problems."""
+    names = {name: name for name in known}
+    renamed: set[str] = set()
+
+    def refuse(code: str, message: str, fix: str | None) -> None:
+        problems.append(Problem(code, message, None, fix))
+
+    for rule in rules:
+        old, colon, new = rule.partition(":")
+        if not colon or not new:
+            refuse("wrong-value", f"{flag} {rule}", "write OLD:NEW")
+        elif old not in names:
+            refuse("unknown-name", f"{flag}: there is no '{old}'", did_you_mean(old, names))
+        elif not _NAME.fullmatch(new):
+            message = f"{flag} {rule}: no file can name a variable '{new}'"
+            refuse("wrong-value", message, "write a plain letter, then letters, digits and _")
+        elif old in renamed:
+            refuse("wrong-value", f"{flag}: '{old}' is renamed twice", "keep one of the two")
+        else:
+            names[old] = new
+            renamed.add(old)
+    shown = list(names.values())
+    for name in sorted({n for n in shown if shown.count(n) > 1}):
+        refuse("duplicate-variable", f"{flag}: two are called '{name}'", "choose another")
+    return names
+
+
+def split_histories(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Iterator[Problem]:
+    """A problem for each input that no longer has the name of the variable it is the history of.
+
+    A driver gives `x~1` the `x` of the step before, and finds both by their names.
+    """
+    now = {**inputs, **outputs}
+    for old, new in inputs.items():
+        variable, steps = lag(old)
+        wanted = f"{now.get(variable, variable)}~{steps}"
+        if steps and variable in now and new != wanted:
+            message = f"the driver knows '{new}' no longer as the history of '{now[variable]}'"
+            yield Problem("wrong-value", message, None, f"give --rename-input {old}:{wanted}")
+
+
+def resolve_pairs(
+    words: Sequence[str], outputs: Sequence[str], inputs: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """The (output, input) pairs that words such as `stress:strain` or `stress:` ask for."""
+    pairs: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    for text in words:
+        left, colon, right = text.partition(":")
+        if not colon:
+            problems.append(Problem("wrong-value", f"-d {text}", None, "write OUT:IN"))
+            continue
+        for side, word, known in (("output", left, outputs), ("input", right, inputs)):
+            if word and word not in known:
+                message = f"-d {text}: there is no {side} '{word}'"
+                problems.append(Problem("unknown-name", message, None, did_you_mean(word, known)))
+        pairs += [
+            (y, x) for y in ([left] if left else outputs) for x in ([right] if right else inputs)
+        ]
+    raise_if(problems)
+    return tuple(dict.fromkeys(pairs))
