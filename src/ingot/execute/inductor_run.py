@@ -15,8 +15,8 @@ from torch import Tensor
 
 from ingot.execute.batch import Shape, flattened, restored
 from ingot.execute.described import ForwardSegment, ImplicitSegment, InductorDescription
-from ingot.execute.single import settled
-from ingot.execute.status import Reason, Status, accepted_by
+from ingot.execute.newton import run_newton
+from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, stepped
 from ingot.graphs.openmp import run_alone
 from ingot.graphs.torch_private import load_graph
@@ -225,66 +225,24 @@ class InductorProgram:
         self, segment: ImplicitSegment, reads: Sequence[Tensor], values: Values
     ) -> tuple[Tensor, Status]:
         """The unknowns, NaN where a point did not converge, and what became of every point."""
-        rules = self.rules.get(segment.name, segment.rules)
         if segment.predictor is not None:
-            (u,) = self._graphs[segment.predictor](list(reads))
+            (start,) = self._graphs[segment.predictor](list(reads))
         else:
-            u = torch.cat([values[n] for n in segment.guesses])
-        (right,) = self._graphs[segment.rhs]([u, *reads])
-        size = torch.linalg.vector_norm(right, dim=0)
-        first = size
-        reason = torch.full_like(size, Reason.OUT_OF_STEPS, dtype=torch.int8)
-        reason.masked_fill_(size < rules.abs_tol, Reason.CONVERGED)
-        reason.masked_fill_(~torch.isfinite(size), Reason.NOT_FINITE)
-        iterations = torch.zeros_like(size, dtype=torch.int32)
-        for _ in range(1, rules.max_its):
-            active = reason == Reason.OUT_OF_STEPS
-            if not bool(active.any()):
-                break
-            if rules.stop == "batch":
-                active = reason != Reason.NOT_FINITE
+            start = torch.cat([values[n] for n in segment.guesses])
+
+        def rhs(u: Tensor) -> Tensor:
+            (right,) = self._graphs[segment.rhs]([u, *reads])
+            return right
+
+        def step(u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+            # Held here: a graph that frees an argument's last reference waits for the interpreter
+            # lock while it has the graph, and another thread may wait for the graph with the lock.
             length = active.to(self.dtype)
             moved, after = self._graphs[segment.step]([u, length, *reads])
-            if rules.linesearch != "NONE":
-                full = (moved, after)
-                moved, after = self._search(segment, rules, reads, (u, right), full, active)
-            now = torch.where(active, torch.linalg.vector_norm(after, dim=0), size)
-            iterations += active
-            done = active & ((now < rules.abs_tol) | (now < rules.rel_tol * first))
-            norms = (torch.linalg.vector_norm(x, dim=0) for x in (moved - u, u))
-            still = active & ~done & settled(size, now, first, *norms)
-            u, right = torch.where(still, u, moved), torch.where(still, right, after)
-            size = torch.where(still, size, now)
-            reason.masked_fill_(done | still, Reason.CONVERGED)
-            reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)
-        u = torch.where(reason == Reason.CONVERGED, u, math.nan)
-        accepted = accepted_by(reason, size, first, rules)
-        pivoted = torch.zeros_like(iterations)
-        return u, Status(segment.name, reason, iterations, size, pivoted, accepted)
+            return moved, after
 
-    def _search(
-        self, segment: ImplicitSegment, rules: Any, reads: Sequence[Tensor],
-        before: tuple[Tensor, Tensor], full: tuple[Tensor, Tensor], active: Tensor,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """The new unknowns and -r there, after as many cutbacks as each point needs."""
-        (u, right), (moved, after) = before, full
-        update = moved - u
-        size = right.square().sum(0)
-        alpha = torch.ones_like(size)
-        slope = (right * update).sum(0)
-        for _ in range(2, rules.max_linesearch_iterations):
-            now = after.square().sum(0)
-            if rules.linesearch == "BACKTRACKING":
-                bound = size - 2.0 * rules.linesearch_stopping_criteria * alpha * slope
-            else:
-                bound = (1.0 - rules.linesearch_stopping_criteria * alpha) * size
-            accepted = (now <= bound) | (now <= rules.abs_tol**2) | ~active
-            if bool(accepted.all()):
-                break
-            alpha = torch.where(accepted, alpha, alpha / rules.linesearch_cutback)
-            moved = torch.where(active, u + alpha * update, u)
-            (after,) = self._graphs[segment.rhs]([moved, *reads])
-        return moved, after
+        rules = self.rules.get(segment.name, segment.rules)
+        return run_newton(segment.name, start, rhs, step, rules)
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:

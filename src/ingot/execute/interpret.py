@@ -5,7 +5,6 @@ A node is a tensor with one dimension for every axis of the program, and the bat
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,12 +13,12 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem
 from ingot.execute.batch import flattened, restored, shape_of
-from ingot.execute.single import settled
-from ingot.execute.status import Reason, Status, accepted_by
+from ingot.execute.newton import run_newton
+from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, step_through
 from ingot.program.differentiate import directional
 from ingot.program.graph import Axis, Graph, Node, ordered
-from ingot.program.program import Newton, Program, Solve, dependent
+from ingot.program.program import Program, Solve, dependent
 from ingot.types.elementwise import ON_TENSORS
 
 __all__ = ["Interpreter"]
@@ -206,20 +205,8 @@ class _Machine:
         return parts
 
 
-@dataclass(slots=True)
-class _Progress:
-    """A Newton solve under way, per point."""
-
-    unknowns: Tensor
-    residual: Tensor
-    size: Tensor
-    first: Tensor
-    reason: Tensor
-    iterations: Tensor
-
-
 class _Solver:
-    """Newton's method on a batch: converged points are frozen, failed ones set aside."""
+    """The equations of a solve as tensors: residuals, Jacobian, linear systems, Newton's steps."""
 
     def __init__(self, solve: Solve) -> None:
         self.solve = solve
@@ -299,34 +286,25 @@ class _Solver:
     def __call__(
         self, machine: _Machine, values: Values, node: Node, batch: int
     ) -> tuple[list[Tensor], Status]:
-        newton = self.solve.newton
         guesses = node.args[: len(self.solve.columns)]
-        start = machine.rows(guesses, self.axes, values, batch).clone()
-        p = self._begin(machine, values, start, newton)
-        for _ in range(1, newton.max_its):
-            active = p.reason == Reason.OUT_OF_STEPS
-            if not bool(active.any()):
-                break
-            if newton.stop == "batch":
-                active = p.reason != Reason.NOT_FINITE
-            self._step(machine, values, p, active)
-        found = p.unknowns.where(
-            (p.reason == Reason.CONVERGED)[:, None], p.unknowns.new_tensor(math.nan)
-        )
-        status = Status(
-            self.solve.name, p.reason, p.iterations, p.size, torch.zeros_like(p.iterations),
-            accepted_by(p.reason, p.size, p.first, newton),
-        )  # fmt: skip
-        return machine.split(found, self.axes), status
+        start = machine.rows(guesses, self.axes, values, batch).T
+        evaluated = start  # the unknowns at which `values` hold the lines
 
-    def _begin(self, machine: _Machine, values: Values, start: Tensor, newton: Newton) -> _Progress:
-        residual = self._residual(machine, values, start)
-        size = torch.linalg.vector_norm(residual, dim=1)
-        reason = torch.full_like(size, Reason.OUT_OF_STEPS, dtype=torch.int8)
-        reason[size < newton.abs_tol] = Reason.CONVERGED
-        reason[~torch.isfinite(size)] = Reason.NOT_FINITE
-        iterations = torch.zeros_like(size, dtype=torch.int32)
-        return _Progress(start, residual, size, size.clone(), reason, iterations)
+        def rhs(u: Tensor) -> Tensor:
+            nonlocal evaluated
+            evaluated = u
+            return -self._residual(machine, values, u.T).T
+
+        def step(u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+            if evaluated is not u:
+                rhs(u)
+            dense = self.matrix(machine, values, batch)
+            update = torch.linalg.solve_ex(dense, right.T[..., None])[0][..., 0].T
+            moved = torch.where(active, u + update, u)
+            return moved, rhs(moved)
+
+        u, status = run_newton(self.solve.name, start, rhs, step, self.solve.newton)
+        return machine.split(u.T, self.axes), status
 
     def _residual(self, machine: _Machine, values: Values, at: Tensor) -> Tensor:
         columns = machine.split(at, self.axes)
@@ -335,48 +313,3 @@ class _Solver:
         for node in self.row_lines:
             values[node.id] = machine.value(node, values)
         return machine.rows(self.solve.rows, self.axes, values, at.shape[0])
-
-    def _step(self, machine: _Machine, values: Values, p: _Progress, active: Tensor) -> None:
-        """One update of the active points; `values` hold the lines at the current unknowns."""
-        newton = self.solve.newton
-        dense = self.matrix(machine, values, len(p.size))
-        update = torch.linalg.solve_ex(dense, -p.residual[..., None])[0][..., 0]
-        update = update.where(active[:, None], update.new_zeros(()))
-        trial, residual = self._search(machine, values, p, update, active)
-        size = torch.linalg.vector_norm(residual, dim=1)
-        done = (size < newton.abs_tol) | (size < newton.rel_tol * p.first)
-        norms = (torch.linalg.vector_norm(x, dim=1) for x in (update, p.unknowns))
-        still = active & ~done & settled(p.size, size, p.first, *norms)
-        moved = active & ~still
-        p.unknowns = trial.where(moved[:, None], p.unknowns)
-        p.residual = residual.where(moved[:, None], p.residual)
-        p.size = size.where(moved, p.size)
-        p.iterations += active.int()
-        p.reason[still | (active & done)] = Reason.CONVERGED
-        p.reason[moved & ~torch.isfinite(size)] = Reason.NOT_FINITE
-
-    def _search(
-        self, machine: _Machine, values: Values, p: _Progress, update: Tensor, active: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The new unknowns and residual, after as many cutbacks as each point needs."""
-        newton = self.solve.newton
-        trial = p.unknowns + update
-        residual = self._residual(machine, values, trial)
-        if newton.linesearch == "NONE":
-            return trial, residual
-        alpha = torch.ones_like(p.size)
-        before = p.residual.square().sum(1)
-        slope = -(p.residual * update).sum(1)
-        for _ in range(2, newton.max_linesearch_iterations):
-            now = residual.square().sum(1)
-            if newton.linesearch == "BACKTRACKING":
-                bound = before - 2.0 * newton.linesearch_stopping_criteria * alpha * slope
-            else:
-                bound = (1.0 - newton.linesearch_stopping_criteria * alpha) * before
-            accepted = (now <= bound) | (now <= newton.abs_tol**2) | ~active
-            if bool(accepted.all()):
-                break
-            alpha = torch.where(accepted, alpha, alpha / newton.linesearch_cutback)
-            trial = p.unknowns + alpha[:, None] * update
-            residual = self._residual(machine, values, trial)
-        return trial, residual

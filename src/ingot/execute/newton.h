@@ -165,7 +165,7 @@ template <int n> struct Search {
     return any(active) && updates + 1 < k.max_its ? update : stop;
   }
 
-  // single.py: the points that had come as far as they can before an update that did not halve the
+  // newton.py: the points that had come as far as they can before an update that did not halve the
   // residual; they are put back.
   INGOT_INLINE M settled(M now) {
     const V from = before, start = first * first, moved = product<n>(d, d), all = product<n>(base, base);

@@ -31,7 +31,7 @@ class Reason(IntEnum):
 
 
 class Criterion(IntEnum):
-    """What accepted a point's residual; rounding does in single precision (single.py)."""
+    """What accepted a point's residual; rounding does in single precision (newton.py)."""
 
     NONE = 0
     ABS_TOL = 1

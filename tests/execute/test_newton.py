@@ -1,13 +1,16 @@
-"""Single precision: Newton's method ends where rounding ends it, at the right values."""
+"""Newton's method ends alike on all executors; in single precision where rounding ends it."""
+
+from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import Tensor
 
-from ingot.execute import Criterion, executor
-from ingot.execute.single import settled
+from ingot.execute import Criterion, Reason, executor
+from ingot.execute.newton import run_newton, stalled_by_rounding
 from ingot.hit import read_text
 from ingot.model import build
+from ingot.options import Newton
 from ingot.program import prepared
 from tests.systems import plasticity
 
@@ -48,8 +51,18 @@ def test_tolerances_of_double_precision_do_not_stop_single(law: str, backend: st
 
 
 def test_double_precision_follows_the_tolerances_alone() -> None:
-    one = torch.ones(3, dtype=torch.float64)
-    assert not settled(1e-12 * one, one, one, 0 * one, one).any()
+    root = torch.full((1, 1), 1 / 3, dtype=torch.float64)
+    # Rounding keeps the residual at 1e-9 of the first, which single precision would accept.
+    stuck = {torch.float32: Reason.CONVERGED, torch.float64: Reason.OUT_OF_STEPS}
+    for dtype, reason in stuck.items():
+        rows = iter([1.0, 1e-9, *[1e-9] * 30])
+
+        def rhs(u: Tensor, rows: Iterator[float] = rows) -> Tensor:
+            return torch.full_like(u, next(rows))
+
+        rules = Newton(abs_tol=0.0, rel_tol=1e-12)
+        _, status = run_newton("s", root.to(dtype), rhs, lambda u, r, a: (u, rhs(u)), rules)
+        assert status.reason.tolist() == [reason]
 
 
 def test_points_settle_only_where_no_update_helps() -> None:
@@ -57,7 +70,7 @@ def test_points_settle_only_where_no_update_helps() -> None:
     now = torch.tensor([1e-6, 1e-7, 1e-3, 1e-3, 1.0, 1.0, torch.nan])
     update = torch.tensor([1.0, 1.0, 1e-5, 1e-2, 1e-7, 1e-2, 1.0])
     one = torch.ones(7)
-    assert settled(before, now, one, update, one).tolist() == [
+    assert stalled_by_rounding(before, now, one, update, one).tolist() == [
         True, False, True, False, True, False, True,
     ]  # fmt: skip
 
