@@ -1,18 +1,22 @@
 """What nobody gives, carries or reads is told; what the peers mean by zero is not."""
 
+import math
 import random
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from ingot.drivers import TransientDriver, build_driver
-from ingot.errors import IngotError, IngotWarning, Problem
+from ingot.drivers.supply import not_finite
+from ingot.errors import IngotError, IngotWarning, Problem, Span
 from ingot.execute import Backend
 from ingot.hit import read_text
 from ingot.model import Factory
 
+SPAN = Span("model.i", 1, 1)
 PLASTIC = """
 [Tensors]
   [times]
@@ -208,6 +212,15 @@ def test_a_result_that_is_not_finite_is_told_although_nothing_failed() -> None:
     (problem,) = told(text)
     assert problem.code == "not-finite"
     assert "'stress' is not finite from step 1 on" in problem.message
+
+
+def test_large_numbers_whose_sum_overflows_are_finite() -> None:
+    result = driver_of(PLASTIC).compute("interpret")
+    large = replace(result, outputs={"stress": torch.full((6, 2), 1.7e308, dtype=torch.float64)})
+    assert not list(not_finite(large, SPAN))
+    large.outputs["stress"][3, 1] = math.inf
+    (problem,) = not_finite(large, SPAN)
+    assert "'stress' is not finite from step 3 on: 1 of 12 numbers" in problem.message
 
 
 def test_points_that_fail_are_a_warning_from_python_and_an_error_where_strict() -> None:

@@ -308,7 +308,8 @@ def assert_same_history(run: Kernel, transient: Transient) -> History:
     return once
 
 
-@pytest.mark.parametrize("batch", ((), (11,), (2, 3), (0,)))
+# the last is more points than the kernel steps together (`tile` of run.h), and no whole blocks
+@pytest.mark.parametrize("batch", ((), (11,), (2, 3), (0,), (1101,)))
 def test_a_transient_is_its_steps_bit_for_bit(
     plastic_kernel: Kernel, batch: tuple[int, ...]
 ) -> None:

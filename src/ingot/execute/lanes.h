@@ -162,9 +162,14 @@ template <class X> INGOT_INLINE X floor(X a) {
 INGOT_CALL V load_some(const real* p, int64_t stride, int n) {
   return make<V>([&](int i) { return p[(i < n ? i : n - 1) * stride]; });
 }
+// All lanes, apart in memory: without the clamp of `load_some` an address is one addition.
+INGOT_CALL V load_apart(const real* p, int64_t stride) {
+  return make<V>([&](int i) { return p[i * stride]; });
+}
 INGOT_INLINE V load(const real* p, int64_t stride, int n) {
   if (stride == 0) return splat(*p);
-  if (stride != 1 || n != W) return load_some(p, stride, n);
+  if (n != W) return load_some(p, stride, n);
+  if (stride != 1) return load_apart(p, stride);
   V a;
   __builtin_memcpy(&a, p, sizeof a);
   return a;

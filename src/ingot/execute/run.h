@@ -5,19 +5,26 @@
 namespace ingot {
 namespace {
 
+// Points whose steps are taken together: lines of a step lie side by side, and those of the next a
+// whole batch away. Blocks one by one cost 10 to 25 % more, through misses of the cache and the TLB;
+// more points gain nothing (benchmarks.bench at 1000 and 10000).
+constexpr int64_t tile = 32 * W;
+
 // Steps [first_step, first_step + steps) of the points [begin, end); reports are (steps, points).
 template <class Point>
 INGOT_INLINE void each_point(Point point, const Given* in, const Gives* out, const Knobs* knobs,
                              const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,
                              int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; i += W) {
-    const int n = int(end - i < W ? end - i : W);
-    for (int64_t k = 0; k < steps; ++k) {
-      const Inputs given{in, first_step + k, i, n};
-      const Outputs gives{out, first_step + k, i, n};
-      Reports to{reports, k * points + i, n};
-      point(given, gives, knobs, to);
-    }
+  for (int64_t first = begin; first < end; first += tile) {
+    const int64_t last = end - first < tile ? end : first + tile;
+    for (int64_t k = 0; k < steps; ++k)
+      for (int64_t i = first; i < last; i += W) {
+        const int n = int(last - i < W ? last - i : W);
+        const Inputs given{in, first_step + k, i, n};
+        const Outputs gives{out, first_step + k, i, n};
+        Reports to{reports, k * points + i, n};
+        point(given, gives, knobs, to);
+      }
   }
 }
 
