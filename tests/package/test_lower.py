@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingot import IngotError
+from ingot.execute import compiler
 from ingot.hit import read_text
 from ingot.package import compile_model
 from ingot.package.target import Target
@@ -26,8 +27,12 @@ def test_derivatives_through_two_solves_are_refused_in_kernels(tmp_path: Path) -
     ],
 )
 def test_a_package_that_no_loader_takes_is_not_written(
-    tmp_path: Path, wrong: dict[str, tuple[str, ...]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, tuple[str, ...]]
 ) -> None:
+    def compile_anyway(*_: object) -> None:
+        pytest.fail("a compiler runs although the package is refused")
+
+    monkeypatch.setattr(compiler, "translate", compile_anyway)
     target = Target(output_dir=tmp_path / "out", **wrong)
     with pytest.raises(IngotError, match="no loader would take the package"):
         compile_model(read_text(ELASTIC), "elastic", target)
