@@ -24,6 +24,8 @@ ONE = (
     *("sinh", "cosh", "tanh", "sqrt", "floor", "abs", "sign", "heaviside"),
 )
 TWO = ("pow", "min", "max")
+SIZES = (1, 2, 3, 5, 7, 8, 15, 31, 32, 64, 100, 127, 1000, 1075, 65537, 2**20)
+WHOLE = (*SIZES, *(-n for n in SIZES))
 SMOOTH = ONE[: ONE.index("sqrt")]
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "pow": "power"}
 POSITIVE = (
@@ -43,6 +45,9 @@ using namespace ingot;
   LOOP(ingot::f(load(x + i, 1, n))) }
 #define TWO(f) extern "C" void run_##f(int64_t size, real* out, const real* x, const real* y) { \\
   LOOP(ingot::f(load(x + i, 1, n), load(y + i, 1, n))) }
+#define POWN(name, exponent) \\
+  extern "C" void run_##name(int64_t size, real* out, const real* x) { \\
+    LOOP(ingot::pown<exponent>(load(x + i, 1, n))) }
 extern "C" void run_fma(int64_t size, real* out, const real* x, const real* y, const real* z) {
   LOOP(ingot::fma(load(x + i, 1, n), load(y + i, 1, n), load(z + i, 1, n))) }
 extern "C" void run_finite(int64_t size, real* out, const real* x) {
@@ -77,6 +82,11 @@ class Lanes:
         return out
 
 
+def pown(n: int) -> str:
+    """The name of the driver's function for a whole exponent."""
+    return f"pown_{abs(n)}" if n > 0 else f"pown_minus_{abs(n)}"
+
+
 def as_type(array: Array, dtype: np.dtype[np.floating]) -> Array:
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype)
@@ -92,6 +102,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("g++ is not installed")
     folder = tmp_path_factory.mktemp("lanes")
     calls = [f"ONE({f})" for f in ONE] + [f"TWO({f})" for f in TWO]
+    calls += [f"POWN({pown(n)}, {n})" for n in WHOLE]
     (folder / "driver.cpp").write_text(DRIVER + "\n".join(calls) + "\n")
     return folder
 
@@ -185,6 +196,44 @@ def test_pow_of_floats_is_accurate(floats: Lanes) -> None:
     assert worst(floats("pow", base, exponent), reference("pow", base, exponent)) < 1
 
 
+def bases(n: int, dtype: np.dtype[np.floating]) -> Array:
+    """Bases of either sign, whose power n lies in and about the range of a type."""
+    rng = np.random.default_rng(abs(n))
+    info = np.finfo(dtype)
+    low, high = np.log(float(info.smallest_subnormal)) / 2, np.log(float(info.max)) / 2
+    size = np.exp(np.clip(rng.uniform(2.2 * low, 2.2 * high, 20_000) / n, 2 * low, 2 * high))
+    near = rng.uniform(0.5, 2, 20_000)
+    return as_type(np.concatenate([size, near]) * rng.choice([-1.0, 1.0], 40_000), dtype)
+
+
+@pytest.mark.parametrize("n", WHOLE)
+def test_whole_powers_are_accurate_at_any_exponent(wide: Lanes, floats: Lanes, n: int) -> None:
+    for lanes in (wide, floats):
+        base = bases(n, lanes.dtype)
+        exact = reference("pow", base, np.full_like(base, n))
+        got = lanes(pown(n), base)
+        usual = np.abs(exact) < np.finfo(lanes.dtype).max
+        assert worst(got[usual], exact[usual]) < 2
+        normal = usual & (np.abs(exact) > 1e20 * np.finfo(lanes.dtype).tiny)
+        assert worst(got[normal], exact[normal]) < 0.51
+        with np.errstate(over="ignore"):
+            rounded = exact[~usual].astype(lanes.dtype)
+        np.testing.assert_array_equal(got[~usual], rounded)
+
+
+@pytest.mark.parametrize("n", WHOLE)
+def test_whole_powers_of_special_values_are_those_of_c(wide: Lanes, floats: Lanes, n: int) -> None:
+    for lanes in (wide, floats):
+        base = as_type(SPECIAL, lanes.dtype)
+        with np.errstate(all="ignore"):
+            expected = np.power(base, lanes.dtype.type(n))
+        got = lanes(pown(n), base)
+        tiny = np.finfo(lanes.dtype).smallest_subnormal
+        np.testing.assert_allclose(got, expected, rtol=4 * np.finfo(lanes.dtype).eps, atol=tiny)
+        known = ~np.isnan(expected)
+        assert np.array_equal(np.signbit(got[known]), np.signbit(expected[known]))
+
+
 def test_exp_and_pow_underflow_gradually(wide: Lanes) -> None:
     power = np.random.default_rng(3).uniform(-745, -700, 10_000)
     assert worst(wide("exp", power), reference("exp", power)) < 1
@@ -243,7 +292,7 @@ def test_fma_rounds_once(doubles: dict[int, Lanes], width: int) -> None:
     np.testing.assert_array_equal(doubles[width]("fma", x, y, z), exact)
 
 
-@pytest.mark.parametrize("name", (*ONE, *TWO))
+@pytest.mark.parametrize("name", (*ONE, *TWO, *map(pown, WHOLE)))
 def test_every_width_gives_the_same_bits(doubles: dict[int, Lanes], name: str) -> None:
     rng = np.random.default_rng(6)
     given = rng.permutation(np.concatenate([SPECIAL, arguments(name, 3_000), arguments("", 3_000)]))

@@ -386,6 +386,40 @@ INGOT_CALL D pow(D x, D y) {
   return all(usual) ? e : select(usual, e, pow_far(x, y));
 }
 
+// base^m from x^(m >> bits), carried as x + low and base as base + base_low: squares from the leading
+// bit of m on, so that nothing is larger or smaller than both base and the result.
+template <unsigned m, int bits, bool two> INGOT_INLINE void powers(D base, D base_low, D& x, D& low) {
+  if constexpr (bits > 0) {
+    const D square = x * x;
+    low = fma(x + x, low, fma(x, x, -square));
+    x = square;
+    if constexpr ((m >> (bits - 1) & 1) != 0) {
+      const D product = x * base;
+      low = fma(low, base, fma(x, base, -product));
+      if constexpr (two) low = fma(x, base_low, low);
+      x = product;
+    }
+    powers<m, bits - 1, two>(base, base_low, x, low);
+  }
+}
+// x^n for a whole n that is known, to 0.51 units in the last place, and to 2 where the result is about
+// the smallest normal number. n is at most 2^20 in size: from there on the squares of `low` count.
+// At n = 31 it takes 0.4 of the time of pow, which is no better, and slow for negative x.
+template <int n> INGOT_CALL D pown(D x) {
+  constexpr unsigned m = n < 0 ? -unsigned(n) : unsigned(n);
+  static_assert(m > 0 && m <= 1u << 20);
+  D base = x, base_low{};
+  if constexpr (n < 0) {  // first of all, for x^-n overflows where x^n has digits left
+    base = 1 / x;
+    base_low = fma(-base, x, 1) * base;
+    base_low = select(finite(base_low), base_low, D{});
+  }
+  D y = base, low = base_low;
+  powers<m, 31 - __builtin_clz(m), n < 0>(base, base_low, y, low);
+  // past the range of doubles nothing is left in low but NaN, and -0 + 0 is +0
+  return select(finite(low) & (low != 0), y + low, y);
+}
+
 // Sine and cosine of r = a - n pi/2, 0 <= a < 2^30, with n in the last bits of the result. pi/2 has
 // three parts: a - n times the first is exact, and r is carried in two doubles.
 // sin r = r + r^3 S(z), degree 13, error 2^-57; cos r = 1 - z/2 + z^2 C(z), degree 14, error 2^-59.
@@ -450,6 +484,9 @@ INGOT_FLOAT(sin) INGOT_FLOAT(cos) INGOT_FLOAT(tan) INGOT_FLOAT(asin) INGOT_FLOAT
 INGOT_FLOAT(atan) INGOT_FLOAT(sinh) INGOT_FLOAT(cosh) INGOT_FLOAT(tanh)
 INGOT_INLINE Floats pow(Floats a, Floats b) {
   return through_double([](D x, D y) { return pow(x, y); }, a, b);
+}
+template <int n> INGOT_INLINE Floats pown(Floats a) {
+  return through_double([](D x) { return pown<n>(x); }, a);
 }
 
 }  // namespace
