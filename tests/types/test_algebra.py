@@ -162,6 +162,39 @@ def test_determinant_and_inverse_are_those_of_torch(a: R2) -> None:
     close(types.inv(shifted) @ shifted, torch.eye(3, dtype=torch.float64))
 
 
+@for_all(sr2s, numbers(36), turns, numbers(4))
+def test_inverse_of_every_kind_undoes_it(a: SR2, c: Tensor, r: MRP, q: Tensor) -> None:
+    shifted = a + SR2.identity() * 40.0
+    close(types.inv(shifted), types.sym(R2(torch.linalg.inv(full(shifted)))))
+    half = c.reshape(6, 6)
+    stiffness = SSR4(half @ half.T + torch.eye(6, dtype=torch.float64))
+    inverse = torch.linalg.inv(stiffness.data)
+    error = (types.inv(stiffness).data - inverse).abs().max() / inverse.abs().max()
+    assert float(error) < 1e-14 * float(torch.linalg.cond(stiffness.data)) ** 1.5
+    unsymmetric = SSR4(half + 100.0 * torch.eye(6, dtype=torch.float64))
+    close(types.inv(unsymmetric), torch.linalg.inv(unsymmetric.data))
+    close(types.compose(types.inv(r), r), 0.0)
+    close(types.inv(Scalar(q[0] + 20.0)), 1.0 / (q[0] + 20.0))
+    w, x, y, z = (q + 11.0).tolist()
+    back = types.inv(Quaternion([w, x, y, z])).data * (w * w + x * x + y * y + z * z)
+    close(back, torch.tensor([w, -x, -y, -z], dtype=torch.float64))
+
+
+@for_all(numbers(36), sr2s, turns, turns, numbers(4))
+def test_rotation_of_every_kind_is_that_of_its_tensor(
+    c: Tensor, a: SR2, r: MRP, b: MRP, x: Tensor
+) -> None:
+    q = types.euler_rodrigues(r)
+    stiffness = SSR4(c.reshape(6, 6))
+    turned = types.rotate(stiffness, q) @ types.rotate(a, q)
+    close(turned, types.rotate(stiffness @ a, q), 1e4)
+    close(types.rotate(Scalar(x[0]), q), x[0])
+    product = q.data @ types.euler_rodrigues(b).data @ q.data.T
+    close(types.euler_rodrigues(types.rotate(b, q)), product, 10.0)
+    expected = torch.cat([x[:1], q.data @ x[1:]])
+    close(types.rotate(Quaternion(x), q), expected, 100.0)
+
+
 @for_all(sr2s)
 def test_determinant_of_a_symmetric_tensor_is_that_of_its_matrix(a: SR2) -> None:
     close(types.det(a), torch.linalg.det(full(a)), 1e3)
@@ -266,7 +299,9 @@ def test_scalar_and_number_spread_over_components(a: SR2, x: Tensor) -> None:
         lambda: SR2.zeros() + Vec.zeros(),
         lambda: types.inner(SR2.zeros(), Vec.zeros()),
         lambda: SR2.zeros() @ Vec.zeros(),
-        lambda: types.rotate(Scalar(1.0), R2.identity()),
+        lambda: types.rotate(MillerIndex.zeros(), R2.identity()),
+        lambda: types.inv(Vec.zeros()),
+        lambda: types.inv(WR2.zeros()),
         lambda: SR2(Vec.zeros()),
     ],
 )
@@ -313,6 +348,10 @@ FUNCTIONS = {
     "det": (types.det, [R2]),
     "det of SR2": (types.det, [SR2]),
     "inv": (types.inv, [R2]),
+    "inv of SR2": (types.inv, [SR2]),
+    "inv of SSR4": (types.inv, [SSR4]),
+    "inv of Quaternion": (types.inv, [Quaternion]),
+    "inv of MRP": (types.inv, [MRP]),
     "sym": (types.sym, [R2]),
     "skew": (types.skew, [R2]),
     "r2_from_sr2": (types.r2_from_sr2, [SR2]),
@@ -324,6 +363,10 @@ FUNCTIONS = {
     "rotate WR2": (types.rotate, [WR2, R2]),
     "rotate R2": (types.rotate, [R2, R2]),
     "rotate Vec": (types.rotate, [Vec, R2]),
+    "rotate Scalar": (types.rotate, [Scalar, R2]),
+    "rotate MRP": (types.rotate, [MRP, R2]),
+    "rotate Quaternion": (types.rotate, [Quaternion, R2]),
+    "rotate SSR4": (types.rotate, [SSR4, R2]),
     "eps": (lambda a: types.eps(a) + a, [Scalar]),
     "maximum": (types.maximum, [Vec, Vec]),
     "clamp": (lambda a: types.clamp(a, -0.3, 0.3), [Vec]),
@@ -347,7 +390,7 @@ def test_function_is_the_same_on_atoms_and_on_tensors(name: str) -> None:
     ]
     for zero in (False, True):
         given = (
-            [kind.zeros(6) for kind in kinds] if zero and name not in ("inv", "unit") else values
+            [kind.zeros(6) for kind in kinds] if zero and name[:3] not in ("inv", "uni") else values
         )
         expected = function(*given).data
         torch.testing.assert_close(on_atoms(function, *given), expected, rtol=1e-13, atol=1e-13)

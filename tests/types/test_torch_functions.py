@@ -76,6 +76,29 @@ PAIRS: dict[str, tuple[Function, Function, list[type[Value]]]] = {
     "cross": (torch.cross, types.cross, [Vec, Vec]),
     "linalg.cross": (torch.linalg.cross, types.cross, [Vec, Vec]),
     "sum": (torch.sum, lambda x: x[0] + x[1] + x[2], [Vec]),
+    "einsum": (
+        lambda a, b: torch.einsum("ij,kj->ki", a, b),
+        lambda a, b: types.einsum("ij,kj->ki", a, b),
+        [R2, R2],
+    ),
+    "einsum of a list": (
+        lambda a, b: torch.einsum("i,ij,j->", [b, a, b]),
+        lambda a, b: types.einsum("i,ij,j->", b, a, b),
+        [R2, Vec],
+    ),
+    "linalg.eigh": (
+        lambda a: torch.linalg.eigh(a).eigenvectors,
+        lambda a: types.eigh3(a).eigenvectors,
+        [SR2],
+    ),
+    "linalg.eigh of a matrix": (
+        lambda a: torch.linalg.eigh(a)[0],
+        lambda a: types.eigh3(types.sym(a))[0],
+        [R2],
+    ),
+    "linalg.eigvalsh": (torch.linalg.eigvalsh, lambda a: types.eigh3(a)[0], [SR2]),
+    "matrix_exp": (torch.matrix_exp, types.expm3, [R2]),
+    "linalg.matrix_exp": (torch.linalg.matrix_exp, types.expm3, [SR2]),
     "stack of scalars": (
         lambda x: torch.stack([x[2], x[1], x[0]]),
         lambda x: Vec.of(x[2], x[1], x[0]),

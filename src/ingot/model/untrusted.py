@@ -469,7 +469,8 @@ def _space(title: str, names: Iterable[str], module: Any, **more: Any) -> Simple
 _FUNCTIONAL = _space("torch.nn.functional", ["pad"], torch.nn.functional)
 NAMES: dict[str, Any] = {
     **{name: getattr(types, name) for name in types.__all__
-       if name not in ("KINDS", "Axed", "Flag", "Value", "apply", "assemble", "lag", "places")},
+       if name not in ("KINDS", "Axed", "Eigen", "Flag", "Polar", "Value", "apply", "assemble",
+                       "einsum", "lag", "places")},
     **{name: getattr(regions, name) for name in regions.__all__},
     "torch": _space(
         "torch", TORCH, torch, nn=SimpleNamespace(title="torch.nn", functional=_FUNCTIONAL)

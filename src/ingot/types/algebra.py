@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from ingot.types.kinds import MRP, R2, SQRT2, SR2, SSR4, WR2, Vec
+from ingot.types.kinds import MRP, R2, SQRT2, SR2, SSR4, WR2, Quaternion, Vec
 from ingot.types.value import Scalar, Value, apply, on_atoms, where
 
 __all__ = [
@@ -20,6 +20,9 @@ __all__ = [
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Value)
+
+LIFT = 2.0**600  # brings every double whose square under- or overflows to where it does not
+FAR = 2.0**-900  # a sum of squares below has lost digits; above its reciprocal it may be infinite
 
 
 def exp(x: T) -> T:
@@ -113,17 +116,22 @@ def macaulay(x: T) -> T:
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The larger of two; a tie takes the second."""
-    return where(a > b, a, b)
+    """The larger of two, NaN if one of them is; a tie takes the second."""
+    return where(a <= b, b, a) if _is_a_number(b) else where(a > b, a, where(a == a, b, a))
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two; a tie takes the second."""
-    return where(a < b, a, b)
+    """The smaller of two, NaN if one of them is; a tie takes the second."""
+    return where(a >= b, b, a) if _is_a_number(b) else where(a < b, a, where(a == a, b, a))
+
+
+def _is_a_number(x: Any) -> bool:
+    """Whether this is a constant other than NaN."""
+    return not isinstance(x, Value) and x == x
 
 
 def clamp(x: T, low: Any, high: Any) -> T:
-    """`x` kept within bounds; the slope is zero outside."""
+    """`x` kept within bounds, NaN as it is; the slope is zero outside and at the bounds."""
     return minimum(maximum(x, low), high)
 
 
@@ -154,12 +162,20 @@ vdot = inner
 
 
 def norm(a: Value, eps: Any = 0.0) -> Scalar:
-    r"""$\sqrt{a \cdot a + \epsilon}$; without an epsilon, value and slope at zero are zero."""
-    square = inner(a, a)
+    r"""$\sqrt{a \cdot a + \epsilon}$; without an epsilon, value and slope at zero are zero.
+
+    Without one, no square of a double over- or underflows; with one, components are below 1e153.
+    """
     if isinstance(eps, Value) or eps != 0.0:
-        return sqrt(square + eps)
+        return sqrt(inner(a, a) + eps)
+    # A power of two, so that no digit changes, and chosen by comparison, so that it has no slope.
+    rough = inner(a, a)
+    large, small = rough > 1.0 / FAR, rough < FAR
+    a = a * where(large, 1.0 / LIFT, where(small, LIFT, 1.0))
+    square = inner(a, a)
     zero = square <= 0.0
-    return where(zero, 0.0, sqrt(where(zero, 1.0, square)))
+    length = where(zero, 0.0, sqrt(where(zero, 1.0, square)))
+    return length * where(large, LIFT, where(small, 1.0 / LIFT, 1.0))
 
 
 def unit(a: T, eps: Any = 0.0) -> T:
@@ -224,10 +240,45 @@ def det(a: R2 | SR2) -> Scalar:
     return add_up([m[0, j] * minor(m, 0, j) for j in range(3)])
 
 
-def inv(a: R2) -> R2:
-    """The inverse of a 3x3 tensor, by cofactors."""
-    scale = 1.0 / det(a)
-    return R2.of(*(minor(a, j, i) * scale for i in range(3) for j in range(3)))
+def inv(a: Any) -> Any:
+    r"""The inverse: $1/x$, of a matrix, of a fourth-order tensor, or the rotation back.
+
+    A fourth-order tensor is parted into normal and shear components; the normal block must have
+    an inverse too, as that of every positive stiffness has.
+    """
+    if isinstance(a, Scalar):
+        return 1.0 / a
+    if isinstance(a, R2):
+        scale = 1.0 / det(a)
+        return transpose(cofactors(a)) * scale
+    if isinstance(a, SR2):
+        m = r2_from_sr2(a)
+        scale = 1.0 / det(m)
+        return SR2.of(*(minor(m, i, j) * scale * root for i, j, root in MANDEL))
+    if isinstance(a, SSR4):
+        return _inverse_by_blocks(a)
+    if isinstance(a, MRP):
+        return -a
+    if isinstance(a, Quaternion):
+        return Quaternion.of(a[0], -a[1], -a[2], -a[3]) / inner(a, a)
+    remedy = ": -w turns back" if isinstance(a, WR2) else ""
+    raise TypeError(f"a {type(a).__name__} has no inverse{remedy}")
+
+
+def _inverse_by_blocks(a: SSR4) -> SSR4:
+    r"""The inverse of $\begin{pmatrix} N & M \\ L & S \end{pmatrix}$ by $S - L N^{-1} M$."""
+
+    def block(row: int, column: int) -> R2:
+        return R2.of(*(a[row + i, column + j] for i in range(3) for j in range(3)))
+
+    normal = inv(block(0, 0))
+    left, above = block(3, 0) @ normal, normal @ block(0, 3)
+    shear = inv(block(3, 3) - left @ block(0, 3))
+    across = -(above @ shear)
+    corners = ((normal - across @ left, across), (-(shear @ left), shear))
+    return SSR4.of(
+        *(part[i, j] for row in corners for i in range(3) for part in row for j in range(3))
+    )
 
 
 def sym(a: R2) -> SR2:
@@ -290,7 +341,12 @@ def exp_map(w: WR2) -> MRP:
 
 
 def rotate(a: Any, r: R2) -> Any:
-    """The tensor or vector turned by a rotation matrix."""
+    r"""The value turned by a rotation matrix.
+
+    A rotation is turned as the tensor that it is, $R Q R^T$: `compose` puts one after another.
+    """
+    if isinstance(a, Scalar):
+        return a
     if isinstance(a, Vec):
         return matmul(r, a)
     if isinstance(a, R2):
@@ -298,14 +354,35 @@ def rotate(a: Any, r: R2) -> Any:
     if isinstance(a, SR2):
         half = matmul(r, r2_from_sr2(a))
         return SR2.of(*(row_product(half, r, i, j) * scale for i, j, scale in MANDEL))
-    if isinstance(a, WR2):
+    if isinstance(a, WR2 | MRP):
         # R W R^T is the skew matrix of cof(R) w, for any R
-        turned = [add_up([minor(r, i, j) * a[j] for j in range(3)]) for i in range(3)]
-        return WR2.of(*turned)
-    raise TypeError(f"no rotation of {type(a).__name__}")
+        turned = matmul(cofactors(r), Vec.of(*a.components))
+        return type(a).of(*turned.components)
+    if isinstance(a, Quaternion):
+        turned = matmul(cofactors(r), Vec.of(a[1], a[2], a[3]))
+        return Quaternion.of(a[0], *turned.components)
+    if isinstance(a, SSR4):
+        q = _mandel_rotation(r)
+        half = matmul(q, a)
+        rows = range(6)
+        return SSR4.of(*(add_up([half[i, k] * q[j, k] for k in rows]) for i in rows for j in rows))
+    raise TypeError(f"no rotation of {type(a).__name__}: turn the Vec that it stands for")
 
 
 MANDEL = ((0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0), (1, 2, SQRT2), (0, 2, SQRT2), (0, 1, SQRT2))
+
+
+def _mandel_rotation(r: R2) -> SSR4:
+    """The 6x6 matrix that turns a symmetric tensor in Mandel components."""
+    return SSR4.of(
+        *(
+            r[i, k] * r[j, k] * scale
+            if k == m
+            else (r[i, k] * r[j, m] + r[i, m] * r[j, k]) * (scale / SQRT2)
+            for i, j, scale in MANDEL
+            for k, m, _ in MANDEL
+        )
+    )
 
 
 def row_product(a: R2, b: R2, i: int, j: int) -> Scalar:
@@ -318,3 +395,8 @@ def minor(a: R2, i: int, j: int) -> Scalar:
     r, s = (i + 1) % 3, (i + 2) % 3
     u, v = (j + 1) % 3, (j + 2) % 3
     return a[r, u] * a[s, v] - a[r, v] * a[s, u]
+
+
+def cofactors(a: R2) -> R2:
+    r"""The cofactors, $\det(A) A^{-T}$."""
+    return R2.of(*(minor(a, i, j) for i in range(3) for j in range(3)))

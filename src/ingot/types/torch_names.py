@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from ingot.types import algebra
+from ingot.types.contraction import einsum
 from ingot.types.kinds import R2, SR2, Vec
 from ingot.types.refuse import refuse
+from ingot.types.spectral import Eigen, eigh3, expm3
 from ingot.types.value import Scalar, Value, apply, assemble, exact, on_atoms, where
 
 __all__ = ["call"]
@@ -38,6 +40,10 @@ def _norm(
     return algebra.norm(x)
 
 
+def _eigh(a: SR2 | R2) -> Eigen:
+    return eigh3(algebra.sym(a) if isinstance(a, R2) else a)
+
+
 def _clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     x = x if min is None else algebra.maximum(x, min)
     return x if max is None else algebra.minimum(x, max)
@@ -61,7 +67,20 @@ _NAMES: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.inverse: algebra.inv, torch.linalg.inv: algebra.inv,
     torch.linalg.norm: algebra.norm, torch.norm: _norm, torch.trace: algebra.tr,
     torch.dot: algebra.inner, torch.cross: algebra.cross, torch.linalg.cross: algebra.cross,
-    torch.stack: _stack, torch.sum: _total,
+    torch.stack: _stack, torch.sum: _total, torch.einsum: einsum,
+    torch.linalg.eigh: _eigh, torch.linalg.eigvalsh: lambda a: _eigh(a).eigenvalues,
+    torch.matrix_exp: expm3, torch.linalg.matrix_exp: expm3,
+}  # fmt: skip
+
+_SVD = "use ingot.types.polar(f), or eigh3(sym(transpose(f) @ f))"
+_SOLVE = "use ingot.types.inv(a) @ b"
+_EIG = "use ingot.types.eigh3(a) of a symmetric tensor"
+_REMEDIES: dict[Callable[..., Any], str] = {
+    torch.svd: _SVD, torch.linalg.svd: _SVD, torch.linalg.svdvals: _SVD,
+    torch.linalg.eig: _EIG, torch.linalg.eigvals: _EIG,
+    torch.linalg.solve: _SOLVE, torch.linalg.lu: _SOLVE, torch.linalg.cholesky: _SOLVE,
+    torch.linalg.qr: _SVD, torch.linalg.pinv: "use ingot.types.inv(a)",
+    torch.bmm: "use a @ b", torch.mm: "use a @ b", torch.mv: "use a @ b",
 }  # fmt: skip
 
 
@@ -78,7 +97,7 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     name = torch.overrides.resolve_name(func) or f"torch.{func.__name__}"
     name = name.replace("torch.functional.", "torch.")
     more = "" if known is None else f" with {', '.join(kwargs) or 'further arguments'}"
-    raise refuse(f"uses {name}{more}", "use the functions of ingot.types")
+    raise refuse(f"uses {name}{more}", _REMEDIES.get(func, "use the functions of ingot.types"))
 
 
 def _takes(known: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
