@@ -138,3 +138,8 @@ def test_norm_neither_overflows_nor_underflows(kind: type[Value], size: float) -
         torch.testing.assert_close(found / size, expected, rtol=near, atol=0.0)
     slope = grad(lambda x: types.norm(kind(x)).data.sum())(data).reshape(5, -1)
     torch.testing.assert_close(slope, flat / expected[:, None], rtol=near, atol=near)
+
+
+def test_a_constant_bound_costs_a_comparison_and_a_choice() -> None:
+    assert traced(lambda x: types.clamp(x, 0.0, 1.0), Scalar(A)).count() == 4
+    assert traced(types.maximum, Scalar(A), Scalar(B)).count() == 4

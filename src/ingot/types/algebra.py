@@ -117,17 +117,17 @@ def macaulay(x: T) -> T:
 
 def maximum(a: Any, b: Any) -> Any:
     """The larger of two, NaN if one of them is; a tie takes the second."""
-    return where(a <= b, b, a) if _is_a_number(b) else where(a > b, a, where(a == a, b, a))
+    return where(a <= b, b, _or_nan(a, b))
 
 
 def minimum(a: Any, b: Any) -> Any:
     """The smaller of two, NaN if one of them is; a tie takes the second."""
-    return where(a >= b, b, a) if _is_a_number(b) else where(a < b, a, where(a == a, b, a))
+    return where(a >= b, b, _or_nan(a, b))
 
 
-def _is_a_number(x: Any) -> bool:
-    """Whether this is a constant other than NaN."""
-    return not isinstance(x, Value) and x == x
+def _or_nan(a: Any, b: Any) -> Any:
+    """The first, or the second if that is NaN; a second that is constant costs nothing."""
+    return where(apply("eq", b, b), a, b)
 
 
 def clamp(x: T, low: Any, high: Any) -> T:
