@@ -30,6 +30,8 @@ CHOOSE = "use where(condition, a, b) instead"
 ITSELF = "compute with the value itself"
 PICK = "index by numbers, and choose by where(...)"
 OURS = "use the functions of ingot.types"
+POLAR = "use ingot.types.polar(f), or eigh3(sym(transpose(f) @ f))"
+FEWER = "sum over more letters in the same einsum, down to a Scalar, Vec, R2, SR2 or SSR4"
 DECLARE = "declare it as a Parameter of the law"
 DOUBLE = "write constants as Python floats (float64)"
 
@@ -199,7 +201,7 @@ def singular_values(x: R2, y: R2) -> R2:
 
 
 def einstein(x: R2, y: R2) -> R2:
-    return torch.einsum("ij,jk->ik", x, y)  # !
+    return torch.einsum("ij,kl->ijkl", x, y)  # !
 
 
 def sums_an_axis(x: Vec, y: Vec) -> Vec:
@@ -278,8 +280,8 @@ HOSTILE: list[tuple[Law, str, str]] = [
     (endless_integer, f"uses the constant {10**400}", DOUBLE),
     (imaginary, "uses the constant 1j", DOUBLE),
     (nothing, "uses the constant None", DOUBLE),
-    (singular_values, "uses torch.linalg.svd", OURS),
-    (einstein, "uses torch.einsum", OURS),
+    (singular_values, "uses torch.linalg.svd", POLAR),
+    (einstein, "makes 3 x 3 x 3 x 3 numbers by 'ij,kl->ijkl', a shape of no kind", FEWER),
     (sums_an_axis, "uses torch.sum with dim", OURS),
     (sums_an_axis_by_place, "uses torch.sum with further arguments", OURS),
     (norm_of_an_axis, "uses torch.norm of some axes", "use ingot.types.norm"),
