@@ -6,14 +6,23 @@ Here: everything that knows lines. Not here: what a law says (catalog), how line
 import torch
 
 from ingot.model import Model
-from ingot.program.program import Newton, Parameter, Program, Solve, Variable, check
+from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
+from ingot.program.derivatives import (
+    along_direction, batch_independent, with_adjoint, with_jacobian
+)  # fmt: skip
+from ingot.program.implicit import Linear, Solve
+from ingot.program.operations import Operation, operation
+from ingot.program.pipeline import PASSES, Choices, compile_passes, walk_passes
+from ingot.program.program import Newton, Parameter, Program, Variable
 from ingot.program.rewrite import freeze
-from ingot.program.tangent import along_direction, batch_independent, with_jacobian
-from ingot.program.trace import trace
+from ingot.program.tracer import trace
+from ingot.program.verify import verify
 
 __all__ = [
-    "Newton", "Parameter", "Program", "Solve", "Variable", "along_direction", "batch_independent",
-    "check", "freeze", "prepared", "trace", "with_jacobian",
+    "PASSES", "Axis", "Builder", "Choices", "Linear", "Newton", "Node", "Operation", "Parameter",
+    "Program", "Solve", "Space", "Variable", "along_direction", "batch_independent",
+    "compile_passes", "freeze", "operation", "prepared", "sort_lines", "trace", "verify",
+    "walk_passes", "with_adjoint", "with_jacobian",
 ]  # fmt: skip
 
 

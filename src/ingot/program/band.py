@@ -1,12 +1,13 @@
 """Systems on one long axis: each row reads its own entry of the unknowns and a few neighbours."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from ingot.program.builder import Axis, Builder, Node
 from ingot.program.differentiate import Unstructured, jacobian
-from ingot.program.graph import Axis, Node
-from ingot.program.program import Solve
+from ingot.program.implicit import Solve
 
-__all__ = ["Band", "banded"]
+__all__ = ["Band", "find_band"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +28,18 @@ class Band:
         """How far from the diagonal an entry may lie, components interleaved."""
         return (self.reach + 1) * self.components - 1
 
+    def copy(self, copy: Callable[[Node], Node]) -> "Band":
+        """The same over copies of its lines."""
+        return replace(self, entries={k: copy(n) for k, n in self.entries.items()})
 
-def banded(solve: Solve) -> Band | None:
+
+def find_band(builder: Builder, solve: Solve) -> Band | None:
     """The band of a solve, or None where its unknowns are not all on one and the same axis."""
     axes = {c.axes for c in solve.columns}
     if len(axes) != 1 or len(next(iter(axes))) != 1:
         return None
     try:
-        rows = jacobian(solve.rows, solve.columns)
+        rows = jacobian(builder, solve.rows, solve.columns)
     except Unstructured:
         return None
     entries = {(i, j, s[0]): a for i, row in enumerate(rows) for (j, s), a in row.items()}

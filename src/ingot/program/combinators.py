@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
@@ -10,10 +10,11 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model
 from ingot.options import NotNegativeCount
 from ingot.program.differentiate import gradient
-from ingot.program.program import Newton, Solve, Variable
-from ingot.program.rewrite import solve_node, substitute
+from ingot.program.implicit import Solve, close_solve, read_items
+from ingot.program.program import Newton, Variable
+from ingot.program.rewrite import substitute
 from ingot.program.solvers import SYSTEMS, linear_problems, newton_of, unknown_type
-from ingot.program.trace import Placed, Tracer
+from ingot.program.tracer import Placed, Tracer
 from ingot.types import Scalar, Value
 
 __all__ = ["ComposedModel", "ImplicitUpdate", "Normality", "check_fields", "newton_of"]
@@ -165,17 +166,15 @@ class Normality:
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
         """The inner model on placeholders, its gradient, and the values put in their place."""
         held = {n: tracer.unknown(n, k, values[n].axes) for n, k in self.inner.inputs.items()}
-        function = tracer.run(self.inner, held)[self.function].value.data[0]
+        function = tracer.run(self.inner, held)[self.function].nodes[0]
         swap = {
-            p.id: v
-            for n in held
-            for p, v in zip(held[n].value.data, values[n].value.data, strict=True)
+            p.id: v for n in held for p, v in zip(held[n].nodes, values[n].nodes, strict=True)
         }
         results: dict[str, Placed] = {}
         for name, to in zip(self.by, self.to, strict=True):
-            slopes = gradient(function, held[name].value.data)
-            nodes = tuple(substitute(slopes, swap, tracer.graph))
-            results[to] = Placed(type(held[name].value)(nodes), held[name].axes)
+            slopes = gradient(tracer.builder, function, held[name].nodes)
+            nodes = tuple(substitute(tracer.builder, slopes, swap))
+            results[to] = replace(held[name], nodes=nodes)
         return results
 
 
@@ -293,23 +292,21 @@ class ImplicitUpdate:
                     model.span,
                     "declare it in [Settings]/example_batch_shape or give an initial value",
                 )])  # fmt: skip
-            unknowns.append(Variable(name, model.outputs[name], axes, held[name].value.data))
-            residuals.append(Variable(row, type(found[row].value), axes, found[row].value.data))
-        reads = tuple(
-            Variable(n, k, values[n].axes, values[n].value.data) for n, k in model.inputs.items()
-        )
-        clocks = tuple(sorted(tracer.clocks))
-        solve = Solve(model.name, tuple(unknowns), tuple(residuals), self.newton, clocks, reads)
-        first = tuple(n for name in self.unknowns for n in guesses[name].value.data)
-        node = solve_node(tracer.graph, solve, first)
-        items = iter(range(len(solve.columns)))
+            unknowns.append(Variable(name, held[name].kind, axes, held[name].nodes))
+            residuals.append(Variable(row, found[row].kind, axes, found[row].nodes))
+        tracer.named += [
+            (model.name, Variable(n, k, values[n].axes, values[n].nodes))
+            for n, k in model.inputs.items()
+        ]
+        solve = Solve(
+            model.name, tuple(unknowns), tuple(residuals), (), self.newton,
+            tuple(sorted(tracer.clocks)),
+        )  # fmt: skip
+        first = tuple(n for name in self.unknowns for n in guesses[name].nodes)
+        node = close_solve(tracer.builder, solve, first)
+        items = iter(read_items(tracer.builder, node))
         return {
-            v.name: Placed(
-                v.kind(
-                    tuple(tracer.graph.node("item", (node,), next(items), v.axes) for _ in v.nodes)
-                ),
-                v.axes,
-            )
+            v.name: Placed(v.kind, tuple(next(items) for _ in v.nodes), v.axes)
             for v in solve.unknowns
         }
 

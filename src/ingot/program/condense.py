@@ -8,79 +8,79 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 
-from ingot.program.eliminate import TIES, Eliminated, System, Ties, extended_form
-from ingot.program.graph import Node, ordered
-from ingot.program.probe import Probes
-from ingot.program.program import Solve, dependent, operations
-from ingot.program.regions import MANY, Region, Twins
+from ingot.program.builder import sort_lines
+from ingot.program.eliminate import (
+    EXTENDED_WORTH, TIES, Attempt, Eliminated, Pivot, System, Ties
+)  # fmt: skip
+from ingot.program.implicit import Solve
+from ingot.program.program import find_dependent
+from ingot.program.regions import MIN_INSTANCES_TO_CONDENSE, Region, Twins
+from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["condensed", "predicted", "replayed", "safer"]
+__all__ = ["condense", "condense_safely", "predict_operations"]
 
-Pivot = tuple[int, int]
-WORTH = 4
-"""How many times shorter than the Jacobian's elimination the update must be."""
+CONDENSED_WORTH = 4
+"""How many times shorter than the Jacobian's elimination the update must be to be taken without
+trying the other forms, whose search takes long where there are many instances."""
 
 
-def condensed(
-    solve: Solve,
-    sides: Sequence[Node],
-    probes: Probes,
-    parts: Sequence[Region],
-    worth: int = WORTH,
-) -> tuple[Eliminated, Mapping[str, int]] | None:
+def condense(
+    attempt: Attempt, parts: Sequence[Region], worth: int = CONDENSED_WORTH
+) -> tuple[Eliminated, dict[str, int]] | None:
     """The update with regions eliminated first, and its cost; None where that is not worth it."""
-    best = _best(solve, sides, probes, [p for p in parts if len(p.instances) >= MANY])
+    many = [p for p in parts if len(p.instances) >= MIN_INSTANCES_TO_CONDENSE]
+    best = _condense_best(attempt, many)
     if best is None:
         return None
-    least = predicted(solve, best.operations * worth)
+    least = predict_operations(attempt.solve, best.operations * worth)
     if best.operations * worth > least:
         return None
     return best, {"condensed": best.operations, "jacobian at least": least}
 
 
-def safer(
-    solve: Solve, sides: Sequence[Node], probes: Probes, parts: Sequence[Region], than: Eliminated
+def condense_safely(
+    attempt: Attempt, parts: Sequence[Region], than: Eliminated
 ) -> Eliminated | None:
     """The update with regions eliminated first, where another form was chosen for its safety.
 
     It must be as safe as that one and, as any extended form, a third shorter.
     """
-    best = _best(solve, sides, probes, parts) if than.form != "extended" else None
-    if best is None or best.risk > than.risk or best.operations > than.operations * 2 / 3:
+    best = _condense_best(attempt, parts) if not than.is_extended else None
+    if best is None or best.risk > than.risk:
         return None
-    return best
+    return best if best.operations <= than.operations * EXTENDED_WORTH else None
 
 
-def _best(
-    solve: Solve, sides: Sequence[Node], probes: Probes, parts: Sequence[Region]
-) -> Eliminated | None:
+def _condense_best(attempt: Attempt, parts: Sequence[Region]) -> Eliminated | None:
     """The safest order, and of equally safe ones the shortest; None if there is none."""
     if not parts:
         return None
     try:
-        tried = [_condensed(solve, sides, probes, parts, ties) for ties in TIES]
+        tried = [_condense(attempt, parts, ties) for ties in TIES]
     except ZeroDivisionError:
         return None
     return min(tried, key=lambda e: (e.risk, e.operations))
 
 
-def replayed(solve: Solve, sides: Sequence[Node], probes: Probes, update: Eliminated) -> Eliminated:
-    """The same elimination with other right-hand sides."""
-    rows, right, _ = extended_form(solve, sides)
-    graph = solve.rows[0].graph
-    system = System(graph, rows, right, probes, size=len(rows), watch=False, ties=update.ties)
-    for i, j in update.pivots:
-        system._eliminate(i, j, watch=False)
-    return _result(solve, system, update.risk)
+def _condense(attempt: Attempt, parts: Sequence[Region], ties: Ties) -> Eliminated:
+    b = attempt.builder()
+    sides = attempt.negate_residuals(b)
+    system = System(attempt, b, "condensed", sides, watch=False, ties=ties)
+    place = _Places(attempt.solve)
+    system.eliminate_first(place.collectors(parts))
+    for part in parts:
+        _hide(system, place, part)
+    system.run(math.inf)
+    return attempt.finish(system, "condensed")
 
 
-def predicted(solve: Solve, enough: float = math.inf) -> int:
+def predict_operations(solve: Solve, enough: float = math.inf) -> int:
     """How many products an elimination of the Jacobian takes, from its pattern alone.
 
     Counting stops once there are enough.
     """
     reach: dict[int, set[int]] = {c.id: {j} for j, c in enumerate(solve.columns)}
-    for node in ordered(solve.rows):
+    for node in sort_lines(solve.rows):
         if node.id not in reach:
             reach[node.id] = set().union(*(reach[a.id] for a in node.args))
     rows = {i: set(reach[r.id]) for i, r in enumerate(solve.rows)}
@@ -102,35 +102,13 @@ def predicted(solve: Solve, enough: float = math.inf) -> int:
     return total
 
 
-def _condensed(
-    solve: Solve, sides: Sequence[Node], probes: Probes, parts: Sequence[Region], ties: Ties
-) -> Eliminated:
-    rows, right, _ = extended_form(solve, sides)
-    graph = solve.rows[0].graph
-    system = System(graph, rows, right, probes, size=len(rows), watch=False, ties=ties)
-    place = _Places(solve)
-    system.first(place.collectors(parts))
-    for part in parts:
-        _hide(system, place, part)
-    system.run(math.inf)
-    return _result(solve, system, system.risk)
-
-
-def _result(solve: Solve, system: System, risk: int) -> Eliminated:
-    update = system.solution()[: len(solve.columns)]
-    cost = operations(update, ordered(solve.rows))
-    return Eliminated(
-        "extended", system.ties, tuple(update), None, cost, risk, tuple(system.pivots)
-    )
-
-
 class _Places:
     """Where the lines of a solve stand in its extended system."""
 
     def __init__(self, solve: Solve) -> None:
-        self.inside = dependent(solve.rows, solve.columns)
+        self.inside = find_dependent(solve.rows, solve.columns)
         columns = {c.id for c in solve.columns}
-        self.lines = [n for n in ordered(solve.rows) if n.id in self.inside and n.id not in columns]
+        self.lines = [n for n in sort_lines(solve.rows) if n.id in self.inside and n.id not in columns]
         self.row = {n.id: i for i, n in enumerate(self.lines)}
         self.column = {c.id: j for j, c in enumerate((*solve.columns, *self.lines))}
         self.residual = {n.id: len(self.lines) + i for i, n in enumerate(solve.rows)}
@@ -145,7 +123,8 @@ class _Places:
         found: list[Pivot] = []
         feeds = set(given)
         for node in self.lines:
-            if node.op not in ("add", "sub") or node.id in given or node.id in self.residual:
+            row = ELEMENTWISE.get(node.op)
+            if row is None or row.fused is None or node.id in given or node.id in self.residual:
                 continue
             if any(a.id in feeds for a in node.args):
                 feeds.add(node.id)
@@ -159,28 +138,28 @@ def _hide(system: System, place: _Places, part: Region) -> None:
     lines = [t for t in part.lines if t[0].id in place.inside]
     columns = _indices([*part.columns, *lines], place.column)
     rows = _indices(lines, place.row) | _indices(part.rows, place.residual)
-    heap = [system._rank(i, j) for i in rows for j in system.rows[i] if j in columns]
+    heap = [system.rank(i, j) for i in rows for j in system.rows[i] if j in columns]
     heapq.heapify(heap)
     while heap:
         rank = heapq.heappop(heap)
-        i, j = rank[3] * system.ties[0], rank[4] * system.ties[1]
+        i, j = system.place(rank)
         if i not in system.left or j not in system.rows[i]:
             continue
         pivots = list(zip(rows[i], columns[j], strict=True))
         if any(p not in system.left or q not in system.rows[p] for p, q in pivots):
             continue
-        now = system._rank(i, j)
-        vanishing = sum(system._vanishes(*p) for p in pivots)
+        now = system.rank(i, j)
+        vanishing = sum(system.vanishes(*p) for p in pivots)
         now = (vanishing > 0, *now[1:])
         if now > rank and heap and now > heap[0]:
             heapq.heappush(heap, now)
             continue
         system.risk += vanishing
-        touched = [k for p in pivots for k in system._eliminate(*p, watch=False)]
+        touched = [k for p in pivots for k in system.eliminate(*p, watch=False)]
         for k in dict.fromkeys(k for k in touched if k in rows):
             for c in system.rows[k]:
                 if c in columns:
-                    heapq.heappush(heap, system._rank(k, c))
+                    heapq.heappush(heap, system.rank(k, c))
 
 
 def _indices(lines: Sequence[Twins], at: Mapping[int, int]) -> dict[int, list[int]]:

@@ -1,43 +1,54 @@
-"""Linear solves written out at compile time: which entry is divided by, in what order.
+"""Symbolic sparse LU: pivot order from Markowitz fill and numeric probe states.
 
-The order comes from structure and from probe states: a pivot that vanishes at any of them comes
-last. Every step becomes lines; nothing is decided at run time but whether to trust the result.
+A pivot that vanishes at any probe state comes last. Every step becomes lines; nothing is decided at
+run time but whether to trust the result. Each attempt has a builder of its own, and losers leave
+nothing behind.
 """
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from ingot.errors import IngotError, Problem
+from ingot.program.builder import Builder, Node, Space, sort_lines
 from ingot.program.differentiate import jacobian
-from ingot.program.graph import Graph, Node, ordered
-from ingot.program.ops import partials
+from ingot.program.implicit import Solve
+from ingot.program.operations import operation
 from ingot.program.probe import Probes
-from ingot.program.program import Solve, dependent, operations
+from ingot.program.program import count_operations, find_dependent
 
-__all__ = ["Eliminated", "Form", "choose", "eliminated"]
+__all__ = ["Attempt", "Eliminated", "Form", "Pivot", "Ties", "TIES", "choose_form", "eliminate",
+           "solve_again"]  # fmt: skip
 
-Form = Literal["jacobian", "accumulated", "extended"]
+Form = Literal["jacobian", "accumulated", "extended", "condensed"]
+Pivot = tuple[int, int]
 Ties = tuple[int, int]
 TIES: tuple[Ties, ...] = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 """Ways to settle ties between pivots; in the extended form they decide much of the cost."""
-VANISHING = 1e-8
-"""A pivot below this part of its column at a probe state is ranked last."""
-SUSPECT = 1e-10
-"""A pivot below this part of its column at run time is not trusted."""
+VANISHING_PIVOT = 1e-8
+"""A pivot below this part of its column at a probe state is ranked last: half the digits of
+float64 would be lost in it."""
+SUSPECT_PIVOT = 1e-10
+"""A pivot below this part of its column at run time is not trusted; below the bound at compile
+time, so that a state somewhat worse than all probed ones does not take the slow routine."""
+EXTENDED_WORTH = 2 / 3
+"""The part of the best form's operations that the extended one may take to be chosen: it divides by
+derivatives of intermediates, which loses digits on stiff states, and must be checked at run time."""
+EXTENDED_LIMIT = 1.5
+"""How many times the other forms' operations the extended one may write before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Eliminated:
-    """The update of a solve as lines: its form, what it costs, and where it is not to be trusted.
+    """The solution of a linear system as lines: its form, its cost, and where not to trust it.
 
-    update: a node for every unknown; suspect: a condition, or None where no pivot can vanish;
-    risk: how many pivots vanish at some probe state.
+    update: a line for every unknown; suspect: a condition, or None where no pivot can vanish;
+    risk: how many pivots vanish at some probe state; builder: where the lines were made, as long
+    as lines with other right-hand sides may join them.
     """
 
     form: Form
@@ -46,48 +57,96 @@ class Eliminated:
     suspect: Node | None
     operations: int
     risk: int
-    pivots: tuple[tuple[int, int], ...]
+    pivots: tuple[Pivot, ...]
+    builder: Any
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether it divides by derivatives of intermediates, so that it must be checked."""
+        return self.form in ("extended", "condensed")
+
+    def copy(self, copy: Callable[[Node], Node]) -> "Eliminated":
+        """The same over copies of its lines, to which no others join."""
+        suspect = copy(self.suspect) if self.suspect is not None else None
+        return replace(self, update=tuple(map(copy, self.update)), suspect=suspect, builder=None)
 
 
 class TooLong(Exception):
     """The elimination makes more lines than it is worth."""
 
 
-def eliminated(
-    solve: Solve,
-    sides: Sequence[Node],
-    probes: Probes,
-    form: Form,
-    *,
-    limit: float = math.inf,
-    ties: Ties = (1, 1),
-) -> Eliminated:
-    """The solution of `J x = sides` in the given form, J the solve's Jacobian.
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is eliminated: a solve's system at probe states, in a builder that the attempt fills."""
+
+    space: Space
+    solve: Solve
+    probes: Probes
+
+    def builder(self) -> Builder:
+        """A builder that continues the residuals' lines."""
+        given = (*self.solve.columns, *self.solve.given)
+        return Builder(self.space.extents, sort_lines((*self.solve.rows, *given)))
+
+    def negate_residuals(self, b: Builder) -> list[Node]:
+        """The right-hand side of Newton's update."""
+        return [b.emit("neg", r) for r in self.solve.rows]
+
+    def finish(self, system: "System", form: Form) -> Eliminated:
+        """The solution of a system that is eliminated."""
+        update = system.solution()
+        cost = count_operations(self.space, update, sort_lines(self.solve.rows))
+        pivots = tuple(system.pivots)
+        return Eliminated(
+            form, system.ties, tuple(update), system.suspect, cost, system.risk, pivots,
+            system.builder,
+        )  # fmt: skip
+
+
+def eliminate(
+    attempt: Attempt, form: Form, *, limit: float = math.inf, ties: Ties = (1, 1),
+    like: Eliminated | None = None,
+) -> Eliminated:  # fmt: skip
+    """Newton's update in the given form.
 
     `TooLong` is raised once more than `limit` lines have been written; `ties` says whether, of
-    pivots that are as good, the first or the last row and column is taken.
+    pivots that are as good, the first or the last row and column is taken; like: an elimination of
+    the same system, whose pivots are taken.
     """
-    graph = solve.rows[0].graph
-    if form == "jacobian":
-        rows = jacobian(solve.rows, solve.columns)
-        table = [{j: a for (j, _), a in row.items()} for row in rows]
-        size = len(solve.columns)
-        system = System(graph, table, list(sides), probes, size=size, watch=True, ties=ties)
-    else:
-        table, right, first = extended_form(solve, sides)
-        watch = form == "accumulated"
-        size = len(table)
-        system = System(graph, table, right, probes, size=size, watch=watch, ties=ties)
-        if form == "accumulated":
-            system.first(first)
+    b = attempt.builder()
+    sides = attempt.negate_residuals(b)
+    watch = form in ("jacobian", "accumulated")
+    if like is not None:
+        system = System(attempt, b, form, sides, watch=watch, ties=like.ties)
+        unit = set(system.unit_pivots) if form == "accumulated" else set()
+        for pivot in like.pivots:
+            system.eliminate(*pivot, watch=watch and pivot not in unit)
+        system.risk = like.risk
+        return attempt.finish(system, form)
+    system = System(attempt, b, form, sides, watch=watch, ties=ties)
+    if form == "accumulated":
+        system.eliminate_first(system.unit_pivots)
     try:
         system.run(limit)
     except ZeroDivisionError:
-        raise _singular(solve, system) from None
-    update = system.solution()[: len(solve.columns)]
-    cost = operations(update, ordered(solve.rows))
-    pivots = tuple(system.pivots)
-    return Eliminated(form, ties, tuple(update), system.suspect, cost, system.risk, pivots)
+        raise _singular(attempt.solve, system) from None
+    return attempt.finish(system, form)
+
+
+def solve_again(
+    attempt: Attempt, before: Eliminated, sides: Sequence[Node], *, transposed: bool = False
+) -> Eliminated:
+    """The same elimination, or that of the transposed system, with other right-hand sides.
+
+    Its factors are those of the elimination before, line by line.
+    """
+    system = System(
+        attempt, before.builder, before.form, sides, watch=False, ties=before.ties,
+        transposed=transposed,
+    )  # fmt: skip
+    for i, j in before.pivots:
+        system.eliminate(*((j, i) if transposed else (i, j)), watch=False)
+    return attempt.finish(system, before.form)
 
 
 def _singular(solve: Solve, system: "System") -> IngotError:
@@ -103,90 +162,107 @@ def _singular(solve: Solve, system: "System") -> IngotError:
     )])  # fmt: skip
 
 
-def extended_form(
-    solve: Solve, sides: Sequence[Node]
-) -> tuple[list[dict[int, Node]], list[Node], list[tuple[int, int]]]:
+Matrix = list[dict[int, Node]]
+
+
+def build_jacobian(b: Builder, solve: Solve) -> Matrix:
+    """The Jacobian of the residuals."""
+    rows = jacobian(b, solve.rows, solve.columns)
+    return [{j: a for (j, _), a in row.items()} for row in rows]
+
+
+def build_extended(b: Builder, solve: Solve) -> tuple[Matrix, list[Pivot]]:
     """One row for every intermediate between unknowns and residuals, the residuals' rows last.
 
     Columns count the unknowns first, then the intermediates. Also the unit pivots of the latter.
     """
-    graph = solve.rows[0].graph
-    inside = dependent(solve.rows, solve.columns)
+    inside = find_dependent(solve.rows, solve.columns)
     column = {c.id: j for j, c in enumerate(solve.columns)}
-    lines = [n for n in ordered(solve.rows) if n.id in inside and n.id not in column]
+    lines = [n for n in sort_lines(solve.rows) if n.id in inside and n.id not in column]
     for node in lines:
         column[node.id] = len(column)
-    rows: list[dict[int, Node]] = []
-    first: list[tuple[int, int]] = []
+    rows: Matrix = []
+    first: list[Pivot] = []
     for node in lines:
-        row: dict[int, Node] = {}
-        for arg, slope in partials(node):
-            if arg.id in inside:
-                j = column[arg.id]
-                row[j] = graph.emit("sub", row.get(j, graph.zero), slope)
-        row[column[node.id]] = graph.one
+        ones = {a.id: {(column[a.id], ()): b.one} for a in node.args if a.id in inside}
+        slopes = operation(node.op).push(b.slopes, node, ones, ())
+        row = {j: b.slopes.emit("neg", slope) for (j, _), slope in slopes.items()}
+        row[column[node.id]] = b.one
         first.append((len(rows), column[node.id]))
-        rows.append({j: a for j, a in row.items() if not a.is_constant(0.0)})
-    right = [graph.zero] * len(rows)
-    for node, side in zip(solve.rows, sides, strict=True):
-        rows.append({column[node.id]: graph.one} if node.id in column else {})
-        right.append(side)
-    return rows, right, first
+        rows.append(row)
+    for node in solve.rows:
+        rows.append({column[node.id]: b.one} if node.id in column else {})
+    return rows, first
 
 
 class System:
-    """A sparse system under elimination: entries as nodes, and as numbers at the probe states."""
+    """A sparse system under elimination: entries as lines, and as numbers at the probe states.
+
+    unit_pivots: those of intermediates in extended forms, which are safe.
+    """
 
     def __init__(
-        self,
-        graph: Graph,
-        rows: list[dict[int, Node]],
-        right: list[Node],
-        probes: Probes,
-        *,
-        size: int,
-        watch: bool,
-        ties: Ties,
-    ) -> None:
-        self.graph = graph
+        self, attempt: Attempt, builder: Builder, form: Form, sides: Sequence[Node], *,
+        watch: bool, ties: Ties, transposed: bool = False,
+    ) -> None:  # fmt: skip
+        self.builder = builder
         self.ties = ties
-        self.risk = 0
         self.watch = watch
-        self.rows = [dict(r) for r in rows]
-        self.right = right
-        self.probes = probes
+        self.probes = attempt.probes.fork()
+        self.unit_pivots: list[Pivot] = []
+        width = len(attempt.solve.columns)
+        if form == "jacobian":
+            rows = build_jacobian(builder, attempt.solve)
+        else:
+            rows, self.unit_pivots = build_extended(builder, attempt.solve)
+        size, extra = len(rows), len(rows) - width
+        # intermediates come first among rows and last among columns
+        zeros = [builder.zero] * extra
+        self.right = [*sides, *zeros] if transposed else [*zeros, *sides]
+        self.first = extra if transposed else 0
+        self.width = width
+        if transposed:
+            rows = [{i: row[j] for i, row in enumerate(rows) if j in row} for j in range(size)]
+        self.rows = rows
         self.numbers: list[dict[int, np.ndarray]] = [
-            {j: probes.numbers(a) for j, a in row.items()} for row in rows
+            {j: self.probes.numbers(a) for j, a in row.items()} for row in rows
         ]
         self.columns: list[set[int]] = [set() for _ in range(size)]
         for i, row in enumerate(rows):
             for j in row:
                 self.columns[j].add(i)
-        self.left = set(range(len(rows)))
-        self.pivots: list[tuple[int, int]] = []
+        self.left = set(range(size))
+        self.pivots: list[Pivot] = []
         self.inverse: list[Node] = []
         self.suspect: Node | None = None
+        self.risk = 0
         self._heap: list[tuple[bool, int, bool, int, int]] = []
 
     # choosing
 
-    def _rank(self, i: int, j: int) -> tuple[bool, int, bool, int, int]:
+    def rank(self, i: int, j: int) -> tuple[bool, int, bool, int, int]:
+        """How good a pivot is, the best first: safe, little fill, constant; then as ties say."""
         places = i * self.ties[0], j * self.ties[1]
-        return (self._vanishes(i, j), self._fill(i, j), self.rows[i][j].op != "const", *places)
+        return (self.vanishes(i, j), self._fill(i, j), self.rows[i][j].op != "const", *places)
+
+    def place(self, rank: tuple[bool, int, bool, int, int]) -> Pivot:
+        """The pivot that has a rank."""
+        return rank[3] * self.ties[0], rank[4] * self.ties[1]
 
     def _fill(self, i: int, j: int) -> int:
-        """How many entries a pivot may add at most."""
+        """How many entries a pivot may add at most (Markowitz)."""
         return (len(self.rows[i]) - 1) * (len(self.columns[j]) - 1)
 
-    def _vanishes(self, i: int, j: int) -> bool:
+    def vanishes(self, i: int, j: int) -> bool:
+        """Whether an entry is nothing beside its column at some probe state."""
         others = [np.abs(self.numbers[k][j]) for k in self.columns[j] if k != i]
         own = np.abs(self.numbers[i][j])
         top = np.maximum.reduce([own, *others]) if others else own
         told = np.isfinite(top) & (top > 0)
-        return bool(np.any(own[told] < VANISHING * top[told])) or not bool(told.any())
+        return bool(np.any(own[told] < VANISHING_PIVOT * top[told])) or not bool(told.any())
 
-    def first(self, order: Sequence[tuple[int, int]]) -> None:
-        """Eliminate these pivots, cheapest first; they are known to be safe."""
+    def eliminate_first(self, order: Sequence[Pivot]) -> None:
+        """Eliminate these pivots, least fill first; they are known to be safe."""
         fill = self._fill
         heap = [(fill(i, j), i, j) for i, j in order]
         heapq.heapify(heap)
@@ -196,28 +272,28 @@ class System:
             if now > cost and heap and (now, i, j) > heap[0]:
                 heapq.heappush(heap, (now, i, j))
             else:
-                self._eliminate(i, j, watch=False)
+                self.eliminate(i, j, watch=False)
 
     def run(self, limit: float) -> None:
         """Eliminate everything left, the best pivot first."""
-        start = len(self.graph.nodes)
-        self._heap = [self._rank(i, j) for i in self.left for j in self.rows[i]]
+        start = self.builder.count
+        self._heap = [self.rank(i, j) for i in self.left for j in self.rows[i]]
         heapq.heapify(self._heap)
         while self.left:
-            if len(self.graph.nodes) - start > limit:
+            if self.builder.count - start > limit:
                 raise TooLong
             i, j = self._next()
-            touched = self._eliminate(i, j, watch=self.watch)
+            touched = self.eliminate(i, j, watch=self.watch)
             for k in touched:
                 for c in self.rows[k]:
-                    heapq.heappush(self._heap, self._rank(k, c))
+                    heapq.heappush(self._heap, self.rank(k, c))
 
-    def _next(self) -> tuple[int, int]:
+    def _next(self) -> Pivot:
         while self._heap:
             rank = heapq.heappop(self._heap)
-            i, j = rank[3] * self.ties[0], rank[4] * self.ties[1]
+            i, j = self.place(rank)
             if i in self.left and j in self.rows[i]:
-                now = self._rank(i, j)
+                now = self.rank(i, j)
                 if now <= rank or not self._heap or now <= self._heap[0]:
                     self.risk += now[0]
                     return i, j
@@ -226,9 +302,9 @@ class System:
 
     # eliminating
 
-    def _eliminate(self, i: int, j: int, *, watch: bool) -> list[int]:
+    def eliminate(self, i: int, j: int, *, watch: bool) -> list[int]:
         """Divide by entry (i, j) and remove its column from the rows left; those it changed."""
-        g = self.graph
+        d = self.builder.slopes
         pivot = self.rows[i].pop(j)
         value = self.numbers[i].pop(j)
         self.left.discard(i)
@@ -237,30 +313,30 @@ class System:
         below = [k for k in sorted(self.columns[j]) if k in self.left]
         if watch:
             self._trust(pivot, [self.rows[k][j] for k in below])
-        inverse = g.emit("div", 1.0, pivot)
+        inverse = d.emit("div", 1.0, pivot)
         with np.errstate(all="ignore"):
             reciprocal = 1.0 / value
         for k in below:
-            factor = g.emit("mul", self.rows[k].pop(j), inverse)
+            factor = d.emit("mul", self.rows[k].pop(j), inverse)
             with np.errstate(all="ignore"):
                 number = self.numbers[k].pop(j) * reciprocal
                 moved = {c: number * self.numbers[i][c] for c in self.rows[i]}
             for c, a in self.rows[i].items():
-                self._subtract(k, c, g.emit("mul", factor, a), moved[c])
-            self.right[k] = g.emit("sub", self.right[k], g.emit("mul", factor, self.right[i]))
+                self._subtract(k, c, d.emit("mul", factor, a), moved[c])
+            self.right[k] = d.emit("sub", self.right[k], d.emit("mul", factor, self.right[i]))
         self.columns[j] = set()
         self.pivots.append((i, j))
         self.inverse.append(inverse)
         return below
 
     def _subtract(self, k: int, c: int, term: Node, number: np.ndarray) -> None:
-        row, numbers = self.rows[k], self.numbers[k]
+        d, row, numbers = self.builder.slopes, self.rows[k], self.numbers[k]
         if c in row:
-            row[c] = self.graph.emit("sub", row[c], term)
+            row[c] = d.emit("sub", row[c], term)
             with np.errstate(all="ignore"):
                 numbers[c] = numbers[c] - number
         else:
-            row[c] = self.graph.emit("neg", term)
+            row[c] = d.emit("neg", term)
             numbers[c] = -number
         if row[c].is_constant(0.0):
             del row[c], numbers[c]
@@ -270,46 +346,47 @@ class System:
 
     def _trust(self, pivot: Node, others: list[Node]) -> None:
         """Remember that the update is suspect where the pivot is small beside its column."""
-        g = self.graph
+        b = self.builder
         if not others or (pivot.op == "const" and all(o.op == "const" for o in others)):
             return
-        column = g.add_up([g.emit("abs", o) for o in others])
-        small = g.emit("lt", g.emit("abs", pivot), g.emit("mul", SUSPECT, column))
-        self.suspect = small if self.suspect is None else g.emit("or", self.suspect, small)
+        column = b.add_up([b.emit("abs", o) for o in others])
+        small = b.emit("lt", b.emit("abs", pivot), b.emit("mul", SUSPECT_PIVOT, column))
+        self.suspect = small if self.suspect is None else b.emit("or", self.suspect, small)
 
     def solution(self) -> list[Node]:
-        """The unknowns, by substitution in the reverse order."""
-        g = self.graph
+        """The unknowns of the solve's own system, by substitution in the reverse order."""
+        d = self.builder.slopes
         found: dict[int, Node] = {}
         for (i, j), inverse in zip(reversed(self.pivots), reversed(self.inverse), strict=True):
             total = self.right[i]
             for c, a in self.rows[i].items():
-                total = g.emit("sub", total, g.emit("mul", a, found[c]))
-            found[j] = g.emit("mul", total, inverse)
-        return [found[j] for j in range(len(found))]
+                total = d.emit("sub", total, d.emit("mul", a, found[c]))
+            found[j] = d.emit("mul", total, inverse)
+        return [found[self.first + k] for k in range(self.width)]
 
 
-def choose(
-    solve: Solve, sides: Sequence[Node], probes: Probes
-) -> tuple[Eliminated, Mapping[str, int]]:
+def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     """The cheapest form that is worth its risk, and what each costs that was finished.
 
-    With lines on axes, which remain loops, only the Jacobian's entries are free of them.
+    With lines on axes, which remain loops, and with solves inside the residuals, only the
+    Jacobian's entries are plain lines.
     """
-    found = {"jacobian": eliminated(solve, sides, probes, "jacobian")}
-    if not any(n.axes for n in ordered(solve.rows)):
-        found["accumulated"] = eliminated(solve, sides, probes, "accumulated")
-        limit = 1.5 * min(e.operations for e in found.values())
-        with suppress(TooLong):
-            tried = [
-                eliminated(solve, sides, probes, "extended", limit=limit, ties=ties)
-                for ties in TIES
-            ]
-            found["extended"] = min(tried, key=lambda e: (e.risk, e.operations))
-    costs = {form: e.operations for form, e in found.items()}
-    free = found.pop("extended", None)
-    best = min(found.values(), key=lambda e: e.operations)
-    worth = free is not None and free.operations <= best.operations * 2 / 3
-    if free is not None and worth and free.risk <= best.risk:
+    best = eliminate(attempt, "jacobian")
+    costs = {"jacobian": best.operations}
+    if any(n.axes or operation(n.op).is_block for n in sort_lines(attempt.solve.rows)):
+        return best, costs
+    other = eliminate(attempt, "accumulated")
+    costs["accumulated"] = other.operations
+    best = min(best, other, key=lambda e: e.operations)
+    limit = EXTENDED_LIMIT * best.operations
+    tried: list[Eliminated] = []
+    for ties in TIES:
+        try:
+            tried.append(eliminate(attempt, "extended", limit=limit, ties=ties))
+        except TooLong:
+            return best, costs
+    free = min(tried, key=lambda e: (e.risk, e.operations))
+    costs["extended"] = free.operations
+    if free.operations <= best.operations * EXTENDED_WORTH and free.risk <= best.risk:
         best = free
     return best, costs

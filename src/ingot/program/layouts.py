@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from ingot.errors import IngotError, Problem
 from ingot.model import lag
-from ingot.program.graph import Axis
+from ingot.program.builder import Axis
 
 __all__ = ["Layout", "Layouts", "Restart", "parsed"]
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ingot.program.graph import Graph, Node
-from ingot.program.program import Parameter, Program, Solve, Variable, check
+from ingot.program.builder import Builder, Node
+from ingot.program.implicit import Solve, read_items
+from ingot.program.program import Parameter, Program, Variable
 from ingot.program.rewrite import Replay
-from ingot.program.schedule import scheduled
+from ingot.program.schedule import schedule_lines
+from ingot.program.verify import verify
 from ingot.types import Scalar
 from ingot.types.history import given_name, source_name
 
@@ -35,8 +37,13 @@ class Segment:
     @property
     def solve(self) -> Solve:
         """The solve of an implicit segment."""
-        (solve,) = self.program.solves()
-        return solve
+        return self.node.attr
+
+    @property
+    def node(self) -> Node:
+        """The node of that solve."""
+        (node,) = (n for n in self.program.lines if n.op == "solve")
+        return node
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -73,10 +80,11 @@ def check_segments(segments: Sequence[Segment], program: Program) -> None:
     moved = {n for n in known & given if any(n in s.gives for s in segments)}
     known = {given_name(n) if n in moved else n for n in known}
     for segment in segments:
-        check(segment.program)
+        verify(segment.program)
         assert known >= set(segment.reads), f"reads {set(segment.reads) - known} too early"
         assert not known & set(segment.gives), f"gives {known & set(segment.gives)} again"
-        assert len(segment.program.solves()) == (segment.kind == "implicit")
+        solves = [n for n in segment.program.lines if n.op == "solve"]
+        assert len(solves) == (segment.kind == "implicit")
         known |= set(segment.gives)
     assert known >= given, f"{given - known} is never given"
 
@@ -86,7 +94,8 @@ class _Cut:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.solves = [n for n in program.lines() if n.op == "solve"]
+        self.builder = program.builder()
+        self.solves = [n for n in program.lines if n.op == "solve"]
         self.last = len(self.solves)
         self.level = self._levels()
         self.values: dict[str, Variable] = {}
@@ -105,7 +114,7 @@ class _Cut:
         """The first slot in which each line can run."""
         place = {n.id: i for i, n in enumerate(self.solves)}
         found: dict[int, int] = {}
-        for node in self.program.lines():
+        for node in self.program.lines:
             behind = max((found[a.id] for a in node.args), default=0)
             found[node.id] = place.get(node.id, -1) + 1 or behind
         return found
@@ -132,12 +141,11 @@ class _Cut:
 
     def _solved(self, node: Node) -> tuple[Variable, ...]:
         """The unknowns of a solve as values, which its items are."""
-        graph, solve, at = node.graph, node.attr, 0
+        items = iter(read_items(self.builder, node))
         found = []
-        for v in solve.unknowns:
-            nodes = [graph.node("item", (node,), at + i, v.axes) for i in range(len(v.nodes))]
-            at += len(nodes)
-            value = self._named(replace(v, nodes=tuple(nodes)), solve.name)
+        for v in node.attr.unknowns:
+            nodes = tuple(next(items) for _ in v.nodes)
+            value = self._named(replace(v, nodes=nodes), node.attr.name)
             found.append(self._know(value))
         return tuple(found)
 
@@ -147,8 +155,9 @@ class _Cut:
         """Every solve asks for the named values it reads, then the outputs for themselves."""
         for i, node in enumerate(self.solves):
             own: dict[int, Variable] = {}
-            for v in node.attr.reads:
-                own |= {n.id: v for n in v.nodes if n.args and n.id not in self.of}
+            for owner, v in self.program.named:
+                if owner == node.attr.name:
+                    own |= {n.id: v for n in v.nodes if n.args and n.id not in self.of}
             for line in _met(node.args, {**self.of, **own}):
                 if line.id in own and line.id not in self.of:
                     self._know(value := self._named(own[line.id], node.attr.name))
@@ -215,7 +224,7 @@ class _Cut:
         return tuple(n for v in here for n in v.nodes)
 
     def _lines(self, slot: int, forward: bool) -> list[Node]:
-        return scheduled(self._roots(slot, forward), self._known(slot, forward))
+        return schedule_lines(self._roots(slot, forward), self._known(slot, forward))
 
     def segments(self) -> Iterable[Segment]:
         """All of them, in order."""
@@ -229,27 +238,22 @@ class _Cut:
                 reads = [v for v in self.values.values() if v.name in self.free][:1]
             if forward:
                 gives = tuple(self.values[n] for n, s in self.slot.items() if s == slot)
-                yield Segment("forward", self._program(reads, gives, {}))
+                yield Segment("forward", self._program(reads, gives))
             else:
-                node = self.solves[slot]
-                bare = node.graph.node("solve", node.args, replace(node.attr, reads=()))
-                instead = {node.id: bare}
-                yield Segment("implicit", self._program(reads, self.solved[slot], instead))
+                yield Segment("implicit", self._program(reads, self.solved[slot]))
 
-    def _program(
-        self, reads: Sequence[Variable], gives: Sequence[Variable], instead: Mapping[int, Node]
-    ) -> Program:
-        graph = Graph(self.program.graph.extents)
+    def _program(self, reads: Sequence[Variable], gives: Sequence[Variable]) -> Program:
+        builder = Builder(self.program.extents)
         replaced: dict[int, Node] = {}
         placed: dict[str, Variable] = {}
         for v in reads:
-            nodes = tuple(graph.node("input", (), (v.name, i), v.axes) for i in range(len(v.nodes)))
+            nodes = tuple(
+                builder.node("input", (), (v.name, i), v.axes) for i in range(len(v.nodes))
+            )
             placed[v.name] = replace(v, nodes=nodes)
             pairs = zip(v.nodes, nodes, strict=True)
             replaced |= {old.id: new for old, new in pairs if self.of.get(old.id) is v}
-        replay = Replay(graph, replaced)
-        for old, bare in instead.items():
-            replay.new[old] = replay(bare)
+        replay = Replay(builder, replaced)
         parameters = {p.variable.name: p for p in self.program.parameters}
         held = [
             Parameter(v, parameters[source_name(n)].value)
@@ -258,7 +262,7 @@ class _Cut:
         ]
         known = {p.variable.name for p in held}
         return Program(
-            graph,
+            builder.extents,
             tuple(v for n, v in placed.items() if n not in known),
             tuple(held),
             tuple(replay.variable(v) for v in gives),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ingot.hit import Block
 from ingot.model import Factory, Model
 from ingot.program.combinators import check_fields
-from ingot.program.trace import Placed, Tracer
+from ingot.program.tracer import Placed, Tracer
 from ingot.types import KINDS
 
 __all__ = ["ConstantExtrapolationPredictor"]

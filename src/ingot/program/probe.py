@@ -1,72 +1,94 @@
 """Numbers at probe states: where a pivot may vanish, told without running a driver."""
 
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from ingot.model import lag
-from ingot.program.graph import FOLDS, Node
-from ingot.program.program import Solve
-from ingot.program.schedule import scheduled
+from ingot.program.arrays import Layout, NumpyArrays
+from ingot.program.builder import Node, Space, sort_lines
+from ingot.program.implicit import Solve
+from ingot.program.schedule import schedule_lines
 
 __all__ = ["Probes"]
 
 SCALES = (1e-6, 1e-2, 1.0, 30.0)
-EACH = 4
+"""Of strains, of normalised and of plain stresses: what unknowns of material models range over."""
+STATES_EACH = 4
 
 
 class Probes:
-    """States at which nodes are evaluated: all zero, and random ones at several scales."""
+    """States at which lines are evaluated: all zero, and random ones at several scales."""
 
-    def __init__(self, solve: Solve) -> None:
-        self.count = 1 + EACH * len(SCALES)
-        self._scale = np.repeat([0.0, *SCALES], [1, *(EACH for _ in SCALES)])
-        self._clocks = set(solve.clocks)
-        self._axes = list(solve.rows[0].graph.extents)
-        self._known: dict[int, np.ndarray] = {}
+    def __init__(
+        self, layout: Layout, clocks: Iterable[str], known: Mapping[int, Any] | None = None
+    ) -> None:
+        self.count = 1 + STATES_EACH * len(SCALES)
+        self._scale = np.repeat([0.0, *SCALES], [1, *(STATES_EACH for _ in SCALES)])
+        self._clocks = set(clocks)
+        self._arrays = NumpyArrays(layout, self._draw)
+        self._known: dict[int, Any] = dict(known or {})
+
+    @staticmethod
+    def of_solve(space: Space, node: Node, more: Sequence[Node] = ()) -> "Probes":
+        """The states of a solve's own lines, at which its arguments are what the program around
+        it makes of its inputs; more: other lines that will be asked for.
+        """
+        solve: Solve = node.attr
+        given = node.args[len(solve.columns) :]
+        lines = (*sort_lines(given), *sort_lines((*solve.rows, *solve.columns, *more)))
+        layout = Layout(space, lines)
+        around = Probes(layout, solve.clocks)
+        held = {g.id: around.values(a) for g, a in zip(solve.given, given, strict=True)}
+        return Probes(layout, (), held)
+
+    def fork(self) -> "Probes":
+        """The same states for lines that continue these in a builder of their own."""
+        return Probes(self._arrays.layout, self._clocks, self._known)
 
     def numbers(self, node: Node) -> np.ndarray:
-        """The values of a node without axes at all states."""
+        """The values of a line without axes at all states."""
+        return np.broadcast_to(self.values(node).ravel(), self.count)
+
+    def values(self, node: Node) -> np.ndarray:
+        """The values of a line, one dimension an axis, states last."""
         if node.id not in self._known:
             with np.errstate(all="ignore"):
-                for line in scheduled([node], self._known):
-                    self._known[line.id] = self._value(line)
-        return np.broadcast_to(self._known[node.id].ravel(), self.count)
+                for line in schedule_lines([node], self._known):
+                    args = [self._known[a.id] for a in line.args]
+                    self._known[line.id] = self._arrays.value(line, args)
+        return self._known[node.id]
 
-    def _value(self, node: Node) -> np.ndarray:
-        if node.op == "const":
-            return np.full(self._shape(node, 1), node.attr)
-        if node.op == "table":
-            return node.graph.values(node).reshape(self._shape(node, 1))
-        if node.op in ("input", "parameter", "unknown", "item", "solve", "linear"):
-            return self._free(node)
-        args = [self._known[a.id] for a in node.args]
-        if node.op == "sum":
-            return args[0].sum(axis=self._axes.index(node.attr.name), keepdims=True)
-        if node.op in ("window", "pad"):
-            return self._shifted(node, args[0])
-        return np.asarray(FOLDS[node.op](*args), dtype=np.float64)
-
-    def _shape(self, node: Node, count: int) -> list[int]:
-        """A dimension for every axis of the graph, the states last."""
-        sizes = {a.name: node.graph.extent(a) for a in node.axes}
-        return [*(sizes.get(name, 1) for name in self._axes), count]
-
-    def _shifted(self, node: Node, x: np.ndarray) -> np.ndarray:
-        held, first = node.attr
-        at = self._axes.index(held.name)
-        now = next(a for a in node.axes if a.name == held.name)
-        if node.op == "window":
-            return np.take(x, range(first, first + node.graph.extent(now)), axis=at)
-        width = [(0, 0)] * x.ndim
-        width[at] = (first, now.offset - held.offset - first)
-        return np.pad(x, width)
-
-    def _free(self, node: Node) -> np.ndarray:
+    def _draw(self, node: Node) -> Any:
         """Random numbers of the state's scale; time runs forward."""
-        random = np.random.default_rng([node.id, 17])
+        if node.op in ("solve", "linear"):
+            return _Items(self, node)
         if node.op == "input" and lag(node.attr[0])[0] in self._clocks:
-            step = np.where(self._scale > 0, self._scale, 1.0) * random.uniform(
-                0.5, 1.5, self.count
-            )
-            one = step if lag(node.attr[0])[1] == 0 else np.zeros(self.count)
-            return one.reshape(self._shape(node, self.count))
-        return self._scale * random.standard_normal(self._shape(node, self.count))
+            step = np.where(self._scale > 0, self._scale, 1.0)
+            one = step * self._random(repr(node.attr)).uniform(0.5, 1.5, self.count)
+            one = one if lag(node.attr[0])[1] == 0 else np.zeros(self.count)
+            return one.reshape(self._arrays.layout.shape(node.axes, self.count))
+        return self.draw(node, repr((node.op, node.attr)))
+
+    def draw(self, node: Node, seed: str) -> np.ndarray:
+        """Normal numbers that depend on nothing but a seed."""
+        shape = self._arrays.layout.shape(node.axes, self.count)
+        return self._scale * self._random(seed).standard_normal(shape)
+
+    def _random(self, seed: str) -> np.random.Generator:
+        told = hashlib.blake2b(seed.encode(), digest_size=6).digest()
+        return np.random.default_rng(int.from_bytes(told))
+
+
+class _Items:
+    """The results of a solve or of a linear system, drawn as they are asked for."""
+
+    def __init__(self, probes: Probes, block: Node) -> None:
+        self.probes = probes
+        self.solve: Solve = block.attr if block.op == "solve" else block.attr.solve
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        slot = index if isinstance(index, int) else index[0]
+        return self.probes.draw(self.solve.columns[slot], repr((self.solve.name, index)))

@@ -1,17 +1,21 @@
 """The Program: what one point computes, from inputs and parameters to outputs, line by line."""
 
+import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 from ingot.options import Newton
-from ingot.program.graph import Axis, Graph, Node, ordered
+from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
+from ingot.program.operations import operation
+from ingot.program.schedule import schedule_lines
 from ingot.types import Value, places
 
-__all__ = [
-    "Newton", "Parameter", "Program", "Solve", "Variable", "check", "dependent", "first_guesses",
-    "frontier",
-]  # fmt: skip
+__all__ = ["Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
+           "find_dependent", "find_frontier"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,106 +60,65 @@ class Parameter:
         return self.value.data.ndim > len(self.value.base) + self.value.sub
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Solve:
-    """An implicit update: unknowns that make the residuals zero. Its node's items are the unknowns.
+@dataclass(frozen=True, eq=False)
+class Program(Space):
+    """Lines for one point, which never change. `str()` prints them in the user's names.
 
-    The residuals read the unknowns' placeholders and lines of the program around them.
-    reads: the named values that the update was given, where a program can be cut.
+    named: values between inputs and outputs that have names, by the solve that reads them;
+    hoisted: lines that depend on parameters alone, computed once a call.
     """
 
-    name: str
-    unknowns: tuple[Variable, ...]
-    residuals: tuple[Variable, ...]
-    newton: Newton
-    clocks: tuple[str, ...] = ()
-    reads: tuple[Variable, ...] = ()
-
-    @property
-    def columns(self) -> tuple[Node, ...]:
-        """The unknowns, flat."""
-        return tuple(n for v in self.unknowns for n in v.nodes)
-
-    @property
-    def rows(self) -> tuple[Node, ...]:
-        """The residuals, flat, in the order of the unknowns."""
-        return tuple(n for v in self.residuals for n in v.nodes)
-
-
-def dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:
-    """The ids of all nodes between the roots and the nodes they depend on, those included."""
-    found = {n.id for n in on}
-    for node in ordered(roots):
-        if any(a.id in found for a in node.args):
-            found.add(node.id)
-    return found
-
-
-def first_guesses(program: "Program") -> frozenset[str]:
-    """The inputs that no output depends on but through the values that a solve starts from."""
-    read: set[int] = set()
-    stack = list(program.roots)
-    while stack:
-        node = stack.pop()
-        if node.id in read:
-            continue
-        read.add(node.id)
-        if node.op == "solve":
-            solve: Solve = node.attr
-            stack += node.args[len(solve.columns) :]
-            stack += frontier(solve.rows, solve.columns)
-        else:
-            stack += node.args
-    every = {n.id for n in ordered(program.roots)}
-    return frozenset(
-        v.name for v in program.inputs
-        if not any(n.id in read for n in v.nodes) and any(n.id in every for n in v.nodes)
-    )  # fmt: skip
-
-
-def frontier(roots: tuple[Node, ...], on: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The nodes that do not depend on `on` but are read by those that do, or are roots."""
-    inside = dependent(roots, on)
-    found: dict[int, Node] = {}
-    for node in ordered(roots):
-        reads = node.args if node.id in inside else ()
-        for arg in reads:
-            if arg.id not in inside and arg.op not in ("const", "table"):
-                found[arg.id] = arg
-    for root in roots:
-        if root.id not in inside and root.op not in ("const", "table"):
-            found[root.id] = root
-    return tuple(found[i] for i in sorted(found))
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Lines for one point. `str()` prints them in the user's names."""
-
-    graph: Graph
+    extents: Mapping[str, int]
     inputs: tuple[Variable, ...]
     parameters: tuple[Parameter, ...]
     outputs: tuple[Variable, ...]
+    named: tuple[tuple[str, Variable], ...] = ()
+    hoisted: tuple[Node, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extents", MappingProxyType(dict(self.extents)))
+
+    @property
+    def given(self) -> tuple[Variable, ...]:
+        """Inputs, then parameters."""
+        return (*self.inputs, *(p.variable for p in self.parameters))
 
     @property
     def roots(self) -> tuple[Node, ...]:
         """The nodes of all outputs."""
         return tuple(n for v in self.outputs for n in v.nodes)
 
-    def lines(self) -> list[Node]:
-        """Every line in order; those inside a solve are listed by the solve."""
-        return ordered(self.roots)
+    @cached_property
+    def lines(self) -> tuple[Node, ...]:
+        """Every line in order; those of a solve's residuals are the solve's."""
+        return tuple(sort_lines(self.roots))
 
-    def solves(self) -> list[Solve]:
-        """The implicit updates in the order they run."""
-        return [n.attr for n in self.lines() if n.op == "solve"]
+    @cached_property
+    def solves(self) -> tuple[Any, ...]:
+        """All implicit updates, those inside the residuals of another just before it."""
+        return tuple(find_solves(self.lines))
+
+    @cached_property
+    def digest(self) -> str:
+        """What the program computes, as a hash: equal programs have equal digests."""
+        head = [
+            [(v.name, v.kind.__name__, v.axes) for v in self.given],
+            [(v.name, v.kind.__name__, v.axes) for v in self.outputs],
+            sorted(self.extents.items()),
+        ]
+        given = [n for v in self.given for n in v.nodes]
+        return digest_lines(self.roots, given, head)
 
     def count(self) -> int:
         """The number of operations, a solve's residual included once."""
-        return operations(self.roots) + sum(
-            operations(s.rows, frontier(s.rows, s.columns)) for s in self.solves()
-        )
+        total = count_operations(self, self.roots)
+        return total + sum(count_operations(self, s.rows) for s in self.solves)
+
+    def builder(self) -> Builder:
+        """A builder that continues these lines."""
+        given = [n for v in self.given for n in v.nodes]
+        return Builder(self.extents, sort_lines([*given, *self.roots, *self.hoisted]))
 
     def __str__(self) -> str:
         from ingot.program.text import text
@@ -163,48 +126,69 @@ class Program:
         return text(self)
 
 
-_FREE = {"const", "table", "input", "parameter", "unknown", "item", "solve", "linear", "eps"}
+def find_solves(lines: Iterable[Node]) -> list[Any]:
+    """The solves among lines, those inside the residuals of another just before it."""
+    found: dict[Any, None] = {}
+    for node in lines:
+        if node.op == "solve":
+            found |= dict.fromkeys(find_solves(sort_lines(node.attr.rows)))
+            found[node.attr] = None
+    return list(found)
 
 
-def operations(roots: Iterable[Node], known: Iterable[Node] = ()) -> int:
-    """How many operations the roots take beyond the known nodes, an axis counted in full."""
-    seen = {n.id for n in known}
-    total = 0
+def find_dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:
+    """The ids of all lines between the roots and the lines they depend on, those included.
+
+    Lines made before all of `on` cannot depend on them, and are not looked at.
+    """
+    found = {n.id for n in on}
+    start = min(found, default=0)
+    seen: dict[int, Node] = {}
+    stack = [r for r in roots if r.id >= start]
+    while stack:
+        node = stack.pop()
+        if node.id not in seen:
+            seen[node.id] = node
+            stack += [a for a in node.args if a.id >= start]
+    for i in sorted(seen):
+        if any(a.id in found for a in seen[i].args):
+            found.add(i)
+    return found
+
+
+def find_frontier(roots: Sequence[Node], on: Sequence[Node]) -> tuple[Node, ...]:
+    """The lines that do not depend on `on` but are read by those that do, or are roots."""
+    inside = find_dependent(roots, on)
+    found: dict[int, Node] = {}
+    seen: set[int] = set()
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node.id in seen:
-            continue
-        seen.add(node.id)
-        if node.op not in _FREE:
-            total += math.prod(
-                node.graph.extent(a) for a in (node.args[0].axes if node.op == "sum" else node.axes)
-            )
-        stack.extend(node.args)
-    return total
+        if node.id in inside:
+            if node.id not in seen:
+                seen.add(node.id)
+                stack += node.args
+        elif node.is_condition:
+            # a truth value is no number to pass around: it is told again from what it compares
+            stack += node.args
+        elif not node.is_number:
+            found[node.id] = node
+    return tuple(found[i] for i in sorted(found))
 
 
-def check(program: Program) -> None:
-    """Nothing is read before it is given, and every output is given."""
-    given = {n.id for v in program.inputs for n in v.nodes}
-    given |= {n.id for p in program.parameters for n in p.variable.nodes}
-    _check_lines(program.roots, given, program.graph)
+def count_operations(space: Space, roots: Iterable[Node], known: Iterable[Node] = ()) -> int:
+    """How many operations the roots take beyond the known nodes, an axis counted in full."""
+    return sum(operation(n.op).cost(space, n) for n in sort_lines(roots, known))
 
 
-def _check_lines(roots: tuple[Node, ...], given: set[int], graph: Graph) -> None:
-    known: set[int] = set()
-    for node in ordered(roots):
-        assert node.graph is graph, f"{node} belongs to another program"
-        for arg in node.args:
-            assert arg.id in known, f"{node.op} {node} reads {arg} too early"
-        if node.op in ("input", "parameter", "unknown"):
-            assert node.id in given, f"{node.attr} is read but not given"
-        if node.op == "solve":
-            solve: Solve = node.attr
-            assert len(solve.rows) == len(solve.columns), f"{solve.name} is not square"
-            for row, column in zip(solve.rows, solve.columns, strict=True):
-                assert set(row.axes) <= set(column.axes), (
-                    f"{solve.name}: axes of {row} and {column}"
-                )
-            _check_lines(solve.rows, given | {n.id for n in solve.columns}, graph)
-        known.add(node.id)
+def digest_lines(roots: Sequence[Node], given: Sequence[Node], head: object) -> str:
+    """The hash of what roots compute from given lines, however lines are numbered."""
+    place = {n.id: i for i, n in enumerate(given)}
+    told = hashlib.blake2b(repr(head).encode(), digest_size=20)
+    for node in schedule_lines(roots, place):
+        place[node.id] = len(place)
+        attr = getattr(node.attr, "digest", node.attr)
+        args = [place[a.id] for a in node.args]
+        told.update(repr((node.op, attr, node.axes, args)).encode())
+    told.update(repr([place[r.id] for r in roots]).encode())
+    return told.hexdigest()

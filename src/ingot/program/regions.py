@@ -8,24 +8,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ingot.program.graph import Node, ordered
-from ingot.program.program import Program, Solve
+from ingot.program.builder import Node, sort_lines
+from ingot.program.implicit import Solve
+from ingot.program.operations import operation
+from ingot.program.program import Program
+from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = [
-    "MANY", "SEVERAL", "Inline", "Region", "Twins", "aligned", "codes", "found", "grown",
-    "regions", "report", "twins",
+    "MIN_INSTANCES_TO_CONDENSE", "MIN_INSTANCES_TO_OUTLINE", "Inline", "Region", "Twins",
+    "align_operands", "describe_regions", "find_regions", "find_twins", "format_regions",
+    "grow_twins", "number_codes",
 ]  # fmt: skip
 
 Inline = Literal["all", "auto", "none"]
 """What is written out for every instance: everything, what is too small to repeat, or nothing."""
-MANY = 4
-"""From how many instances on a region is eliminated before what is around it."""
-SEVERAL = 6
-"""From how many instances on a region is a function of its own; fewer gain no time by it."""
+MIN_INSTANCES_TO_CONDENSE = 4
+"""From how many instances on a region is eliminated before what is around it: fewer are as quickly
+ordered together (benchmarks/chaboche.py)."""
+MIN_INSTANCES_TO_OUTLINE = 6
+"""From how many instances on a region is a function of its own: fewer gain no time by it
+(benchmarks/chaboche.py)."""
 Twins = tuple[Node, ...]
 """Lines of equal code, one of each instance."""
 Codes = Mapping[int, int]
-_COMMUTES = {"add", "mul"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +83,11 @@ class Region:
         return "\n".join(rows)
 
 
-def regions(solve: Solve) -> tuple[Region, ...]:
+def find_regions(solve: Solve) -> tuple[Region, ...]:
     """The regions of a solve: residuals of equal code, up to constants and to what they read."""
-    if any(n.axes for n in ordered(solve.rows)):
+    if any(n.axes for n in sort_lines(solve.rows)):
         return ()
-    code = codes(solve.rows)
+    code = number_codes(solve.rows)
     groups: dict[object, list[int]] = {}
     for i, (unknown, residual) in enumerate(zip(solve.unknowns, solve.residuals, strict=True)):
         if len(unknown.nodes) == len(residual.nodes):
@@ -102,25 +107,25 @@ def _region(solve: Solve, group: Sequence[int], code: Codes, taken: set[int]) ->
     """The region that starts at the residuals of some unknowns, less what others have taken."""
     rows = tuple(zip(*(solve.residuals[i].nodes for i in group), strict=True))
     columns = tuple(zip(*(solve.unknowns[i].nodes for i in group), strict=True))
-    lines = twins(rows, code, taken)
+    lines = find_twins(rows, code, taken)
     if any(row not in lines for row in rows):
         return None
-    reads = tuple(dict.fromkeys(a for line in lines for a in aligned(line, code)))
+    reads = tuple(dict.fromkeys(a for line in lines for a in align_operands(line, code)))
     return Region(tuple(solve.unknowns[i].name for i in group), tuple(lines), columns, rows, reads)
 
 
-def codes(roots: Iterable[Node]) -> dict[int, int]:
+def number_codes(roots: Iterable[Node]) -> dict[int, int]:
     """A number for the code that each node is the result of, whatever its constants and inputs."""
     known: dict[object, int] = {}
     code: dict[int, int] = {}
-    for node in ordered(roots):
+    for node in sort_lines(roots):
         leaf = not node.args or node.op == "item"
         what = node.op if leaf else (node.op, node.attr, *(code[a.id] for a in node.args))
         code[node.id] = known.setdefault(what, len(known))
     return code
 
 
-def twins(roots: Iterable[Twins], code: Codes, stop: Iterable[int] = ()) -> list[Twins]:
+def find_twins(roots: Iterable[Twins], code: Codes, stop: Iterable[int] = ()) -> list[Twins]:
     """Lines of equal code that the roots are the results of, in an order in which they can run."""
     taken: dict[int, Twins] = {}
     ends = set(stop)
@@ -133,14 +138,14 @@ def twins(roots: Iterable[Twins], code: Codes, stop: Iterable[int] = ()) -> list
         elif line[0].id not in taken and _equal(line, taken, ends):
             taken.update({n.id: line for n in line})
             stack.append((line, True))
-            stack += [(a, False) for a in reversed(aligned(line, code))]
+            stack += [(a, False) for a in reversed(align_operands(line, code))]
     return list(result.values())
 
 
 def _equal(line: Twins, taken: Mapping[int, Twins], ends: set[int]) -> bool:
     """Whether nodes differ, are the same operation, and belong to no other line already."""
     first = line[0]
-    if not first.args or first.op in ("item", "solve", "linear") or len(set(line)) < len(line):
+    if not first.args or first.op == "item" or operation(first.op).is_block or len(set(line)) < len(line):
         return False
     if any(n.id in taken or n.id in ends for n in line):
         return False
@@ -150,7 +155,7 @@ def _equal(line: Twins, taken: Mapping[int, Twins], ends: set[int]) -> bool:
     )
 
 
-def grown(
+def grow_twins(
     lines: Sequence[Node], known: Sequence[Twins], code: Codes, stop: Iterable[int] = ()
 ) -> list[Twins]:
     """Twins, and the lines that compute the same from them for every instance."""
@@ -159,7 +164,7 @@ def grown(
         return result
     count = len(result[0])
     taken = {n.id for t in result for n in t} | set(stop)
-    read = dict.fromkeys(a for t in result for a in aligned(t, code))
+    read = dict.fromkeys(a for t in result for a in align_operands(t, code))
     counterpart = {a[0].id: a for a in read if len(set(a)) == count and a[0].op != "const"}
     counterpart |= {t[0].id: t for t in result}
     alike: dict[object, list[Node]] = {}
@@ -183,10 +188,15 @@ def grown(
 def _key(node: Node, args: Sequence[Node]) -> object:
     """A line up to its constants, with the given operands."""
     read = [-1 if a.op == "const" else a.id for a in args]
-    return (node.op, node.attr, *(sorted(read) if node.op in _COMMUTES else read))
+    return (node.op, node.attr, *(sorted(read) if _commutes(node) else read))
 
 
-def aligned(line: Twins, code: Codes) -> list[Twins]:
+def _commutes(node: Node) -> bool:
+    row = ELEMENTWISE.get(node.op)
+    return row is not None and row.commutes
+
+
+def align_operands(line: Twins, code: Codes) -> list[Twins]:
     """What twins read, operand by operand; where order does not matter, like beside like."""
     first = line[0].args
 
@@ -197,42 +207,42 @@ def aligned(line: Twins, code: Codes) -> list[Twins]:
     found = [first]
     for node in line[1:]:
         turned = node.args[::-1]
-        swap = node.op in _COMMUTES and fit(turned) > fit(node.args)
+        swap = _commutes(node) and fit(turned) > fit(node.args)
         found.append(turned if swap else node.args)
     return list(zip(*found, strict=True))
 
 
-def report(program: Program) -> list[dict[str, Any]]:
+def describe_regions(program: Program) -> list[dict[str, Any]]:
     """The regions of all solves of a program, as JSON holds it."""
-    return [_row(solve, regions(solve)) for solve in program.solves()]
+    return [_row(solve, find_regions(solve)) for solve in program.solves]
 
 
 def _row(solve: Solve, parts: Sequence[Region]) -> dict[str, Any]:
     return {
         "solve": solve.name,
-        "lines": len([n for n in ordered(solve.rows) if n.args]),
+        "lines": len([n for n in sort_lines(solve.rows) if n.args]),
         "distinct": len(parts),
         "instances": sum(len(p.instances) for p in parts),
         "blocks": [
             {
                 "instances": list(p.instances), "lines": len(p.lines),
-                "function": len(p.instances) >= SEVERAL,
+                "function": len(p.instances) >= MIN_INSTANCES_TO_OUTLINE,
             }
             for p in parts
         ],
     }  # fmt: skip
 
 
-def found(program: Program) -> str:
+def format_regions(program: Program) -> str:
     """The regions of all solves of a program, as text."""
     told: list[str] = []
-    for solve in program.solves():
-        parts = regions(solve)
+    for solve in program.solves:
+        parts = find_regions(solve)
         row = _row(solve, parts)
         told.append(f"solve [{solve.name}]: {row['lines']} lines, {row['distinct']} repeated"
                     f" blocks, {row['instances']} instances")  # fmt: skip
         for i, part in enumerate(parts):
-            once = "a function of its own" if len(part.instances) >= SEVERAL else "written out"
+            once = "a function of its own" if len(part.instances) >= MIN_INSTANCES_TO_OUTLINE else "written out"
             told.append(f"  region {i}: {', '.join(part.instances)} ({once} in --inline auto)")
             told += [f"    {line}" for line in str(part).splitlines()]
     return "\n".join(told) or "no solve"

@@ -2,12 +2,12 @@
 
 from collections.abc import Container, Iterable, Sequence
 
-from ingot.program.graph import Node
+from ingot.program.builder import Node
 
-__all__ = ["peak", "scheduled"]
+__all__ = ["find_peak", "schedule_lines"]
 
 
-def scheduled(roots: Iterable[Node], known: Container[int] = ()) -> list[Node]:
+def schedule_lines(roots: Iterable[Node], known: Container[int] = ()) -> list[Node]:
     """The lines that the roots need beyond the known ones, in the order they run."""
     found: dict[int, Node] = {}
     stack: list[tuple[Node, bool]] = [(r, False) for r in reversed(list(roots))]
@@ -23,7 +23,7 @@ def scheduled(roots: Iterable[Node], known: Container[int] = ()) -> list[Node]:
     return list(found.values())
 
 
-def peak(lines: Sequence[Node], roots: Iterable[Node]) -> int:
+def find_peak(lines: Sequence[Node], roots: Iterable[Node]) -> int:
     """The largest number of values alive at once."""
     last = {n.id: len(lines) for n in roots}
     for i, node in enumerate(lines):
@@ -32,7 +32,7 @@ def peak(lines: Sequence[Node], roots: Iterable[Node]) -> int:
     ends: dict[int, int] = {}
     alive = most = 0
     for i, node in enumerate(lines):
-        if node.op not in ("const", "table"):
+        if not node.is_number:
             alive += 1
             ends[last.get(node.id, i)] = ends.get(last.get(node.id, i), 0) + 1
         most = max(most, alive)

@@ -1,64 +1,59 @@
 """A Program as text, in the user's names."""
 
-from ingot.program.graph import Node, ordered
-from ingot.program.program import Parameter, Program, Solve, dependent
+from collections.abc import Sequence
+
+from ingot.program.builder import Node, sort_lines
+from ingot.program.implicit import Solve
+from ingot.program.operations import operation
+from ingot.program.program import Parameter, Program
 
 __all__ = ["text"]
-
-_INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "and": "and", "or": "or",
-}  # fmt: skip
 
 
 def text(program: Program) -> str:
     """Given, parameters, lines and outputs; values used once are written where they are used."""
-    return "\n".join(_Printer(program).rows())
+    p = program
+    rows = [f"given  {', '.join(_titled(v.name, v.axes) for v in p.inputs)}"]
+    if p.parameters:
+        rows.append(f"param  {', '.join(_valued(q) for q in p.parameters)}")
+    printer = _Printer()
+    for variable in p.given:
+        printer.name(variable.nodes, variable.labels())
+    outputs = {n.id: label for v in p.outputs for label, n in zip(v.labels(), v.nodes, strict=True)}
+    if p.hoisted:
+        kept = [n for n in sort_lines(p.hoisted) if n.id not in outputs]
+        rows += ["once a call", *printer.lines(kept, {}, "  ", p.hoisted)]
+    rows += printer.lines(p.lines, outputs, "  ", p.roots)
+    rows.append(f"gives  {', '.join(_titled(v.name, v.axes) for v in p.outputs)}")
+    return "\n".join(rows)
 
 
 class _Printer:
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    """Names lines and writes them; the lines of a solve have a printer of their own."""
+
+    def __init__(self, start: int = 0) -> None:
         self.names: dict[int, str] = {}
-        self.uses: dict[int, int] = {}
-        self.fresh = 0
+        self.fresh = start
 
-    def rows(self) -> list[str]:
-        p = self.program
-        rows = [f"given  {', '.join(_titled(v.name, v.axes) for v in p.inputs)}"]
-        if p.parameters:
-            rows.append(f"param  {', '.join(_valued(q) for q in p.parameters)}")
-        for variable in (*p.inputs, *(q.variable for q in p.parameters)):
-            self._name(variable.nodes, variable.labels())
-        self._count(p.roots)
-        for solve in p.solves():
-            self._count(solve.rows)
-        labels = [(v.labels(), v.nodes) for v in p.outputs]
-        outputs = {
-            n.id: label for names, nodes in labels for label, n in zip(names, nodes, strict=True)
-        }
-        rows += self._lines(ordered(p.roots), outputs, "  ")
-        rows.append(f"gives  {', '.join(_titled(v.name, v.axes) for v in p.outputs)}")
-        return rows
+    def name(self, nodes: Sequence[Node], labels: Sequence[str]) -> None:
+        """What lines that are given are called."""
+        self.names |= {n.id: label for n, label in zip(nodes, labels, strict=True)}
 
-    def _name(self, nodes: tuple[Node, ...], labels: list[str]) -> None:
-        for node, label in zip(nodes, labels, strict=True):
-            self.names[node.id] = label
-
-    def _count(self, roots: tuple[Node, ...]) -> None:
-        for node in ordered(roots):
+    def lines(
+        self, nodes: Sequence[Node], outputs: dict[int, str], indent: str, roots: Sequence[Node]
+    ) -> list[str]:
+        """A row for each line that is an output or is read more than once."""
+        uses: dict[int, int] = {r.id: 2 for r in roots}
+        for node in nodes:
             for arg in node.args:
-                self.uses[arg.id] = self.uses.get(arg.id, 0) + 1
-        for root in roots:
-            self.uses[root.id] = self.uses.get(root.id, 0) + 2
-
-    def _lines(self, nodes: list[Node], outputs: dict[int, str], indent: str) -> list[str]:
+                # a solve's arguments have names inside it
+                uses[arg.id] = uses.get(arg.id, 0) + (2 if node.op == "solve" else 1)
         rows: list[str] = []
         for node in nodes:
             if node.id in self.names and node.id not in outputs:
                 continue
             if node.op == "solve":
-                rows += self._solve(node.attr, indent)
+                rows += self._solve(node, indent)
                 continue
             if node.op == "item" and node.args[0].op == "solve":
                 labels = [x for v in node.args[0].attr.unknowns for x in v.labels()]
@@ -66,7 +61,7 @@ class _Printer:
                 if outputs.get(node.id, self.names[node.id]) == self.names[node.id]:
                     continue
             wanted = outputs.get(node.id)
-            if wanted is None and (self.uses.get(node.id, 0) < 2 or node.op in ("const", "table")):
+            if wanted is None and (uses.get(node.id, 0) < 2 or node.is_number):
                 continue
             if wanted is None:
                 self.fresh += 1
@@ -75,37 +70,30 @@ class _Printer:
             self.names[node.id] = wanted
         return rows
 
-    def _solve(self, solve: Solve, indent: str) -> list[str]:
-        self._name(solve.columns, [x for v in solve.unknowns for x in v.labels()])
-        rows = [f"{indent}solve [{solve.name}] for {', '.join(v.name for v in solve.unknowns)}"]
-        inside = dependent(solve.rows, solve.columns)
+    def _solve(self, node: Node, indent: str) -> list[str]:
+        solve: Solve = node.attr
+        inner = _Printer(self.fresh)
+        inner.name(solve.columns, [x for v in solve.unknowns for x in v.labels()])
+        given = node.args[len(solve.columns) :]
+        inner.name(solve.given, [self._says(a) for a in given])
         labels = [x for v in solve.residuals for x in v.labels()]
         outputs = {n.id: label for n, label in zip(solve.rows, labels, strict=True)}
-        lines = [n for n in ordered(solve.rows) if n.id in inside and n.op != "unknown"]
-        return rows + self._lines(lines, outputs, indent + "  ")
+        lines = sort_lines(solve.rows, (*solve.columns, *solve.given))
+        rows = inner.lines(lines, outputs, indent + "  ", solve.rows)
+        self.fresh = inner.fresh
+        unknowns = ", ".join(v.name for v in solve.unknowns)
+        return [f"{indent}solve [{solve.name}] for {unknowns}", *rows]
 
     def _says(self, node: Node, *, top: bool = False) -> str:
         if node.id in self.names:
             return self.names[node.id]
-        if node.op == "const":
-            return f"{node.attr:.12g}"
-        if node.op == "table":
-            return f"table<{', '.join(map(str, node.axes))}>"
-        if node.op in _INFIX:
-            a, b = (self._says(a) for a in node.args)
-            inner = f"{a} {_INFIX[node.op]} {b}"
-            return inner if top else f"({inner})"
-        if node.op == "neg":
-            return f"-{self._says(node.args[0])}"
-        if node.op == "linear":
-            return f"linear({node.attr.name}: {node.attr.sides} sides)"
-        args = [self._says(a, top=True) for a in node.args]
-        if node.op in ("window", "pad"):
-            held, first = node.attr
-            return f"{node.op}({args[0]}, {held} from {first})"
-        if node.op == "sum":
-            return f"sum({args[0]} over {node.attr})"
-        return f"{node.op}({', '.join(args)})"
+        # a call holds its operands apart, an operator does not
+        spelled = operation(node.op).write_text(node, ["" for _ in node.args])
+        is_call = spelled.endswith(")")
+        said = operation(node.op).write_text(
+            node, [self._says(a, top=is_call) for a in node.args]
+        )
+        return said if top or is_call or not node.args or spelled[:1] == "-" else f"({said})"
 
 
 def _valued(parameter: Parameter) -> str:

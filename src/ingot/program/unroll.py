@@ -1,206 +1,117 @@
 """Axes written out: one scalar line for every entry, where that keeps the program small."""
 
-import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from ingot.program.graph import Axis, Graph, Node, ordered
-from ingot.program.program import Program, Solve, Variable
-from ingot.program.rewrite import solve_node
+from ingot.program.builder import Axis, Builder, Node, Space
+from ingot.program.operations import operation
+from ingot.program.program import Program, Variable
 
-__all__ = ["LIMIT", "short", "unroll"]
+if TYPE_CHECKING:
+    from ingot.program.implicit import Solve
 
-LIMIT = 4000
-"""The number of operations up to which all axes are written out."""
+__all__ = ["MAX_UNROLLED_OPERATIONS", "Unrolling", "unroll"]
+
+MAX_UNROLLED_OPERATIONS = 4000
+"""The operations up to which all axes are written out: beyond, g++ takes longer than loops cost."""
 
 Entry = tuple[int, ...]
 
 
-def short(program: Program, limit: int = LIMIT) -> bool:
-    """Whether the program stays small with every axis written out."""
-    return program.count() <= limit
-
-
 def unroll(program: Program) -> Program:
     """The same program without axes; variables on axes have a node for every entry."""
-    work = _Unroll(program.graph)
-    for line in program.lines():
+    work = Unrolling(program, Builder(program.extents))
+    for line in program.lines:
         work.copy(line)
-    return Program(
-        work.graph,
-        tuple(work.variable(v) for v in program.inputs),
-        tuple(replace(p, variable=work.variable(p.variable)) for p in program.parameters),
-        tuple(work.variable(v) for v in program.outputs),
-        program.notes,
+    return replace(
+        program,
+        inputs=tuple(work.variable(v) for v in program.inputs),
+        parameters=tuple(
+            replace(p, variable=work.variable(p.variable)) for p in program.parameters
+        ),
+        outputs=tuple(work.variable(v) for v in program.outputs),
+        named=(),
+        hoisted=tuple(m for n in program.hoisted for m in work.entries(n).values()),
     )
 
 
-class _Unroll:
-    """Copies nodes entry by entry."""
+class Unrolling:
+    """Copies lines entry by entry into a builder.
 
-    def __init__(self, old: Graph) -> None:
-        self.old = old
-        self.graph = Graph()
-        self.done: dict[int, dict[Entry, Node]] = {}
+    done: the copies of each line by entry; those of a block under the empty one.
+    """
+
+    def __init__(
+        self, space: Space, builder: Builder, done: Mapping[int, dict[Entry, Node]] | None = None
+    ) -> None:
+        self.space = space
+        self.builder = builder
+        self.done: dict[int, dict[Entry, Node]] = dict(done or {})
+
+    def inside(self, done: Mapping[int, dict[Entry, Node]]) -> "Unrolling":
+        """The same for the lines of a solve, of which some are known."""
+        return Unrolling(self.space, self.builder, done)
 
     def variable(self, variable: Variable) -> Variable:
         """A node for every entry of the layout and every component."""
-        entries = self._entries(variable.axes)
-        nodes = tuple(self.at(n, variable.axes, entry) for entry in entries for n in variable.nodes)
+        entries = self.space.entries(variable.axes)
+        nodes = tuple(self.at(n, variable.axes, e) for e in entries for n in variable.nodes)
         return replace(variable, nodes=nodes)
 
     def at(self, node: Node, axes: Sequence[Axis], entry: Entry) -> Node:
-        """The counterpart of a node at an entry of a layout that holds its axes."""
+        """The copy of a line at an entry of a layout that holds its axes."""
+        place = dict(zip([a.key for a in axes], entry, strict=True))
+        return self.entries(node)[tuple(place[a.key] for a in node.axes)]
+
+    def entries(self, node: Node) -> dict[Entry, Node]:
+        """All copies of a line."""
         self.copy(node)
-        place = dict(zip([a.name for a in axes], entry, strict=True))
-        return self.done[node.id][tuple(place[a.name] for a in node.axes)]
+        return self.done[node.id]
 
     def copy(self, node: Node) -> None:
-        """Make the counterparts of a node, and of all that it needs."""
+        """Make the copies of a line, and of all that it needs."""
         if node.id not in self.done:
-            for needed in ordered([node]):
-                if needed.id not in self.done:
-                    self.done[needed.id] = self._copy(needed)
+            for needed in self._missing(node):
+                self.done[needed.id] = self._copy(needed)
 
-    def _entries(self, axes: Sequence[Axis]) -> list[Entry]:
-        return list(itertools.product(*(range(self.old.extent(a)) for a in axes)))
+    def _missing(self, node: Node) -> list[Node]:
+        found: dict[int, Node] = {}
+        stack = [node]
+        while stack:
+            line = stack.pop()
+            if line.id not in found and line.id not in self.done:
+                found[line.id] = line
+                stack.extend(line.args)
+        return [found[i] for i in sorted(found)]
 
     def _copy(self, node: Node) -> dict[Entry, Node]:
-        if node.op == "solve":
-            return {(): self._solve(node)}
-        if node.op == "linear":
-            return {(): self._linear(node)}
+        rule: Any = operation(node.op)
+        if rule.is_block:
+            return {(): rule.unroll_block(self, node)}
         if node.op == "item":
-            return self._items(node)
-        return {entry: self._line(node, entry) for entry in self._entries(node.axes)}
+            return rule.unroll_item(self, node)
+        return {e: rule.unroll(self, node, e) for e in self.space.entries(node.axes)}
 
-    def _line(self, node: Node, entry: Entry) -> Node:
-        g = self.graph
-        if node.op in ("input", "parameter", "unknown"):
-            return g.node(node.op, (), (*node.attr, *entry) if entry else node.attr)
-        if node.op == "const":
-            return g.const(node.attr)
-        if node.op == "table":
-            return g.const(float(self.old.values(node)[entry]))
-        if node.op == "eye":
-            return g.const(float(entry[0] == entry[1]))
-        if node.op == "eps":
-            return g.node("eps")
-        if node.op == "sum":
-            inner = node.args[0]
-            place = dict(zip([a.name for a in node.axes], entry, strict=True))
-            terms = []
-            for i in range(self.old.extent(node.attr)):
-                place[node.attr.name] = i
-                terms.append(self.done[inner.id][tuple(place[a.name] for a in inner.axes)])
-            return g.add_up(terms)
-        if node.op in ("window", "pad"):
-            return self._shifted(node, entry)
-        return g.emit(node.op, *(self.at(a, node.axes, entry) for a in node.args))
+    def flatten(
+        self, solve: "Solve", nodes: Sequence[Node], seeds: Sequence[Axis] = (), seed: Entry = ()
+    ) -> list[Node]:
+        """A line for every unknown of the unrolled solve, at an entry of seed axes."""
+        flat, left = [], iter(nodes)
+        for v in solve.unknowns:
+            part = [next(left) for _ in v.nodes]
+            for entry in self.space.entries(v.axes):
+                flat += [self.at(n, (*v.axes, *seeds), (*entry, *seed)) for n in part]
+        return flat
 
-    def _shifted(self, node: Node, entry: Entry) -> Node:
-        held, first = node.attr
-        at = [a.name for a in node.axes].index(held.name)
-        inside = list(entry)
-        inside[at] += first if node.op == "window" else -first
-        if not 0 <= inside[at] < self.old.extent(held):
-            return self.graph.zero
-        return self.done[node.args[0].id][tuple(inside)]
-
-    def _flat(self, nodes: Sequence[Node], axes: Sequence[tuple[Axis, ...]]) -> tuple[Node, ...]:
-        return tuple(
-            self.at(n, a, entry)
-            for n, a in zip(nodes, axes, strict=True)
-            for entry in self._entries(a)
-        )
-
-    def _solve(self, node: Node) -> Node:
-        old: Solve = node.attr
-        guesses = node.args[: len(old.columns)]
-        flat = []
-        at = 0
-        for v in old.unknowns:
-            part = guesses[at : at + len(v.nodes)]
-            flat += [self.at(n, v.axes, e) for e in self._entries(v.axes) for n in part]
-            at += len(v.nodes)
-        new = replace(
-            old,
-            unknowns=tuple(self.variable(v) for v in old.unknowns),
-            residuals=tuple(self.variable(v) for v in old.residuals),
-            reads=(),
-        )
-        return solve_node(self.graph, new, tuple(flat))
-
-    def _places(self, solve: Solve) -> dict[int, dict[Entry, int]]:
+    def places(self, solve: "Solve") -> dict[int, dict[Entry, int]]:
         """Where each entry of each unknown stands in the unrolled order."""
         found: dict[int, dict[Entry, int]] = {}
         at, column = 0, 0
         for v in solve.unknowns:
-            entries = self._entries(v.axes)
+            entries = self.space.entries(v.axes)
             for c in range(len(v.nodes)):
                 found[column + c] = {e: at + i * len(v.nodes) + c for i, e in enumerate(entries)}
             column += len(v.nodes)
             at += len(entries) * len(v.nodes)
         return found
-
-    def _items(self, node: Node) -> dict[Entry, Node]:
-        block = node.args[0]
-        new = self.done[block.id][()]
-        if block.op == "solve":
-            places = self._places(block.attr)[node.attr]
-            return {e: self.graph.node("item", (new,), i) for e, i in places.items()}
-        slot, side = node.attr
-        places = self._places(block.attr.solve)[slot]
-        own = len(block.attr.solve.columns[slot].axes)
-        widths = self._side_starts(block)
-        seeds = node.axes[own:]
-        sizes = [self.old.extent(a) for a in seeds]
-        found = {}
-        for entry in self._entries(node.axes):
-            flat = 0
-            for i, n in zip(entry[own:], sizes, strict=True):
-                flat = flat * n + i
-            place = (places[entry[:own]], widths[side] + flat)
-            found[entry] = self.graph.node("item", (new,), place)
-        return found
-
-    def _side_axes(self, node: Node, side: int) -> tuple[Axis, ...]:
-        linear = node.attr
-        width = len(linear.solve.columns)
-        first = len(node.args) - width * (linear.sides - side)
-        rows = node.args[first : first + width]
-        return tuple({a.name: a for n in rows for a in n.axes if "^" in a.name}.values())
-
-    def _side_starts(self, node: Node) -> list[int]:
-        starts = [0]
-        for side in range(node.attr.sides):
-            width = math.prod(self.old.extent(a) for a in self._side_axes(node, side))
-            starts.append(starts[-1] + width)
-        return starts
-
-    def _linear(self, node: Node) -> Node:
-        linear = node.attr
-        solve: Solve = linear.solve
-        width = len(solve.columns)
-        items = node.args[:width]
-        block = self.done[items[0].args[0].id][()]
-        sides = node.args[len(node.args) - width * linear.sides :]
-        flat: list[Node] = []
-        for side in range(linear.sides):
-            rows = sides[side * width : (side + 1) * width]
-            seeds = self._side_axes(node, side)
-            for seed in self._entries(seeds):
-                at = 0
-                for v in solve.unknowns:
-                    part = rows[at : at + len(v.nodes)]
-                    for e in self._entries(v.axes):
-                        flat += [self.at(n, (*v.axes, *seeds), (*e, *seed)) for n in part]
-                    at += len(v.nodes)
-        new: Solve = block.attr
-        solution = [self.graph.node("item", (block,), i) for i in range(len(new.columns))]
-        outside = block.args[len(new.columns) :]
-        count = self._side_starts(node)[-1]
-        return self.graph.node(
-            "linear", (*solution, *outside, *flat), replace(linear, solve=new, sides=count)
-        )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 import torch
 from torch import Tensor
 
-from ingot.types.elementwise import ON_TENSORS
+from ingot.types.elementwise import ELEMENTWISE
 from ingot.types.refuse import refuse
 
 if TYPE_CHECKING:
@@ -327,7 +327,6 @@ def on_atoms(*values: object) -> Atom | None:
     return None
 
 
-_COMPARES = {"lt", "le", "gt", "ge", "eq", "and", "or", "not"}
 _UFUNCS = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow",
     "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq",
@@ -351,7 +350,7 @@ def apply(op: str, *operands: Any) -> Any:
         return _on_tensors(op, kind, operands)
     columns = [_spread(_atoms(atom, x), math.prod(kind.base)) for x in operands]
     data = tuple(atom.emit(op, *row) for row in zip(*columns, strict=True))
-    return (Flag if op in _COMPARES and kind is Scalar else kind)(data)
+    return _result_kind(op, kind)(data)
 
 
 def where(condition: Flag, then: Any, otherwise: Any) -> Any:
@@ -444,11 +443,15 @@ def _on_tensors(op: str, kind: type[Value], operands: Sequence[Any]) -> Any:
             raw.append(data)
         else:
             raw.append(x)
-    if op not in ("add", "sub", "mul", "div", "and", "or", "not"):
+    row = ELEMENTWISE[op]
+    if row.torch.startswith("torch."):  # unlike operators, functions of torch take tensors alone
         dtypes = [x.dtype for x in raw if isinstance(x, Tensor) and x.dtype != torch.bool]
         dtype = dtypes[0] if dtypes else torch.float64
         raw = [x if isinstance(x, Tensor) else torch.as_tensor(x, dtype=dtype) for x in raw]
     if op == "where":
         raw[0] = raw[0].bool()
-    result = ON_TENSORS[op](*raw)
-    return (Flag if op in _COMPARES and kind is Scalar else kind)(result, sub_batch_ndim=sub)
+    return _result_kind(op, kind)(row.function(*raw), sub_batch_ndim=sub)
+
+
+def _result_kind(op: str, kind: type[Value]) -> type[Value]:
+    return Flag if ELEMENTWISE[op].is_condition and kind is Scalar else kind

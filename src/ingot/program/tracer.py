@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from ingot.catalog import Declared
 from ingot.errors import IngotError, Problem
 from ingot.model import Law, Model, walk
-from ingot.program.graph import Axis, Graph
+from ingot.program.builder import Axis, Builder, Node, Symbol
 from ingot.program.layouts import Layout, Layouts, Restart, parsed
 from ingot.program.program import Parameter, Program, Variable
 from ingot.types import Value
@@ -22,7 +21,8 @@ __all__ = ["Placed", "Tracer", "trace"]
 class Placed:
     """A traced value and the axes it is laid out on, also those along which it does not vary."""
 
-    value: Value
+    kind: type[Value]
+    nodes: tuple[Node, ...]
     axes: Layout
 
 
@@ -41,16 +41,16 @@ def trace(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> Pr
 
 
 class Tracer:
-    """One attempt at a trace: the graph, and what has been learned about axes."""
+    """One attempt at a trace: its lines, and what has been learned about axes."""
 
     def __init__(self, model: Model, layouts: Layouts) -> None:
         self.model = model
         self.layouts = layouts
-        self.graph = Graph(layouts.table())
+        self.builder = Builder(layouts.table())
+        self.named: list[tuple[str, Variable]] = []
         self.clocks: set[str] = set()
         self._parameters: dict[tuple[int, str], tuple[Variable, Value]] = {}
         self._names = {(id(owner), k): name for name, owner, k in walk(model)}
-        self._fresh = count()
 
     def program(self) -> Program:
         """All lines of the model."""
@@ -59,8 +59,10 @@ class Tracer:
         results = self.run(self.model, given)
         outputs = [self._variable(name, results[name]) for name in self.model.outputs]
         parameters = [Parameter(v, value) for v, value in self._parameters.values()]
-        self.graph.extents = {**self.layouts.table(), **self.graph.extents}
-        return Program(self.graph, tuple(inputs), tuple(parameters), tuple(outputs))
+        extents = {**self.layouts.table(), **self.builder.extents}
+        return Program(
+            extents, tuple(inputs), tuple(parameters), tuple(outputs), tuple(self.named)
+        )
 
     def run(self, model: Model, values: Mapping[str, Placed]) -> dict[str, Placed]:
         """The outputs of a model, given values for its inputs."""
@@ -73,25 +75,22 @@ class Tracer:
         axes = self.layouts.of(name)
         self._learn(axes)
         nodes = tuple(
-            self.graph.node("input", attr=(name, i), axes=axes) for i in range(math.prod(kind.base))
+            self.builder.node("input", attr=(name, i), axes=axes) for i in range(math.prod(kind.base))
         )
-        return Placed(kind(nodes), axes)
+        return Placed(kind, nodes, axes)
 
     def unknown(self, name: str, kind: type[Value], axes: Layout) -> Placed:
         """A placeholder that is given a value later."""
-        mark = next(self._fresh)
-        nodes = tuple(
-            self.graph.node("unknown", attr=(name, i, mark), axes=axes)
-            for i in range(math.prod(kind.base))
-        )
-        return Placed(kind(nodes), axes)
+        count = math.prod(kind.base)
+        nodes = tuple(self.builder.placeholder("unknown", axes, name) for _ in range(count))
+        return Placed(kind, nodes, axes)
 
     def _learn(self, axes: Layout) -> None:
         for axis in axes:
-            self.graph.extents.setdefault(axis.name, self.layouts.extents[axis.name])
+            self.builder.extents.setdefault(axis.name, self.layouts.extents[axis.name])
 
     def _variable(self, name: str, placed: Placed) -> Variable:
-        return Variable(name, type(placed.value), placed.axes, placed.value.data)
+        return Variable(name, placed.kind, placed.axes, placed.nodes)
 
     def _parameter(self, owner: Model, stored: str) -> Placed:
         value = owner.values[stored]
@@ -100,11 +99,11 @@ class Tracer:
         axes = self.layouts.of(f"parameter {name}", shape)
         self._learn(axes)
         nodes = tuple(
-            self.graph.node("parameter", attr=(name, i), axes=axes)
+            self.builder.node("parameter", attr=(name, i), axes=axes)
             for i in range(math.prod(value.base))
         )
         self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
-        return Placed(type(value)(nodes), axes)
+        return Placed(type(value), nodes, axes)
 
     # laws
 
@@ -126,12 +125,12 @@ class Tracer:
             else:
                 arguments[p.argument] = self._bound(model, bound, values)
         own, files = self._axes(model, declared, arguments, law.options)
-        results = self._call(model, declared, arguments, law.options, own)
+        results = self._call(model, declared, arguments, law.options, tuple(own.values()))
         placed: dict[str, Placed] = {}
         for name, output, value in zip(law.outputs, declared.outputs, results, strict=True):
             axes = [own[a.name].offset + a.offset for a in map(parsed, output.axes)]
             layout = [Axis(parsed(t).name, o) for t, o in zip(output.axes, axes, strict=True)]
-            placed[name] = Placed(value, (*files, *layout))
+            placed[name] = Placed(output.kind, value, (*files, *layout))
         return placed
 
     def _bound(self, model: Model, bound: tuple[str, str], values: Mapping[str, Placed]) -> Placed:
@@ -140,17 +139,21 @@ class Tracer:
 
     def _call(
         self, model: Model, declared: Declared, arguments: dict[str, Any], options: dict[str, Any],
-        own: dict[str, Axis],
-    ) -> tuple[Value, ...]:  # fmt: skip
-        def bare(x: Any) -> Any:
-            if isinstance(x, tuple):
-                return tuple(bare(y) for y in x)
-            return x.value if isinstance(x, Placed) else x
+        own: tuple[Axis, ...],
+    ) -> tuple[tuple[Node, ...], ...]:  # fmt: skip
+        """The lines of each output."""
 
-        self.graph.own = tuple(own.values())
+        def symbolize(x: Any) -> Any:
+            if isinstance(x, tuple):
+                return tuple(symbolize(y) for y in x)
+            if not isinstance(x, Placed):
+                return x
+            return x.kind(tuple(Symbol(self.builder, n, own) for n in x.nodes))
+
+        given = {k: symbolize(v) for k, v in arguments.items()}
         try:
-            result = declared.function(**{k: bare(v) for k, v in arguments.items()}, **options)
-            return self._results(model, declared, result)
+            result = declared.function(**given, **options)
+            return self._results(model, declared, result, own)
         except (IngotError, Restart):
             raise
         except Exception as error:
@@ -163,10 +166,10 @@ class Tracer:
                 message = f"{declared.name}: {what}"
             place = blamed(error) or model.span
             raise IngotError([Problem("law-failed", message, place, fix)]) from error
-        finally:
-            self.graph.own = ()
 
-    def _results(self, model: Model, declared: Declared, result: Any) -> tuple[Value, ...]:
+    def _results(
+        self, model: Model, declared: Declared, result: Any, own: tuple[Axis, ...]
+    ) -> tuple[tuple[Node, ...], ...]:
         """What a law returned, as it was declared."""
         results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(declared.outputs):
@@ -177,13 +180,11 @@ class Tracer:
                 found = "None" if value is None else f"a {type(value).__name__}"
                 told = f"{declared.name} returns {found}, declared as {output.kind.__name__}"
                 raise _law_problem(model, "wrong-kind", told)
-        return tuple(self._lifted(v) for v in results)
-
-    def _lifted(self, value: Value) -> Value:
-        """A result that depends on nothing, as constants."""
-        if isinstance(value.data, tuple):
-            return value
-        return type(value)(self.graph.table_of(value))
+        constant = Symbol(self.builder, self.builder.zero, own)
+        return tuple(
+            tuple(x.node for x in (v.data if isinstance(v.data, tuple) else constant.constants(v)))
+            for v in results
+        )
 
     def _axes(
         self, model: Model, declared: Declared, arguments: dict[str, Any], options: dict[str, Any]
@@ -223,7 +224,7 @@ class Tracer:
             raise Restart
         for axis in own.values():
             if axis.name in self.layouts.extents:
-                self.graph.extents.setdefault(axis.name, self.layouts.extents[axis.name])
+                self.builder.extents.setdefault(axis.name, self.layouts.extents[axis.name])
         layout = self.layouts.joined(files, who)
         for axis in layout:
             if axis.name in own:

@@ -1,0 +1,90 @@
+"""Programs that also give derivatives: along a direction, or block by block."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from ingot.program.builder import Builder, sort_lines
+from ingot.program.differentiate import differentiate_along, jacobian, pull, seed_axis
+from ingot.program.program import Program, Variable
+from ingot.types import Value
+
+__all__ = ["along_direction", "batch_independent", "block", "with_adjoint", "with_jacobian"]
+
+
+def along_direction(program: Program) -> Program:
+    """Adds an input `d.X` for every input X and an output `d.Y`, Y's derivative along them."""
+    b = program.builder()
+    extra = [_add_input(b, v, f"d.{v.name}") for v in program.inputs]
+    columns = [n for v in program.inputs for n in v.nodes]
+    along = [n for v in extra for n in v.nodes]
+    slopes = iter(differentiate_along(b, program.roots, columns, along))
+    outputs = [
+        replace(v, name=f"d.{v.name}", nodes=tuple(next(slopes) for _ in v.nodes))
+        for v in program.outputs
+    ]
+    return replace(
+        program, extents=b.extents, inputs=(*program.inputs, *extra),
+        outputs=(*program.outputs, *outputs),
+    )  # fmt: skip
+
+
+def _add_input(b: Builder, like: Variable, name: str) -> Variable:
+    nodes = tuple(b.node("input", (), (name, i), like.axes) for i in range(len(like.nodes)))
+    return replace(like, name=name, nodes=nodes)
+
+
+def with_adjoint(program: Program, outputs: Sequence[str], inputs: Sequence[str]) -> Program:
+    """Adds an input `a.Y` for each output Y named, and an output `a.X` for each input or parameter
+    X named: the adjoint of X, given those of the outputs.
+    """
+    b = program.builder()
+    gives = {v.name: v for v in program.outputs}
+    given = {v.name: v for v in program.given}
+    extra = [_add_input(b, gives[y], f"a.{y}") for y in outputs]
+    roots = [n for y in outputs for n in gives[y].nodes]
+    by = [n for x in inputs for n in given[x].nodes]
+    bars = iter(pull(b, roots, [n for v in extra for n in v.nodes], by))
+    added = [
+        replace(given[x], name=f"a.{x}", nodes=tuple(next(bars) for _ in given[x].nodes))
+        for x in inputs
+    ]
+    return replace(
+        program, extents=b.extents, inputs=(*program.inputs, *extra),
+        outputs=(*program.outputs, *added),
+    )  # fmt: skip
+
+
+def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program:
+    """Adds an output `Y:X` for every pair: (*axes of Y, *axes of X, *base of Y, *base of X).
+
+    X is an input or a parameter that the program still has.
+    """
+    inputs = {v.name: v for v in program.inputs}
+    inputs.update({p.variable.name: p.variable for p in program.parameters})
+    outputs = {v.name: v for v in program.outputs}
+    by = [(x, n) for x in dict.fromkeys(x for _, x in pairs) for n in inputs[x].nodes]
+    rows = [(y, n) for y in dict.fromkeys(y for y, _ in pairs) for n in outputs[y].nodes]
+    b = program.builder()
+    tangents = jacobian(b, [n for _, n in rows], [n for _, n in by], dense=True)
+    added: list[Variable] = []
+    for y, x in pairs:
+        lines = [t for (name, _), t in zip(rows, tangents, strict=True) if name == y]
+        columns = [j for j, (name, _) in enumerate(by) if name == x]
+        axes = (*outputs[y].axes, *(seed_axis(a) for a in inputs[x].axes))
+        nodes = tuple(line.get((j, ()), b.zero) for line in lines for j in columns)
+        kind = block(outputs[y].kind.base + inputs[x].kind.base)
+        added.append(Variable(f"{y}:{x}", kind, axes, nodes))
+    return replace(program, extents=b.extents, outputs=(*program.outputs, *added))
+
+
+@cache
+def block(base: tuple[int, ...]) -> type[Value]:
+    """The kind of a derivative block."""
+    return type("Block", (Value,), {"base": base, "__slots__": ()})
+
+
+def batch_independent(variable: Variable) -> bool:
+    """Whether a value is the same for all points, whatever they are given."""
+    free = ("input", "parameter", "item")
+    return not any(n.op in free for n in sort_lines(variable.nodes))

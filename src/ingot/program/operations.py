@@ -1,0 +1,555 @@
+"""What every operation says of itself: elementwise rows as they are, structural ones as classes.
+
+Passes ask `operation(name)` and list no names. A structural operation is one small class here, in
+`implicit.py`, or wherever it is declared; declaring it makes it known.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from ingot.errors import IngotError, Problem
+from ingot.program.builder import STRUCTURAL, Axis, Builder, Node, Slopes, Space
+from ingot.types.elementwise import ELEMENTWISE, Elementwise
+
+if TYPE_CHECKING:
+    from ingot.program.unroll import Unrolling
+
+__all__ = ["SAFE_DIVISOR", "Arrays", "Key", "Operation", "Tangent", "Unstructured", "lower_bound",
+           "operation", "sum_over"]  # fmt: skip
+
+Key = tuple[int, tuple[int, ...]]
+Tangent = dict[Key, Node]
+"""A sparse row of a derivative, {(column, shifts): coefficient}.
+
+For a column on axes, entry `i` of the row reads the column's entry `i + shift`; dense columns
+carry a seed axis of their own instead, and no shifts.
+"""
+Bars = list[tuple[Node, Any]]
+
+SAFE_DIVISOR = 1e-150
+"""A value above this can be divided by, and so can its square, which does not underflow."""
+
+
+class Unstructured(Exception):
+    """A sum or an index along an axis hides which entries a row reads; unroll the axis."""
+
+    def __init__(self, axis: str) -> None:
+        super().__init__(axis)
+        self.axis = axis
+
+
+class Arrays(Protocol):
+    """Where lines are evaluated: on NumPy arrays, on torch tensors, or as text of torch.
+
+    An array has one dimension for every axis in use, and points last.
+    """
+
+    def fill(self, number: float) -> Any:
+        """One number everywhere."""
+        ...
+
+    def table(self, values: np.ndarray, axes: Sequence[Axis]) -> Any:
+        """Numbers along axes."""
+        ...
+
+    def epsilon(self) -> Any:
+        """The machine epsilon of the precision."""
+        ...
+
+    def spell(self, torch: str, numpy: Any, args: Sequence[Any], axis: Axis) -> Any:
+        """A function along an axis: torch's spelling of `{0}` and `{dim}`, NumPy's (x, dim)."""
+        ...
+
+    def block(self, node: Node, args: Sequence[Any]) -> Any:
+        """The results of a solve or of a linear system, by item."""
+        ...
+
+
+class Operation:
+    """A structural operation. Subclasses are known by their `name` once they are declared.
+
+    is_leaf: it reads no line; is_free: it costs nothing; is_block: it has several results, read by
+    `item`; reads_across: it reads entries of its axis other than its own, so that its operand is
+    complete before it begins.
+    """
+
+    name: ClassVar[str]
+    known: "ClassVar[dict[str, Operation]]" = {}
+    is_leaf: ClassVar[bool] = False
+    is_free: ClassVar[bool] = False
+    is_block: ClassVar[bool] = False
+    reads_across: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            Operation.known[cls.name] = cls()
+
+    def build(self, b: Builder, args: tuple[Node, ...], **static: Any) -> Node:
+        """The line for operands as a law gives them; `own` are the axes of the law."""
+        raise NotImplementedError(self.name)
+
+    def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
+        """The same operation on other operands, folded again."""
+        return b.node(node.op, args, node.attr, node.axes)
+
+    def push(
+        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
+    ) -> Any:
+        """The tangent of the line, given those of its operands (forward mode)."""
+        raise NotImplementedError(self.name)
+
+    def pull(self, d: Slopes, node: Node, bar: Any) -> Bars:
+        """What the adjoint of the line adds to the adjoints of its operands (reverse mode)."""
+        raise NotImplementedError(self.name)
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        """The scalar line of one entry."""
+        raise NotImplementedError(self.name)
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        """The line as an array, given those of its operands."""
+        raise NotImplementedError(self.name)
+
+    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+        """The C++ expression of one entry; `lines.read(operand, place)` writes operands."""
+        raise NotImplementedError(self.name)
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        """The line for people to read."""
+        return f"{self.name}({', '.join(args)})"
+
+    def bound(self, node: Node, below: Sequence[float]) -> float:
+        """A number that the line is never below, given such numbers of its operands."""
+        return -math.inf
+
+    def cost(self, space: Space, node: Node) -> int:
+        """How many operations on numbers the line takes, an axis counted in full."""
+        return 0 if self.is_free else space.size(node.axes)
+
+
+def operation(name: str) -> Operation:
+    """The operation of that name."""
+    found = Operation.known.get(name)
+    if found is None:
+        found = Operation.known[name] = _OfRow(ELEMENTWISE[name])
+    return found
+
+
+def lower_bound(node: Node, depth: int = 12) -> float:
+    """A number that a line is never below; minus infinity where structure tells nothing.
+
+    depth: how far structure is followed; bounds beyond a dozen lines were never of use.
+    """
+    if depth == 0 and node.args:
+        return -math.inf
+    return operation(node.op).bound(node, [lower_bound(a, depth - 1) for a in node.args])
+
+
+def keep_nonzero(tangent: Tangent) -> Tangent:
+    """A tangent without its structural zeros."""
+    return {key: t for key, t in tangent.items() if not t.is_constant(0.0)}
+
+
+class _OfRow(Operation):
+    """An elementwise operation."""
+
+    def __init__(self, row: Elementwise) -> None:
+        self.row = row
+
+    def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
+        return (b.slopes if node.attr == STRUCTURAL else b).emit(node.op, *args)
+
+    def _partials(self, d: Slopes, node: Node) -> list[tuple[Node, Node]]:
+        if self.row.slopes is None:
+            return []
+        slopes = self.row.slopes(d, node, *node.args)
+        pairs = zip(node.args, slopes, strict=True)
+        return [(a, s) for a, s in pairs if s is not None and not s.is_constant(0.0)]
+
+    def push(
+        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
+    ) -> Tangent:
+        if self.row.is_selection:
+            # one selection of tangents instead of two masked products: nothing is 0 * inf
+            condition, a, b = node.args
+            left, right = known.get(a.id, {}), known.get(b.id, {})
+            return keep_nonzero({
+                key: d.emit(node.op, condition, left.get(key, 0.0), right.get(key, 0.0))
+                for key in {**left, **right}
+            })  # fmt: skip
+        result: Tangent = {}
+        for arg, slope in self._partials(d, node):
+            for key, t in known.get(arg.id, {}).items():
+                term = d.emit("mul", slope, t)
+                result[key] = d.emit("add", result[key], term) if key in result else term
+        return keep_nonzero(result)
+
+    def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
+        if self.row.is_selection:
+            condition, a, b = node.args
+            return [
+                (a, d.emit(node.op, condition, bar, 0.0)),
+                (b, d.emit(node.op, condition, 0.0, bar)),
+            ]
+        return [(arg, d.emit("mul", bar, slope)) for arg, slope in self._partials(d, node)]
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        args = (to.at(a, node.axes, entry) for a in node.args)
+        return (to.builder.slopes if node.attr == STRUCTURAL else to.builder).emit(node.op, *args)
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        return self.row.write_text(args)
+
+    def bound(self, node: Node, below: Sequence[float]) -> float:
+        return -math.inf if self.row.bound is None else self.row.bound(node, list(below))
+
+    def cost(self, space: Space, node: Node) -> int:
+        return self.row.cost * space.size(node.axes)
+
+
+# leaves
+
+
+class _Leaf(Operation):
+    is_leaf = is_free = True
+
+    def push(
+        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
+    ) -> Tangent:
+        return {}
+
+    def pull(self, d: Slopes, node: Node, bar: Any) -> Bars:
+        return []
+
+
+class _Const(_Leaf):
+    name = "const"
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        return to.builder.const(node.attr)
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        return on.fill(node.attr)
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        return f"{node.attr:.12g}"
+
+    def bound(self, node: Node, below: Sequence[float]) -> float:
+        return node.attr
+
+
+class _Table(_Leaf):
+    name = "table"
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        return to.builder.const(float(to.space.values(node)[entry]))
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        return on.table(space.values(node), node.axes)
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        return f"table<{', '.join(map(str, node.axes))}>"
+
+    def bound(self, node: Node, below: Sequence[float]) -> float:
+        return min(node.attr)
+
+
+class _Eye(_Leaf):
+    """One where the entries of two axes agree: a column's own tangent."""
+
+    name = "eye"
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        return to.builder.const(float(entry[0] == entry[1]))
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        return on.table(np.eye(space.extent(node.axes[0])), node.axes)
+
+    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+        a, b = (place[axis.key] for axis in node.axes)
+        return f"splat({a} == {b})"
+
+    def bound(self, node: Node, below: Sequence[float]) -> float:
+        return 0.0
+
+
+class _Epsilon(_Leaf):
+    """The machine epsilon of the precision that a program is frozen for."""
+
+    name = "eps"
+
+    def build(self, b: Builder, args: tuple[Node, ...], **static: Any) -> Node:
+        return b.node("eps")
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        return to.builder.node("eps")
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        return on.epsilon()
+
+    def bound(self, node: Node, below: Sequence[float]) -> float:
+        return 1e-16  # no precision has a smaller one
+
+
+class _Placeholder(_Leaf):
+    """A value that is given: to the program, or to the residuals of a solve."""
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        return to.builder.node(node.op, (), (*node.attr, *entry) if entry else node.attr)
+
+
+class _Input(_Placeholder):
+    name = "input"
+
+
+class _Parameter(_Placeholder):
+    name = "parameter"
+
+
+class _Unknown(_Placeholder):
+    name = "unknown"
+
+
+class _Given(_Placeholder):
+    name = "given"
+
+
+# along an axis
+
+
+def find_axis(node: Node, name: str) -> Axis | None:
+    """The axis of that name which a line has, seed axes apart."""
+    return next((a for a in node.axes if a.name == name and not a.seed), None)
+
+
+def _require_own(name: str, own: Sequence[Axis]) -> Axis:
+    """The traced law's own axis of that name, for values that do not vary along it."""
+    found = next((a for a in own if a.name == name), None)
+    if found is None:
+        raise IngotError([Problem(
+            "unknown-axis", f"a law works along '{name}', which none of its values has", None,
+            f"name the axis in a kind, for example Scalar[{name!r}]",
+        )])  # fmt: skip
+    return found
+
+
+def sum_over(b: Builder, x: Node, axis: Axis) -> Node:
+    """The sum of a line over an axis that it has or along which it is constant."""
+    if axis not in x.axes:
+        return b.emit("mul", x, b.extent(axis))
+    rest = tuple(a for a in x.axes if a != axis)
+    if x.op == "table":
+        return b.table(b.values(x).sum(axis=x.axes.index(axis)), rest)
+    return b.node("sum", (x,), axis, rest)
+
+
+class _Sum(Operation):
+    """The sum over an axis, which is gone afterwards; its attribute is that axis."""
+
+    name = "sum"
+    reads_across = True
+
+    def build(
+        self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = ()
+    ) -> Node:
+        (x,) = args
+        held = find_axis(x, axis)
+        return sum_over(b, x, held or _require_own(axis, own))
+
+    def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
+        return sum_over(b, args[0], node.attr)
+
+    def push(
+        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
+    ) -> Tangent:
+        axis: Axis = node.attr
+        result: Tangent = {}
+        for (column, shifts), t in known.get(node.args[0].id, {}).items():
+            if shifts and any(a.name == axis.name for a in columns[column].axes):
+                raise Unstructured(axis.name)
+            result[column, shifts] = sum_over(d.builder, t, axis)
+        return keep_nonzero(result)
+
+    def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
+        return [(node.args[0], bar)]
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        inner = node.args[0]
+        axes = (*node.axes, node.attr)
+        terms = [to.at(inner, axes, (*entry, i)) for i in range(to.space.extent(node.attr))]
+        return to.builder.add_up(terms)
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        return on.spell("{0}.sum({dim}, keepdim=True)",
+                        lambda x, dim: x.sum(axis=dim, keepdims=True), args, node.attr)  # fmt: skip
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        return f"sum({args[0]} over {node.attr})"
+
+    def bound(self, node: Node, below: Sequence[float]) -> float:
+        return below[0] if below[0] >= 0.0 else -math.inf
+
+    def cost(self, space: Space, node: Node) -> int:
+        return space.size(node.args[0].axes)
+
+
+class _Shift(Operation):
+    """Entries along an axis left out or added as zeros; its attribute is the operand's axis, and
+    how many entries lead. `window` and `pad` are each other's transposes.
+    """
+
+    reads_across = True
+    sign: ClassVar[int]
+
+    def ends(self, node: Node) -> tuple[Axis, int, int]:
+        """The operand's axis, and the numbers of leading and trailing entries."""
+        held, first = node.attr
+        now = next(a for a in node.axes if a.key == held.key)
+        return held, first, abs(now.offset - held.offset) - first
+
+    def build(
+        self, b: Builder, args: tuple[Node, ...], *, axis: str, first: int, last: int,
+        own: Sequence[Axis] = (),
+    ) -> Node:  # fmt: skip
+        (x,) = args
+        held = find_axis(x, axis)
+        return self.shift(b, x, held if held is not None else Axis(axis), first, last)
+
+    def shift(self, b: Builder, x: Node, held: Axis, first: int, last: int) -> Node:
+        raise NotImplementedError
+
+    def moved(self, held: Axis, first: int, last: int) -> Axis:
+        return held._replace(offset=held.offset + self.sign * (first + last))
+
+    def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
+        return self.shift(b, args[0], *self.ends(node))
+
+    def push(
+        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
+    ) -> Tangent:
+        held, first, last = self.ends(node)
+        result: Tangent = {}
+        for (column, shifts), t in known.get(node.args[0].id, {}).items():
+            moved = list(shifts)
+            for i in range(len(shifts)):
+                if columns[column].axes[i].key == held.key:
+                    moved[i] -= self.sign * first
+            result[column, tuple(moved)] = self.shift(d.builder, t, held, first, last)
+        return keep_nonzero(result)
+
+    def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        held, first, _ = self.ends(node)
+        at = [a.key for a in node.axes].index(held.key)
+        inside = list(entry)
+        inside[at] -= self.sign * first
+        if not 0 <= inside[at] < to.space.extent(held):
+            return to.builder.zero
+        axes = tuple(held if a.key == held.key else a for a in node.axes)
+        return to.at(node.args[0], axes, tuple(inside))
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        held, first = node.attr
+        return f"{self.name}({args[0]}, {held} from {first})"
+
+
+class _Window(_Shift):
+    name = "window"
+    sign = -1
+
+    def shift(self, b: Builder, x: Node, held: Axis, first: int, last: int) -> Node:
+        if held not in x.axes or first == last == 0:
+            return x
+        kept = self.moved(held, first, last)
+        axes = tuple(kept if a == held else a for a in x.axes)
+        if x.op == "table":
+            at = x.axes.index(held)
+            part = np.take(b.values(x), range(first, first + b.extent(kept)), axis=at)
+            return b.table(part, axes)
+        return b.node("window", (x,), (held, first), axes)
+
+    def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
+        held, first, last = self.ends(node)
+        pad = operation("pad")
+        assert isinstance(pad, _Shift)
+        now = self.moved(held, first, last)
+        return [(node.args[0], pad.shift(d.builder, bar, now, first, last))]
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        held, first, last = self.ends(node)
+        size = space.extent(self.moved(held, first, last))
+        return on.spell(f"{{0}}.narrow({{dim}}, {first}, {size})",
+                        lambda x, dim: np.take(x, range(first, first + size), axis=dim),
+                        args, held)  # fmt: skip
+
+    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+        held, first, _ = self.ends(node)
+        return lines.read(node.args[0], {**place, held.key: f"{place[held.key]} + {first}"})
+
+
+class _Pad(_Shift):
+    name = "pad"
+    sign = 1
+
+    def shift(self, b: Builder, x: Node, held: Axis, first: int, last: int) -> Node:
+        if x.is_constant(0.0) or first == last == 0:
+            return x
+        if held not in x.axes:
+            edge = mark_edges(b, held, first, last)
+            return b.slopes.emit("mul", x, b.emit("sub", 1.0, edge))
+        axes = tuple(self.moved(held, first, last) if a == held else a for a in x.axes)
+        if x.op == "table":
+            width = [(first, last) if a == held else (0, 0) for a in x.axes]
+            return b.table(np.pad(b.values(x), width), axes)
+        return b.node("pad", (x,), (held, first), axes)
+
+    def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
+        held, first, last = self.ends(node)
+        window = operation("window")
+        assert isinstance(window, _Shift)
+        now = self.moved(held, first, last)
+        return [(node.args[0], window.shift(d.builder, bar, now, first, last))]
+
+    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
+        held, first, last = self.ends(node)
+
+        def pad(x: np.ndarray, dim: int) -> np.ndarray:
+            return np.pad(x, [(first, last) if i == dim % x.ndim else (0, 0) for i in range(x.ndim)])
+
+        return on.spell(
+            f"torch.constant_pad_nd({{0}}, [0, 0] * (-{{dim}} - 1) + [{first}, {last}])",
+            pad, args, held,
+        )  # fmt: skip
+
+    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+        held, first, _ = self.ends(node)
+        i = place[held.key]
+        inside = lines.read(node.args[0], {**place, held.key: f"{i} - {first}"})
+        return f"{i} >= {first} && {i} < {first + lines.space.extent(held)} ? {inside} : V{{}}"
+
+
+class _Append(Operation):
+    """One more entry at an end of an axis: never a line of its own, but a pad and a sum."""
+
+    name = "append"
+
+    def build(
+        self, b: Builder, args: tuple[Node, ...], *, axis: str, side: str,
+        own: Sequence[Axis] = (),
+    ) -> Node:  # fmt: skip
+        x, extra = args
+        held = find_axis(x, axis) or _require_own(axis, own)
+        first, last = (1, 0) if side == "left" else (0, 1)
+        pad = operation("pad")
+        assert isinstance(pad, _Shift)
+        edge = mark_edges(b, held, first, last)
+        padded = pad.shift(b, x, held, first, last)
+        return b.emit("add", padded, b.slopes.emit("mul", extra, edge))
+
+
+def mark_edges(b: Builder, axis: Axis, first: int, last: int) -> Node:
+    """One at the entries that `pad` adds to an axis, zero elsewhere."""
+    values = np.pad(np.zeros(b.extent(axis)), (first, last), constant_values=1.0)
+    return b.table(values, (axis._replace(offset=axis.offset + first + last),))

@@ -1,0 +1,122 @@
+"""The compiler's passes in the order they run, each Program -> Program, verified after each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ingot.program.builder import Builder, Node
+from ingot.program.factor import factor_solves
+from ingot.program.implicit import Solve
+from ingot.program.program import Program
+from ingot.program.rewrite import Replay, renew
+from ingot.program.schedule import schedule_lines
+from ingot.program.unroll import MAX_UNROLLED_OPERATIONS, unroll
+from ingot.program.verify import verify
+
+__all__ = ["PASSES", "Choices", "clean", "compile_passes", "factor", "hoist", "loops", "schedule",
+           "walk_passes"]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What passes may be told.
+
+    unroll_limit: the operations up to which axes are written out; like: factored solves of another
+    program, by the digest of their source, whose eliminations are taken.
+    """
+
+    unroll_limit: int = MAX_UNROLLED_OPERATIONS
+    like: Mapping[str, Solve] = field(default_factory=dict)
+
+
+def clean(program: Program, choices: Choices) -> Program:
+    """Fold constants, share common subexpressions, leave dead code behind."""
+    return renew(program)
+
+
+def loops(program: Program, choices: Choices) -> Program:
+    """All axes written out where the program stays short; otherwise they remain, as loops."""
+    return unroll(program) if program.count() <= choices.unroll_limit else program
+
+
+def factor(program: Program, choices: Choices) -> Program:
+    """Every solve's linear systems eliminated at compile time."""
+    return factor_solves(program, choices.like)
+
+
+def hoist(program: Program, choices: Choices) -> Program:
+    """Mark what depends on parameters alone: it is computed once a call, not at every point."""
+    own: set[int] = set()
+    for node in program.lines:
+        fixed = all(a.is_number or a.op == "parameter" or a.id in own for a in node.args)
+        if node.args and fixed and not node.is_condition and node.op != "solve":
+            own.add(node.id)
+    read: dict[int, Node] = {
+        a.id: a for n in program.lines if n.id not in own for a in n.args if a.id in own
+    }
+    read |= {n.id: n for n in program.roots if n.id in own}
+    return replace(program, hoisted=tuple(read[i] for i in sorted(read)))
+
+
+def schedule(program: Program, choices: Choices) -> Program:
+    """Number lines in the order they are printed: each just before it is first read."""
+    return _Scheduling(Builder(program.extents)).program(program)
+
+
+PASSES = (clean, loops, factor, hoist, schedule)
+
+
+def walk_passes(program: Program, choices: Choices = Choices()) -> Iterator[tuple[str, Program]]:
+    """The program after each pass, with the pass's name."""
+    for each in PASSES:
+        program = verify(each(program, choices))
+        yield each.__name__, program
+
+
+def compile_passes(program: Program, choices: Choices = Choices()) -> Program:
+    """The program after all passes, ready to be printed."""
+    for _, program in walk_passes(program, choices):
+        pass
+    return program
+
+
+class _Scheduling(Replay):
+    """Copies lines as they are, in the order they run."""
+
+    def __init__(self, builder: Builder) -> None:
+        super().__init__(builder, {})
+        self.solves: dict[Solve, Solve] = {}
+
+    def __call__(self, node: Node) -> Node:
+        for needed in schedule_lines([node], self.new):
+            self.new[needed.id] = self.copy(needed)
+        return self.new[node.id]
+
+    def copy(self, node: Node) -> Node:
+        attr: Any = node.attr
+        if node.op == "solve":
+            attr = self._solve(attr)
+        elif node.op == "linear":
+            attr = replace(attr, solve=self._solve(attr.solve))
+        args = tuple(self.new[a.id] for a in node.args)
+        return self.builder.node(node.op, args, attr, node.axes)
+
+    def program(self, program: Program) -> Program:
+        for root in program.roots:
+            self(root)
+        return super().program(program)
+
+    def _solve(self, solve: Solve) -> Solve:
+        if solve not in self.solves:
+            self.solves[solve] = self._schedule(solve)
+        return self.solves[solve]
+
+    def _schedule(self, solve: Solve) -> Solve:
+        own = _Scheduling(Builder(self.builder.extents))
+        own.solves = self.solves
+        for node in (*solve.columns, *solve.given, *solve.rows):
+            own(node)
+        if solve.factored is not None:
+            for node in (*solve.factored.placeholders, *solve.factored.written()):
+                own(node)
+        return solve.copy(own)

@@ -1,0 +1,78 @@
+"""What must hold of every program, checked after every pass; linear in its lines."""
+
+from collections.abc import Iterable, Sequence
+
+from ingot.program.builder import Node, Space, sort_lines
+from ingot.program.implicit import Linear, Solve
+from ingot.program.operations import operation
+from ingot.program.program import Program
+from ingot.types.elementwise import ELEMENTWISE
+
+__all__ = ["verify"]
+
+
+def verify(program: Program) -> Program:
+    """The program itself, if nothing is read before it is given and every line is well formed."""
+    given = [n for v in program.given for n in v.nodes]
+    for v in (*program.given, *program.outputs):
+        for node in v.nodes:
+            assert {a.key for a in node.axes} <= {a.key for a in v.axes}, f"axes of '{v.name}'"
+    _verify_lines(program, (*program.roots, *program.hoisted), given, set())
+    return program
+
+
+def _verify_lines(
+    space: Space, roots: Sequence[Node], given: Iterable[Node], done: set[Solve]
+) -> None:
+    known = {n.id: n for n in given}
+    for node in sort_lines(roots):
+        rule = operation(node.op)
+        for arg in node.args:
+            assert arg.id < node.id, f"{node.op} {node} reads {arg} too early"
+            assert known.get(arg.id) is arg, f"{node.op} {node} reads a line of another program"
+        if rule.is_leaf and node.op in ("input", "parameter", "unknown", "given"):
+            assert known.get(node.id) is node, f"{node.op} {node.attr} is read but not given"
+        row = ELEMENTWISE.get(node.op)
+        if row is not None:
+            assert len(node.args) == row.arity, f"{node.op} {node} has {len(node.args)} operands"
+            axes = {a for arg in node.args for a in arg.axes}
+            assert axes == set(node.axes), f"axes of {node.op} {node}"
+        for axis in node.axes:
+            space.extent(axis)
+        if node.op == "solve":
+            _verify_solve(space, node, done)
+        elif node.op == "linear":
+            _verify_linear(node)
+        known[node.id] = node
+
+
+def _verify_solve(space: Space, node: Node, done: set[Solve]) -> None:
+    solve: Solve = node.attr
+    width = len(solve.columns)
+    assert len(solve.rows) == width, f"{solve} is not square"
+    assert len(node.args) == width + len(solve.given), f"{solve} has other arguments than it reads"
+    for row, column in zip(solve.rows, solve.columns, strict=True):
+        assert set(row.axes) <= set(column.axes), f"{solve}: axes of {row} and {column}"
+    for arg, given in zip(node.args[width:], solve.given, strict=True):
+        assert set(arg.axes) == set(given.axes), f"{solve}: axes of an argument"
+    if solve in done:
+        return
+    done.add(solve)
+    given = [*solve.columns, *solve.given]
+    roots = solve.rows
+    if solve.factored is not None:
+        given += solve.factored.placeholders
+        roots = solve.factored.roots(solve)
+    _verify_lines(space, roots, given, done)
+
+
+def _verify_linear(node: Node) -> None:
+    linear: Linear = node.attr
+    solve = linear.solve
+    width = len(solve.columns)
+    assert len(node.args) == width * (1 + linear.sides) + len(solve.given), f"{solve}: arguments"
+    block = node.args[0].args[0]
+    assert block.attr == solve, f"{solve}: linearised at the solution of another solve"
+    if solve.factored is not None:
+        ready = solve.factored.adjoint if linear.is_transposed else solve.factored.linear
+        assert ready is not None, f"{solve} was factored without the systems that are asked for"
