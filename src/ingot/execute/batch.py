@@ -10,8 +10,7 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem
 
 if TYPE_CHECKING:
-    from ingot.program import Variable
-    from ingot.program.graph import Graph
+    from ingot.program import Space, Variable
 
 __all__ = ["Shape", "broadcast", "common", "flattened", "restored", "shape_of"]
 
@@ -35,9 +34,9 @@ class Shape:
         return math.prod((*self.sizes, *self.base))
 
 
-def shape_of(variable: "Variable", graph: "Graph") -> Shape:
+def shape_of(variable: "Variable", space: "Space") -> Shape:
     """The shape of a program's variable."""
-    sizes = tuple(graph.extent(a) for a in variable.axes)
+    sizes = tuple(space.extent(a) for a in variable.axes)
     return Shape(variable.name, sizes, variable.kind.base)
 
 

@@ -1,30 +1,26 @@
-"""Program -> torch operations on component tensors: no compiler, any device and precision.
-
-A node is a tensor with one dimension for every axis of the program, and the batch last.
-"""
+"""Program -> torch operations on component tensors: no compiler, any device and precision."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem
 from ingot.execute.batch import flattened, restored, shape_of
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, step_through
-from ingot.program.differentiate import directional
-from ingot.program.graph import Axis, Graph, Node, ordered
-from ingot.program.program import Program, Solve, dependent
-from ingot.types.elementwise import ON_TENSORS
+from ingot.program import Axis, Builder, Node, Program, Solve, Space, operation, sort_lines
+from ingot.program.arrays import Layout
+from ingot.program.differentiate import differentiate_along
+from ingot.program.program import find_dependent
+from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = ["Interpreter"]
 
-_FLAGS = {"lt", "le", "gt", "ge", "eq", "and", "or", "not"}
-Values = dict[int, Tensor]
+Values = dict[int, Any]
 
 
 class Interpreter:
@@ -33,60 +29,46 @@ class Interpreter:
     def __init__(self, program: Program, *, dtype: torch.dtype = torch.float64) -> None:
         self.program = program
         self.dtype = dtype
-        self._lines = program.lines()
-        self._solvers: dict[int, _Solver] = {}
-        for node in self._lines:
-            if node.op in ("solve", "linear"):
-                self._solver(node.attr if node.op == "solve" else node.attr.solve)
+        given = [n for v in program.given for n in v.nodes]
+        self._lines = sort_lines(program.roots, given)
+        self._layout = Layout(program, (*given, *self._lines))
+        self._equations = {s: _Equations(program, s) for s in program.solves}
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
-        given = [(v, inputs[v.name]) for v in self.program.inputs]
-        given += [(p.variable, p.value.data) for p in self.program.parameters]
-        graph = self.program.graph
-        flat, batch = flattened([(shape_of(v, graph), x) for v, x in given])
-        count = math.prod(batch)
-        if count == 0:
+        program = self.program
+        given = [(v, inputs[v.name]) for v in program.inputs]
+        given += [(p.variable, p.value.data) for p in program.parameters]
+        flat, batch = flattened([(shape_of(v, program), x) for v, x in given])
+        points = math.prod(batch)
+        if points == 0:
             return self._nothing(batch)
-        machine = _Machine(self.program.graph, self.dtype, flat[0].device if flat else None)
+        call = _Call(self._equations, self.dtype, flat[0].device if flat else None, points)
+        on = _TorchArrays(self._layout, call)
         values: Values = {}
         for (variable, _), x in zip(given, flat, strict=True):
             components = x.to(self.dtype).reshape(*x.shape[: 1 + len(variable.axes)], -1)
             for i, node in enumerate(variable.nodes):
-                values[node.id] = machine.placed(components[..., i], variable.axes)
-        statuses: list[Status] = []
-        solved: dict[int, dict[Any, Tensor]] = {}
-        for node in self._lines:
-            if node.id in values:
-                continue
-            if node.op == "solve":
-                found, status = self._solver(node.attr)(machine, values, node, count)
-                solved[node.id] = dict(enumerate(found))
-                statuses.append(status)
-            elif node.op == "linear":
-                solved[node.id] = self._solver(node.attr.solve).linear(machine, values, node)
-            elif node.op == "item":
-                values[node.id] = solved[node.args[0].id][node.attr]
-            else:
-                values[node.id] = machine.value(node, values)
+                values[node.id] = on.place(components[..., i], variable.axes)
+        on.run(self._lines, values)
         outputs = {}
-        for v in self.program.outputs:
-            parts = [machine.taken(values[n.id], v.axes, count) for n in v.nodes]
+        for v in program.outputs:
+            parts = [on.take(values[n.id], v.axes) for n in v.nodes]
             stacked = torch.stack(parts, dim=-1)
-            outputs[v.name] = restored(stacked, batch, shape_of(v, graph))
-        return outputs, tuple(statuses)
+            outputs[v.name] = restored(stacked, batch, shape_of(v, program))
+        return outputs, tuple(call.statuses[s] for s in program.solves)
 
     def _nothing(self, batch: tuple[int, ...]) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """What a call without points gives."""
         outputs = {}
         for v in self.program.outputs:
-            sizes = [self.program.graph.extent(a) for a in v.axes]
+            sizes = [self.program.extent(a) for a in v.axes]
             outputs[v.name] = torch.empty((*batch, *sizes, *v.kind.base), dtype=self.dtype)
         none = torch.empty(0, dtype=torch.int32)
         rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
-        return outputs, tuple(Status(s.name, *rows) for s in self.program.solves())
+        return outputs, tuple(Status(s.name, *rows) for s in self.program.solves)
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
@@ -96,220 +78,222 @@ class Interpreter:
         """The run of a transient."""
         return partial(self.transient, transient)
 
-    def _solver(self, solve: Solve) -> "_Solver":
-        if id(solve) not in self._solvers:
-            self._solvers[id(solve)] = _Solver(solve)
-        return self._solvers[id(solve)]
+
+class _Call:
+    """What one call has to do with: its equations, precision, device, points; and its statuses."""
+
+    def __init__(
+        self, equations: "Mapping[Solve, _Equations]", dtype: torch.dtype,
+        device: torch.device | None, points: int,
+    ) -> None:  # fmt: skip
+        self.equations = equations
+        self.dtype, self.device, self.points = dtype, device, points
+        self.statuses: dict[Solve, Status] = {}
 
 
-class _Machine:
-    """How nodes of a graph become tensors."""
+class _TorchArrays:
+    """Lines as tensors, with one dimension for every axis of a layout and points last."""
 
-    def __init__(self, graph: Graph, dtype: torch.dtype, device: torch.device | None) -> None:
-        self.graph = graph
-        self.dtype = dtype
-        self.device = device
-        self.names = list(graph.extents)
+    def __init__(self, layout: Layout, call: _Call) -> None:
+        self.layout = layout
+        self.call = call
 
-    def _shape(self, axes: Sequence[Axis], batch: int) -> list[int]:
-        sizes = {a.name: self.graph.extent(a) for a in axes}
-        return [*(sizes.get(n, 1) for n in self.names), batch]
+    def run(self, lines: Sequence[Node], values: Values) -> None:
+        """Evaluate lines in order; their operands are among the values, or before them."""
+        for node in lines:
+            values[node.id] = self._value(node, [values[a.id] for a in node.args])
 
-    def placed(self, x: Tensor, axes: Sequence[Axis]) -> Tensor:
-        """A tensor (batch, *axes) with a dimension for every axis and the batch last."""
-        order = sorted(range(len(axes)), key=lambda i: self.names.index(axes[i].name))
-        x = x.permute(*(1 + i for i in order), 0)
-        return x.reshape(self._shape(axes, x.shape[-1]))
+    def _value(self, node: Node, args: Sequence[Any]) -> Any:
+        row = ELEMENTWISE.get(node.op)
+        if row is None:
+            return operation(node.op).evaluate(self, self.layout.space, node, args)
+        chosen = [x.bool() if i in row.takes_conditions else x for i, x in enumerate(args)]
+        result = row.function(*chosen)
+        return result.to(self.call.dtype) if row.is_condition else result
 
-    def taken(self, x: Tensor, axes: Sequence[Axis], batch: int) -> Tensor:
-        """The inverse of `placed`, spread over axes and batch along which the value is constant."""
-        x = x.expand(self._shape(axes, batch)).reshape(
-            [self.graph.extent(a) for a in sorted(axes, key=lambda a: self.names.index(a.name))]
-            + [batch]
-        )
-        order = sorted(range(len(axes)), key=lambda i: self.names.index(axes[i].name))
-        back = [order.index(i) for i in range(len(axes))]
-        return x.permute(len(axes), *back)
+    def fill(self, number: float) -> Tensor:
+        """One number everywhere."""
+        shape = self.layout.shape((), 1)
+        return torch.full(shape, number, dtype=self.call.dtype, device=self.call.device)
 
-    def of(self, node: Node, values: Values) -> Tensor:
-        """The tensor of a node that is known, or constant."""
-        if node.id not in values and node.op in ("const", "table", "eye"):
-            values[node.id] = self.value(node, values)
-        return values[node.id]
+    def table(self, values: Any, axes: Sequence[Axis]) -> Tensor:
+        """Numbers along axes."""
+        data = torch.as_tensor(values, dtype=self.call.dtype, device=self.call.device)
+        return self.place(data[None], axes)
 
-    def value(self, node: Node, values: Values) -> Tensor:
-        """The tensor of a node whose arguments are known."""
-        if node.op == "const":
-            return torch.full(
-                [1] * (len(self.names) + 1), node.attr, dtype=self.dtype, device=self.device
-            )
-        if node.op == "table":
-            data = torch.as_tensor(self.graph.values(node), dtype=self.dtype, device=self.device)
-            return data.reshape(self._shape(node.axes, 1))
-        if node.op == "eye":
-            n = self.graph.extent(node.axes[0])
-            eye = torch.eye(n, dtype=self.dtype, device=self.device)
-            return eye.reshape(self._shape(node.axes, 1))
-        if node.op == "eps":
-            return torch.full(
-                [1], torch.finfo(self.dtype).eps, dtype=self.dtype, device=self.device
-            )
-        args = [self.of(a, values) for a in node.args]
-        if node.op == "sum":
-            return args[0].sum(dim=self.names.index(node.attr.name), keepdim=True)
-        if node.op in ("window", "pad"):
-            return self._shifted(node, args[0])
-        if node.op == "where":
-            return torch.where(args[0].bool(), args[1], args[2])
-        if node.op not in ON_TENSORS:
-            message = (
-                "a solve stands inside the residual of another, which torch operations do not run"
-            )
-            fix = "run it with --backend kernel"
-            raise IngotError([Problem("solves-in-series", message, None, fix)])
-        result = ON_TENSORS[node.op](*args)
-        return result.to(self.dtype) if node.op in _FLAGS else result
+    def epsilon(self) -> Tensor:
+        """The machine epsilon of the precision."""
+        return self.fill(torch.finfo(self.call.dtype).eps)
 
-    def _shifted(self, node: Node, x: Tensor) -> Tensor:
-        held, first = node.attr
-        dim = self.names.index(held.name)
-        now = next(a for a in node.axes if a.name == held.name)
-        if node.op == "window":
-            return x.narrow(dim, first, self.graph.extent(now))
-        shape = list(x.shape)
-        shape[dim] = self.graph.extent(now)
-        result = x.new_zeros(shape)
-        result.narrow(dim, first, x.shape[dim]).copy_(x)
-        return result
+    def spell(self, torch: str, numpy: Any, args: Sequence[Tensor], axis: Axis) -> Tensor:
+        """The function that torch's spelling says."""
+        return _evaluate(torch)(*args, self.layout.dim(axis))
 
-    # linear systems
+    def place(self, x: Tensor, axes: Sequence[Axis]) -> Tensor:
+        """A tensor (points, *axes) with a dimension for every axis and the points last."""
+        x = x.permute(*(1 + i for i in self.layout.order(axes)), 0)
+        return x.reshape(self.layout.shape(axes, x.shape[-1]))
 
-    def rows(
-        self, nodes: Sequence[Node], axes: Sequence[tuple[Axis, ...]], values: Values, batch: int
-    ) -> Tensor:
-        """Values laid end to end: (batch, unknowns)."""
-        parts = [
-            self.taken(self.of(n, values), a, batch).reshape(batch, -1)
-            for n, a in zip(nodes, axes, strict=True)
-        ]
-        return torch.cat(parts, dim=1)
+    def take(self, x: Tensor, axes: Sequence[Axis], points: int | None = None) -> Tensor:
+        """The inverse of `place`, over all axes and points, also where the value is constant."""
+        points = self.call.points if points is None else points
+        order = self.layout.order(axes)
+        sizes = [self.layout.space.extent(axes[i]) for i in order]
+        x = x.expand(self.layout.shape(axes, points)).reshape([*sizes, points])
+        return x.permute(len(axes), *(order.index(i) for i in range(len(axes))))
+
+    def flatten(self, parts: Sequence[Tensor], axes: Sequence[tuple[Axis, ...]]) -> Tensor:
+        """Values laid end to end: (rows, points)."""
+        points = self.call.points
+        rows = [self.take(x, a).reshape(points, -1) for x, a in zip(parts, axes, strict=True)]
+        return torch.cat(rows, dim=1).T
 
     def split(self, x: Tensor, axes: Sequence[tuple[Axis, ...]]) -> list[Tensor]:
-        """The inverse of `rows`."""
-        parts, at = [], 0
-        for a in axes:
-            sizes = [self.graph.extent(i) for i in a]
-            n = math.prod(sizes)
-            parts.append(self.placed(x[:, at : at + n].reshape(-1, *sizes), a))
-            at += n
-        return parts
+        """The inverse of `flatten`."""
+        sizes = [self.layout.space.size(a) for a in axes]
+        shapes = [[self.layout.space.extent(i) for i in a] for a in axes]
+        rows = x.T.split(sizes, dim=1)
+        return [
+            self.place(r.reshape(-1, *s), a) for r, s, a in zip(rows, shapes, axes, strict=True)
+        ]
+
+    def block(self, node: Node, args: Sequence[Any]) -> Mapping[Any, Tensor]:
+        """The results of a solve or of linear systems at its solution."""
+        solve: Solve = node.attr if node.op == "solve" else node.attr.solve
+        equations = self.call.equations[solve]
+        width = len(solve.columns)
+        given = args[width : width + len(solve.given)]
+        at = equations.start(self, given)
+        if node.op == "solve":
+            found = at.solve(self.flatten(args[:width], equations.axes))
+            return dict(enumerate(self.split(found, equations.axes)))
+        at.evaluate(self.flatten(args[:width], equations.axes))
+        return at.solve_linear(self, node, args)
 
 
-class _Solver:
-    """The equations of a solve as tensors: residuals, Jacobian, linear systems, Newton's steps."""
+@cache
+def _evaluate(spelled: str) -> Callable[..., Tensor]:
+    """A function of one operand and a dimension, from its spelling."""
+    return eval(f"lambda x, dim: {spelled.format('x', dim='dim')}", {"torch": torch})
 
-    def __init__(self, solve: Solve) -> None:
+
+class _Equations:
+    """The lines of a solve: residuals, and their derivative by all unknowns at once."""
+
+    def __init__(self, space: Space, solve: Solve) -> None:
         self.solve = solve
-        graph = solve.rows[0].graph
         self.axes = [c.axes for c in solve.columns]
-        sizes = [math.prod(graph.extent(a) for a in axes) for axes in self.axes]
-        self.size = sum(sizes)
-        seed = Axis(f"^{solve.name}")
-        graph.extents[seed.name] = self.size
+        builder = Builder(space.extents, sort_lines((*solve.rows, *solve.columns, *solve.given)))
+        self.size = sum(builder.size(axes) for axes in self.axes)
+        self.seed = Axis(f"unknowns of {solve.name}", 0, 1)
+        builder.extents[self.seed.name] = self.size
         self.seeds = [
-            graph.node("unknown", (), (solve.name, "direction", i), (*c.axes, seed))
+            builder.node("unknown", (), ("direction", i), (*c.axes, self.seed))
             for i, c in enumerate(solve.columns)
         ]
-        self.slopes = directional(solve.rows, solve.columns, self.seeds)
-        self.seed = seed
-        inside = dependent(solve.rows, solve.columns)
-        self.row_lines = [n for n in ordered(solve.rows) if n.id in inside and n.op != "unknown"]
-        known = {n.id for n in (*self.row_lines, *solve.columns, *self.seeds)}
-        reach = dependent(self.slopes, solve.columns)
-        # of a solve that was done before, the unknowns (`item`) are among the values, not it itself
-        self.slope_lines = [
-            (n, n.id in reach)
-            for n in ordered(self.slopes)
-            if n.id not in known and n.op != "solve"
-        ]
+        self.slopes = differentiate_along(builder, solve.rows, solve.columns, self.seeds)
+        known = [*solve.columns, *solve.given, *self.seeds]
+        varying = find_dependent((*solve.rows, *self.slopes), solve.columns)
+        lines = sort_lines((*solve.rows, *self.slopes), known)
+        rows = {n.id for n in sort_lines(solve.rows)}
+        self.fixed = [n for n in lines if n.id not in varying]
+        self.row_lines = [n for n in lines if n.id in varying and n.id in rows]
+        self.slope_lines = [n for n in lines if n.id in varying and n.id not in rows]
+        self.layout = Layout(builder, (*known, *lines))
 
-    def matrix(self, machine: _Machine, values: Values, batch: int) -> Tensor:
-        """The Jacobian (batch, n, n) at the point whose lines `values` hold."""
-        if self.seeds[0].id not in values:
-            eye = torch.eye(self.size, dtype=machine.dtype, device=machine.device)
-            at = 0
-            for node, axes in zip(self.seeds, self.axes, strict=True):
-                sizes = [machine.graph.extent(a) for a in axes]
-                part = eye[at : at + math.prod(sizes)].reshape(1, *sizes, self.size)
-                values[node.id] = machine.placed(part, (*axes, self.seed))
-                at += math.prod(sizes)
-        for node, varies in self.slope_lines:
-            if varies or node.id not in values:
-                values[node.id] = machine.value(node, values)
+    def start(self, around: _TorchArrays, given: Sequence[Tensor]) -> "_Point":
+        """The lines that do not change with the unknowns, given what the solve reads."""
+        on = _TorchArrays(self.layout, around.call)
+        values: Values = {}
+        for node, x in zip(self.solve.given, given, strict=True):
+            values[node.id] = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
+        eye = torch.eye(self.size, dtype=around.call.dtype, device=around.call.device)
+        seeded = [(*axes, self.seed) for axes in self.axes]
+        shapes = [[on.layout.space.extent(a) for a in axes] for axes in seeded]
+        parts = eye.split([math.prod(s[:-1]) for s in shapes])
+        for node, part, shape, axes in zip(self.seeds, parts, shapes, seeded, strict=True):
+            values[node.id] = on.place(part.reshape(1, *shape), axes)
+        on.run(self.fixed, values)
+        return _Point(self, on, values)
+
+
+class _Point:
+    """The equations of a solve at given arguments, and at the unknowns last evaluated."""
+
+    def __init__(self, equations: _Equations, on: _TorchArrays, values: Values) -> None:
+        self.equations = equations
+        self.on = on
+        self.values = values
+        self.evaluated: Tensor | None = None
+
+    def evaluate(self, u: Tensor) -> None:
+        """The residuals' lines at unknowns (unknowns, points)."""
+        self.evaluated = u
+        columns = self.equations.solve.columns
+        for column, x in zip(columns, self.on.split(u, self.equations.axes), strict=True):
+            self.values[column.id] = x
+        self.on.run(self.equations.row_lines, self.values)
+
+    def residual(self, u: Tensor) -> Tensor:
+        """The residuals, (unknowns, points)."""
+        self.evaluate(u)
+        rows = [self.values[r.id] for r in self.equations.solve.rows]
+        return self.on.flatten(rows, self.equations.axes)
+
+    def matrix(self) -> Tensor:
+        """The Jacobian (points, unknowns, unknowns) where the lines were evaluated last."""
+        e, on = self.equations, self.on
+        on.run(e.slope_lines, self.values)
         blocks = [
-            machine.taken(machine.of(n, values), (*axes, self.seed), batch)
-            for n, axes in zip(self.slopes, self.axes, strict=True)
+            on.take(self.values[n.id], (*axes, e.seed)).reshape(on.call.points, -1, e.size)
+            for n, axes in zip(e.slopes, e.axes, strict=True)
         ]
-        return torch.cat([b.reshape(batch, -1, self.size) for b in blocks], dim=1)
+        return torch.cat(blocks, dim=1)
 
-    def linear(
-        self, machine: _Machine, values: Values, node: Node
-    ) -> dict[tuple[int, int], Tensor]:
-        """The solutions of a linear block at the solution: (unknown, side) -> tensor."""
-        width = len(self.solve.columns)
-        held = {c.id: values[u.id] for c, u in zip(self.solve.columns, node.args, strict=False)}
-        inner = {**values, **held}
-        for line in self.row_lines:
-            inner[line.id] = machine.value(line, inner)
-        batch = max(machine.of(a, values).shape[-1] for a in node.args)
-        factor, pivots, _ = torch.linalg.lu_factor_ex(self.matrix(machine, inner, batch))
-        sides = node.args[len(node.args) - width * node.attr.sides :]
-        found: dict[tuple[int, int], Tensor] = {}
-        for side in range(node.attr.sides):
-            rows = sides[side * width : (side + 1) * width]
-            seeds = tuple({a.name: a for n in rows for a in n.axes if "^" in a.name}.values())
-            many = math.prod(machine.graph.extent(a) for a in seeds)
-            parts = [
-                machine.taken(machine.of(n, values), (*a, *seeds), batch).reshape(batch, -1, many)
-                for n, a in zip(rows, self.axes, strict=True)
-            ]
-            solved = torch.linalg.lu_solve(factor, pivots, torch.cat(parts, dim=1))
-            at = 0
-            for slot, axes in enumerate(self.axes):
-                shape = [machine.graph.extent(a) for a in (*axes, *seeds)]
-                n = math.prod(shape) // many
-                block = solved[:, at : at + n].reshape(batch, *shape)
-                found[slot, side] = machine.placed(block, (*axes, *seeds))
-                at += n
-        return found
-
-    def __call__(
-        self, machine: _Machine, values: Values, node: Node, batch: int
-    ) -> tuple[list[Tensor], Status]:
-        guesses = node.args[: len(self.solve.columns)]
-        start = machine.rows(guesses, self.axes, values, batch).T
-        evaluated = start  # the unknowns at which `values` hold the lines
+    def solve(self, start: Tensor) -> Tensor:
+        """The unknowns that make the residuals zero, NaN where there are none."""
+        solve = self.equations.solve
 
         def rhs(u: Tensor) -> Tensor:
-            nonlocal evaluated
-            evaluated = u
-            return -self._residual(machine, values, u.T).T
+            return -self.residual(u)
 
         def step(u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
-            if evaluated is not u:
-                rhs(u)
-            dense = self.matrix(machine, values, batch)
-            update = torch.linalg.solve_ex(dense, right.T[..., None])[0][..., 0].T
+            if self.evaluated is not u:
+                self.evaluate(u)
+            update = torch.linalg.solve_ex(self.matrix(), right.T[..., None])[0][..., 0].T
             moved = torch.where(active, u + update, u)
             return moved, rhs(moved)
 
-        u, status = run_newton(self.solve.name, start, rhs, step, self.solve.newton)
-        return machine.split(u.T, self.axes), status
+        found, status = run_newton(solve.name, start, rhs, step, solve.newton)
+        self.on.call.statuses[solve] = status
+        return found
 
-    def _residual(self, machine: _Machine, values: Values, at: Tensor) -> Tensor:
-        columns = machine.split(at, self.axes)
-        for column, x in zip(self.solve.columns, columns, strict=True):
-            values[column.id] = x
-        for node in self.row_lines:
-            values[node.id] = machine.value(node, values)
-        return machine.rows(self.solve.rows, self.axes, values, at.shape[0])
+    def solve_linear(
+        self, around: _TorchArrays, node: Node, args: Sequence[Tensor]
+    ) -> dict[tuple[int, int], Tensor]:
+        """The solutions of linear systems here: (unknown, side) -> tensor of the lines around."""
+        e, linear, points = self.equations, node.attr, self.on.call.points
+        matrix = self.matrix()
+        factors = torch.linalg.lu_factor_ex(matrix.mT if linear.is_transposed else matrix)
+        assert self.evaluated is not None
+        # a solve that failed has no slopes, also where its Jacobian is the same everywhere
+        failed = self.evaluated.isnan().any(0)
+        found: dict[tuple[int, int], Tensor] = {}
+        width = len(e.solve.columns)
+        first = len(args) - width * linear.sides
+        for side in range(linear.sides):
+            seeds = linear.seeds(node, side)
+            many = around.layout.space.size(seeds)
+            axes = [(*a, *seeds) for a in e.axes]
+            given = args[first + side * width : first + (side + 1) * width]
+            parts = [
+                around.take(x, a).reshape(points, -1, many)
+                for x, a in zip(given, axes, strict=True)
+            ]
+            solved = torch.linalg.lu_solve(factors[0], factors[1], torch.cat(parts, dim=1))
+            solved = solved.masked_fill(failed[:, None, None], math.nan)
+            sizes = [around.layout.space.size(a) for a in e.axes]
+            for slot, block in enumerate(solved.split(sizes, dim=1)):
+                shape = [around.layout.space.extent(a) for a in axes[slot]]
+                found[slot, side] = around.place(block.reshape(points, *shape), axes[slot])
+        return found

@@ -47,7 +47,7 @@ def step_through(
     call: Call, program: "Program", transient: Transient, dtype: torch.dtype
 ) -> History:
     """The history, one call a step."""
-    inputs = [shape_of(v, program.graph) for v in program.inputs]
+    inputs = [shape_of(v, program) for v in program.inputs]
     return stepped(call, inputs, [v.name for v in program.outputs], transient, dtype)
 
 

@@ -63,8 +63,7 @@ class Model:
 
     def batch(self, fields: Sequence[Tensor]) -> tuple[int, ...]:
         """The sizes that all fields have in common before those of their components."""
-        graph = self.program.graph
-        ranks = {v.name: shape_of(v, graph).rank for v in self.program.inputs}
+        ranks = {v.name: shape_of(v, self.program).rank for v in self.program.inputs}
         firsts = [
             x[(..., *([0] * ranks[name]))] for name, x in zip(self.inputs, fields, strict=True)
         ]
@@ -112,8 +111,7 @@ def operation() -> OpOverload:
     @run.register_fake
     def _(name: str, fields: list[Tensor]) -> list[Tensor]:
         model, batch = MODELS[name], MODELS[name].batch(fields)
-        graph = model.program.graph
-        found = {v.name: shape_of(v, graph) for v in model.program.outputs}
+        found = {v.name: shape_of(v, model.program) for v in model.program.outputs}
         shapes = (found[each] for each in model.outputs)
         return [fields[0].new_empty_strided(*layout(s, batch)) for s in shapes]
 
