@@ -110,7 +110,7 @@ class TransientDriver:
         body = self.model.body
         if isinstance(body, AOTIModel):
             return {s.name: (s, s.unknowns) for s in body.artifact.metadata.solvers}
-        solves = self.program.solves()
+        solves = self.program.solves
         return {s.name: (s.newton, tuple(v.name for v in s.unknowns)) for s in solves}
 
     @cached_property

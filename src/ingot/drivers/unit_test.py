@@ -84,7 +84,7 @@ class ModelUnitTest:
 
     def run(self, backend: Backend = "kernel") -> Verdict:
         """Compare the values, then the derivative along every input."""
-        if backend == "inductor" and self.program.solves():
+        if backend == "inductor" and self.program.solves:
             message = f"[{self.block.name}] checks derivatives through a solve, which graphs lack"
             fix = "choose --backend kernel or interpret"
             raise IngotError([Problem("wrong-backend", message, self.block.span, fix)])

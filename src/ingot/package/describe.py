@@ -74,7 +74,7 @@ def _shaped(c: Compilation) -> Iterable[str]:
     rows = []
     for v in (*c.program.inputs, *c.program.outputs):
         if v.axes:
-            extents = tuple(c.program.graph.extent(axis) for axis in v.axes)
+            extents = tuple(c.program.extent(axis) for axis in v.axes)
             whole = ", ".join(["*batch", *map(str, extents), *map(str, v.kind.base)])
             rows.append(f"{v.name}  structural extents {extents}, an array is ({whole})")
     return rows or ["no variable has a structural extent"]

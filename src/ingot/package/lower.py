@@ -89,8 +89,8 @@ def _plan_kernels(c: Compilation) -> dict[str, Plan]:
 
 def _doubled_solves(values: Program, slopes: Program) -> Iterator[Problem]:
     """A problem where derivatives solve more often than values, who alone have rows of reports."""
-    if len(slopes.solves()) != len(values.solves()):
-        names = ", ".join(f"'{s.name}'" for s in values.solves())
+    if len(slopes.solves) != len(values.solves):
+        names = ", ".join(f"'{s.name}'" for s in values.solves)
         message = f"a solve reads another one ({names}): kernels hold no derivatives through both"
         fix = "compile with --backend inductor, or ask for derivatives of one of them"
         yield Problem("solves-in-series", message, None, fix)
@@ -142,7 +142,7 @@ def _metadata(c: Compilation) -> Metadata:
             SolverInfo(
                 name=s.name, unknowns=tuple(v.name for v in s.unknowns), **s.newton.rules()
             )
-            for s in program.solves()
+            for s in program.solves
         ),
         segments=tuple(
             SegmentInfo(s.kind, s.name, tuple(s.reads), tuple(s.gives)) for s in c.segments
@@ -166,7 +166,7 @@ def _origin(c: Compilation) -> Origin:
 
 
 def _variable(v: Variable, program: Program) -> VariableInfo:
-    sizes = tuple(program.graph.extent(a) for a in v.axes)
+    sizes = tuple(program.extent(a) for a in v.axes)
     size = len(v.nodes) if v.spread else len(v.nodes) * torch.Size(sizes).numel()
     return VariableInfo(v.name, v.kind.__name__, v.kind.base, sizes, size)
 

@@ -108,7 +108,7 @@ def shape(c: Compilation) -> Compilation:
     program = fold_parameters(replace(traced, parameters=held), epsilon, c.promoted)
     for v in (*program.inputs, *program.outputs):
         for axis in v.axes:
-            program.graph.extent(axis)  # refuses one that nothing gives
+            program.extent(axis)  # refuses one that nothing gives
     return replace(c, program=_show_outside(program, c))
 
 

@@ -53,7 +53,7 @@ def stub(c: Compilation, place: Path) -> str:
 
 def _solvers(c: Compilation, tree: Tree) -> Iterator[tuple[str, Block]]:
     """The implicit updates by name, each with its solver and all the rules that act at load."""
-    for solve in c.program.solves():
+    for solve in c.program.solves:
         found = tree.require("Solvers", tree.require("Models", solve.name).require("solver").text)
         searches = solve.newton.linesearch != "NONE"
         wanted = {"type": "NewtonWithLineSearch" if searches else "Newton"}

@@ -15,7 +15,7 @@ from ingot.program.schedule import schedule_lines
 from ingot.types import Value, places
 
 __all__ = ["Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
-           "find_dependent", "find_frontier"]  # fmt: skip
+           "find_dependent", "find_first_guesses", "find_frontier", "find_solves"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,22 @@ def find_solves(lines: Iterable[Node]) -> list[Any]:
             found |= dict.fromkeys(find_solves(sort_lines(node.attr.rows)))
             found[node.attr] = None
     return list(found)
+
+
+def find_first_guesses(program: Program) -> frozenset[str]:
+    """The inputs that no output depends on but through the values that a solve starts from."""
+    read: set[int] = set()
+    stack = list(program.roots)
+    while stack:
+        node = stack.pop()
+        if node.id not in read:
+            read.add(node.id)
+            stack += node.args[len(node.attr.columns) :] if node.op == "solve" else node.args
+    every = {n.id for n in program.lines}
+    return frozenset(
+        v.name for v in program.inputs
+        if not any(n.id in read for n in v.nodes) and any(n.id in every for n in v.nodes)
+    )  # fmt: skip
 
 
 def find_dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:
