@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ingot.execute.words import ENTRY, Access, bits, number, placed, word
-from ingot.program.graph import Node
+from ingot.execute.words import ENTRY, Access, cast_mask, number, placed, word
+from ingot.program import Node
 from ingot.program.regions import Twins
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Call:
             self.numbers.append(read)
             return word(f"splat(c[{len(self.numbers) - 1}])")
         if len(set(read)) == 1:
-            self.shared.append(f"{bits(first)}{self._says(first)}")
+            self.shared.append(f"{cast_mask(first)}{self._says(first)}")
             return placed(first, f"h[{len(self.shared) - 1}]")
         found = [ENTRY.fullmatch(self._says(n)) for n in read]
         names = {m[1] for m in found if m is not None}
@@ -78,7 +78,7 @@ class Call:
                 given.append(f"{name} + at_{n}_{j}[k]")
         if self.packed:
             width = len(self.packed)
-            texts = [f"{bits(t[k])}{self._says(t[k])}" for k in range(i) for t in self.packed]
+            texts = [f"{cast_mask(t[k])}{self._says(t[k])}" for k in range(i) for t in self.packed]
             rows.append(f"{indent}const V q{n}[] = {{{', '.join(texts)}}};")
             spread = [(node, k * width + j) for j, t in enumerate(self.packed)
                       for k, node in enumerate(t)]  # fmt: skip

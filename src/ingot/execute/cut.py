@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ingot.execute.lines import MASKS, Access, Lines
-from ingot.program.graph import Node
-from ingot.program.schedule import scheduled
+from ingot.execute.lines import Access, Lines
+from ingot.program import Node, operation
+from ingot.program.schedule import schedule_lines
 
 __all__ = ["LONG", "Cut", "cut", "is_long"]
 
@@ -32,8 +32,10 @@ class Cut:
 
 def is_long(roots: Sequence[Node], known: Mapping[int, Access], limit: int = LONG) -> bool:
     """Whether the lines of the roots are too many for one function, and all straight."""
-    lines = scheduled(roots, known)
-    return len(lines) > limit and not any(n.axes for n in lines)
+    lines = schedule_lines(roots, known)
+    if len(lines) <= limit:
+        return False
+    return not any(n.axes or operation(n.op).is_block for n in lines)
 
 
 def cut(
@@ -46,7 +48,7 @@ def cut(
     chunks: list[tuple[int, list[Node]]] = []
     done = dict(known)
     for phase, roots in enumerate(phases):
-        lines = [n for n in scheduled(roots, done) if n.op != "const"]
+        lines = [n for n in schedule_lines(roots, done) if n.op != "const"]
         done.update({n.id: _nowhere for n in lines})
         chunks += [(phase, part) for part in _parts(lines)]
     last = _last_reads(phases, chunks)
@@ -79,7 +81,7 @@ def _nowhere(_: Mapping[str, str]) -> str:
 
 def _slot(node: Node, number: int) -> Access:
     """A value in the scratch; masks lie there bit by bit."""
-    text = f"((M)t[{number}])" if node.op in MASKS else f"t[{number}]"
+    text = f"((M)t[{number}])" if node.is_condition else f"t[{number}]"
     return lambda _: text
 
 

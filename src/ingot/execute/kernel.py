@@ -13,9 +13,7 @@ from ingot.execute.gradients import lost_gradients
 from ingot.execute.native import Arranged, Native, Solver
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
-from ingot.program import Program
-from ingot.program.passes import planned
-from ingot.program.unroll import LIMIT
+from ingot.program import Choices, Program, compile_passes
 
 __all__ = ["Kernel"]
 
@@ -24,24 +22,24 @@ class Kernel:
     """Runs a program as native code."""
 
     def __init__(
-        self, program: Program, *, dtype: torch.dtype = torch.float64, unroll_limit: int = LIMIT
-    ) -> None:
+        self, program: Program, *, dtype: torch.dtype = torch.float64,
+        choices: Choices = Choices(),
+    ) -> None:  # fmt: skip
         self.program = program
-        self.plan = planned(program, unroll_limit)
-        self.source = source(self.plan)
+        self.compiled = compile_passes(program, choices)
+        self.source = source(self.compiled)
         real = "double" if dtype == torch.float64 else "float"
         library = built(self.source, (*NATIVE, f"-DINGOT_REAL={real}"))
-        graph = program.graph
         self.native = Native(
             run=library.ingot_run_steps,
             lanes=library.ingot_lanes(),
-            inputs=tuple(shape_of(v, graph) for v in program.inputs),
+            inputs=tuple(shape_of(v, program) for v in program.inputs),
             hidden=tuple(
-                (shape_of(p.variable, graph), p.value.data.detach().to(dtype))
+                (shape_of(p.variable, program), p.value.data.detach().to(dtype))
                 for p in program.parameters
             ),
-            outputs=tuple(shape_of(v, graph) for v in program.outputs),
-            solvers=tuple(Solver(f.solve.name, f.solve.newton) for f in self.plan.solves.values()),
+            outputs=tuple(shape_of(v, program) for v in program.outputs),
+            solvers=tuple(Solver(s.name, s.newton) for s in self.compiled.solves),
             dtype=dtype,
         )
 

@@ -1,31 +1,37 @@
 """Nodes -> C++ statements: straight lines, and loops over the axes that remain."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from ingot.execute.outline import Outline, outlined
-from ingot.execute.words import MASKS, Access, Place, number
-from ingot.program.graph import Axis, Graph, Node
-from ingot.program.schedule import scheduled
+from ingot.execute.words import Access, Place, number
+from ingot.program import Axis, Node, Space, operation
+from ingot.program.schedule import schedule_lines
+from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["MASKS", "Access", "Lines", "named", "number"]
+__all__ = ["Access", "Lines", "named", "number"]
 
-_INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "and": "&", "or": "|",
-}  # fmt: skip
+Blocks = Callable[[Node, "Lines"], tuple[list[str], Mapping[Any, Access]]]
+"""Writes the statements of a solve or of linear systems, and tells where each result lies."""
 
 
 class Lines:
     """Prints nodes as statements; a product read once by a sum is fused with it.
 
     names: how each known node is written, given the loop indices of its axes; outline: which
-    straight lines are twins, to be written once.
+    straight lines are twins, to be written once; blocks: who writes solves.
     """
 
-    def __init__(self, graph: Graph, indent: str, outline: Outline | None = None) -> None:
-        self.graph = graph
+    def __init__(
+        self, space: Space, indent: str, blocks: Blocks | None = None,
+        outline: Outline | None = None,
+    ) -> None:  # fmt: skip
+        self.space = space
+        self.blocks = blocks
         self.outline = outline
         self.names: dict[int, Access] = {}
+        self.results: dict[int, Mapping[Any, Access]] = {}
         self.indent = indent
         self.tables: list[str] = []
 
@@ -37,18 +43,29 @@ class Lines:
         """How a known node is written at a place."""
         return self.names[node.id](place or {})
 
+    read = says
+
     def __call__(self, roots: Iterable[Node], later: Iterable[Node] = ()) -> list[str]:
         """Statements for all that the roots need and that is not known yet.
 
         What `later` roots will read of it stays known after the loops it is computed in.
         """
         wanted = list(roots)
-        lines = scheduled(wanted, self.names)
+        rows: list[str] = []
+        for node in schedule_lines(wanted, self.names):
+            if operation(node.op).is_block and node.id not in self.names:
+                assert self.blocks is not None, f"a {node.op} where none can run"
+                self.names[node.id] = _nowhere
+                statements, self.results[node.id] = self.blocks(node, self)
+                rows += statements
+        lines = schedule_lines(wanted, self.names)
         if any(n.axes for n in lines):
-            wanted += [a for n in scheduled(later, self.names) for a in n.args if a.axes]
+            wanted += [a for n in schedule_lines(later, self.names) for a in n.args if a.axes]
         for node in lines:
-            if node.op in ("const", "table", "eye"):
+            if operation(node.op).is_leaf:
                 self._constant(node)
+            elif node.op == "item":
+                self.names[node.id] = self.results[node.args[0].id][node.attr]
         lines = [n for n in lines if n.id not in self.names]
         uses: dict[int, int] = {n.id: 2 for n in wanted}
         for node in lines:
@@ -58,8 +75,7 @@ class Lines:
         if self.outline is not None and not any(n.axes for n in lines):
             kept = {n.id for n in wanted} | self._later(later, lines)
             straight = [n for n in lines if n.id not in fused]
-            return outlined(self, straight, fused, kept, self.outline)
-        rows: list[str] = []
+            return [*rows, *outlined(self, straight, fused, kept, self.outline)]
         for group in _groups([n for n in lines if n.id not in fused], fused):
             if group[0].axes:
                 rows += self._loop(group, {n.id for n in wanted}, lines, fused)
@@ -70,7 +86,7 @@ class Lines:
     def _later(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
         """What later roots read of these lines."""
         known = {n.id for n in lines}
-        after = scheduled(later, known | set(self.names))
+        after = schedule_lines(later, known | set(self.names))
         return {a.id for n in after for a in n.args if a.id in known}
 
     def line(self, node: Node, fused: set[int]) -> str:
@@ -79,50 +95,42 @@ class Lines:
 
     def apart(self) -> "Lines":
         """A printer for the body of another function."""
-        return Lines(self.graph, "  ")
+        return Lines(self.space, "  ")
 
     def _constant(self, node: Node) -> None:
         if node.op == "const":
             text = f"splat({number(node.attr)})"
             self.names[node.id] = lambda _: text
-        elif node.op == "eye":
-            a, b = (x.name for x in node.axes)
-            self.names[node.id] = lambda at: f"splat({at[a]} == {at[b]})"
-        else:
+        elif node.op == "table":
             values = ", ".join(number(x) for x in node.attr)
-            self.tables.append(f"constexpr real table_{node.id}[] = {{{values}}};")
+            name = f"table_{hashlib.blake2b(values.encode(), digest_size=6).hexdigest()}"
+            self.tables.append(f"constexpr real {name}[] = {{{values}}};")
             index = self.index(node.axes)
-            self.names[node.id] = lambda at: f"splat(table_{node.id}[{index(at)}])"
+            self.names[node.id] = lambda at: f"splat({name}[{index(at)}])"
+        else:
+            rule = operation(node.op)
+            self.names[node.id] = lambda at: rule.write_cxx(self, node, at)
 
     def index(self, axes: Sequence[Axis]) -> Access:
         """The flat index of a place on some axes."""
-        sizes = [self.graph.extent(a) for a in axes]
+        sizes = [self.space.extent(a) for a in axes]
 
         def flat(at: Place) -> str:
             text = ""
             for axis, size in zip(axes, sizes, strict=True):
-                text = f"({text}) * {size} + {at[axis.name]}" if text else at[axis.name]
+                text = f"({text}) * {size} + {at[axis.key]}" if text else at[axis.key]
             return text
 
         return flat
 
     def _line(self, node: Node, place: Place, fused: set[int], indent: str) -> str:
-        kind = "M" if node.op in MASKS else "V"
-        text = self.expression(node, place, fused)
-        if node.op == "sum":
-            return self._sum(node, place, indent)
-        self.names[node.id] = lambda _: f"x{node.id}"
-        return f"{indent}const {kind} x{node.id} = {text};"
-
-    def _sum(self, node: Node, place: Place, indent: str) -> str:
-        axis: Axis = node.attr
-        inner = {**place, axis.name: "k"}
-        term = self.says(node.args[0], inner)
-        self.names[node.id] = lambda _: f"x{node.id}"
-        return (
-            f"{indent}V x{node.id} = V{{}};"
-            f" for (int k = 0; k < {self.graph.extent(axis)}; ++k) x{node.id} += {term};"
-        )
+        kind, name = "M" if node.is_condition else "V", f"x{node.id}"
+        if node.op in ELEMENTWISE:
+            row = f"const {kind} {name} = {self.expression(node, place, fused)};"
+        else:
+            row = operation(node.op).write_cxx_line(self, node, place, name)
+        self.names[node.id] = lambda _: name
+        return f"{indent}{row}"
 
     def _loop(
         self, group: list[Node], wanted: set[int], lines: Sequence[Node], fused: set[int]
@@ -132,20 +140,20 @@ class Lines:
         inside = {n.id for n in group} | {a.id for n in group for a in n.args if a.id in fused}
         kept = {
             a.id for n in lines for a in n.args
-            if a.id in inside and (n.id not in inside or n.op in ("window", "pad", "sum"))
+            if a.id in inside and (n.id not in inside or operation(n.op).reads_across)
         } | (wanted & inside)  # fmt: skip
         size = 1
         for axis in axes:
-            size *= self.graph.extent(axis)
+            size *= self.space.extent(axis)
         rows = [
-            f"{self.indent}{'M' if n.op in MASKS else 'V'} a{n.id}[{size}];"
+            f"{self.indent}{'M' if n.is_condition else 'V'} a{n.id}[{size}];"
             for n in group if n.id in kept
         ]  # fmt: skip
-        place = {a.name: f"i{depth}" for depth, a in enumerate(axes)}
+        place = {a.key: f"i{depth}" for depth, a in enumerate(axes)}
         indent = self.indent
         for axis in axes:
-            i = place[axis.name]
-            rows.append(f"{indent}for (int {i} = 0; {i} < {self.graph.extent(axis)}; ++{i}) {{")
+            i = place[axis.key]
+            rows.append(f"{indent}for (int {i} = 0; {i} < {self.space.extent(axis)}; ++{i}) {{")
             indent += "  "
         index = self.index(axes)
         for node in group:
@@ -163,38 +171,18 @@ class Lines:
         return rows
 
     def expression(self, node: Node, place: Place, fused: set[int]) -> str:
-        """The right-hand side of a line."""
-        if node.op in ("window", "pad"):
-            return self._shifted(node, place)
-        if node.op == "sum":
-            return ""
-        if node.op in ("add", "sub"):
-            a, b = node.args
-            sign = "-" if node.op == "sub" else ""
-            if b.id in fused:
-                x, y = (self.says(i, place) for i in b.args)
-                return f"fma({sign}{x}, {y}, {self.says(a, place)})"
-            if a.id in fused:
-                x, y = (self.says(i, place) for i in a.args)
-                return f"fma({x}, {y}, {sign}{self.says(b, place)})"
-        args = [self.says(a, place) for a in node.args]
-        if node.op in _INFIX:
-            return f"{args[0]} {_INFIX[node.op]} {args[1]}"
-        if node.op == "neg":
-            return f"-{args[0]}"
-        if node.op == "not":
-            return f"~{args[0]}"
-        if node.op == "where":
-            return f"select({', '.join(args)})"
-        return f"{node.op}({', '.join(args)})"
+        """The right-hand side of an elementwise line."""
+        row = ELEMENTWISE[node.op]
+        products = [i for i, a in enumerate(node.args) if a.id in fused]
+        args = ["" if i in products else self.says(a, place) for i, a in enumerate(node.args)]
+        if products and row.fused is not None:
+            x, y = (self.says(i, place) for i in node.args[products[-1]].args)
+            return row.fused[products[-1]].format(*args, x=x, y=y)
+        return row.cxx.format(*args)
 
-    def _shifted(self, node: Node, place: Place) -> str:
-        held, first = node.attr
-        i = place[held.name]
-        if node.op == "window":
-            return self.says(node.args[0], {**place, held.name: f"{i} + {first}"})
-        inside = self.says(node.args[0], {**place, held.name: f"{i} - {first}"})
-        return f"{i} >= {first} && {i} < {first + self.graph.extent(held)} ? {inside} : V{{}}"
+
+def _nowhere(_: Place) -> str:
+    raise AssertionError("a solve has no value but its items")
 
 
 def _array(name: str, index: Access) -> Access:
@@ -211,12 +199,15 @@ def _fused(lines: Sequence[Node], uses: Mapping[int, int]) -> set[int]:
     present = {n.id for n in lines}
     found: set[int] = set()
     for node in lines:
-        if node.op in ("add", "sub"):
-            for arg in reversed(node.args):
-                alone = uses[arg.id] == 1 and arg.id in present
-                if arg.op == "mul" and alone and arg.axes == node.axes:
-                    found.add(arg.id)
-                    break
+        row = ELEMENTWISE.get(node.op)
+        if row is None or row.fused is None:
+            continue
+        for arg in reversed(node.args):
+            product = ELEMENTWISE.get(arg.op)
+            alone = uses[arg.id] == 1 and arg.id in present
+            if product is not None and product.is_product and alone and arg.axes == node.axes:
+                found.add(arg.id)
+                break
     return found
 
 
@@ -233,7 +224,7 @@ def _groups(lines: list[Node], fused: set[int]) -> list[list[Node]]:
         for node in list(waiting.values()):
             if node.axes != axes or _blocked(node, waiting, fused, inside):
                 continue
-            if axes and node.op in ("window", "pad", "sum") and node.args[0].id in inside:
+            if axes and operation(node.op).reads_across and node.args[0].id in inside:
                 continue
             group.append(node)
             inside.add(node.id)

@@ -35,7 +35,12 @@ struct Reports {
 
 enum Verdict { stop, update, retry };
 
-using Slopes = void (*)(const V*, const V*, const V*, V*);
+// What a solve inside the residuals of another has to do with.
+struct Around {
+  const Knobs* knobs;
+  Reports* reports;
+  M lanes;
+};
 
 // Memory of one call; std::bad_alloc where there is none (run.h).
 template <class T> struct Array {
@@ -82,7 +87,7 @@ INGOT_CALL void eliminate(int n, int sides, real* a, real* b) {
 }
 
 // The second routine: Jacobian column by column, then pivoted elimination, for the lanes in doubt.
-template <int n>
+template <int n, bool transposed = false, class Slopes>
 INGOT_CALL void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
   const Array<V> jacobian(n * n);
   V direction[n];
@@ -94,7 +99,7 @@ INGOT_CALL void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int s
   for (int lane = 0; lane < W; ++lane) {
     if (!doubt[lane]) continue;
     for (int i = 0; i < n; ++i)
-      for (int j = 0; j < n; ++j) a[i * n + j] = jacobian[j * n + i][lane];
+      for (int j = 0; j < n; ++j) a[i * n + j] = jacobian[transposed ? i * n + j : j * n + i][lane];
     for (int i = 0; i < n * sides; ++i) right[i] = b[i][lane];
     eliminate(n, sides, a.data, right.data);
     for (int i = 0; i < n * sides; ++i) x[i][lane] = right[i];
@@ -115,10 +120,25 @@ template <int n> INGOT_INLINE V product(const V* a, const V* b) {
 
 // The lanes in which solutions of J x = b are not as good as tangents should be: one combination of
 // all right-hand sides, with weights that no error is likely to know, is put back into the equations.
-template <int n>
+// The slopes give J s, which of the transposed system tells s . J^T x = x . J s: there one random s
+// is tried against all right-hand sides.
+template <int n, bool transposed = false, class Slopes>
 [[maybe_unused]] INGOT_CALL M unsolved(const V* g, const V* u, const V* b, const V* x, int sides, Slopes slopes) {
   V side[n] = {}, solution[n] = {}, left[n], scale{};
   uint32_t seed = 1;
+  if (transposed) {
+    for (int i = 0; i < n; ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      solution[i] = splat(real(0.5) + real(seed >> 8) / real(1 << 24));
+    }
+    slopes(g, u, solution, left);
+    M doubt{};
+    for (int s = 0; s < sides; ++s, b += n, x += n) {
+      const V error = product<n>(x, left) - product<n>(b, solution);
+      doubt |= ~(error * error <= splat(tangent_tolerance) * product<n>(b, b));
+    }
+    return doubt;
+  }
   for (int s = 0; s < sides; ++s, b += n, x += n) {
     seed = seed * 1664525u + 1013904223u;
     const V weight = splat(real(0.5) + real(seed >> 8) / real(1 << 24));
@@ -131,6 +151,13 @@ template <int n>
   slopes(g, u, solution, left);
   for (int i = 0; i < n; ++i) left[i] -= side[i];
   return ~(product<n>(left, left) <= splat(tangent_tolerance) * scale);
+}
+
+// A solve that failed has no slopes, also where they do not depend on its unknowns.
+[[maybe_unused]] INGOT_INLINE void fail(V unknown, V* x, int n) {
+  const M failed = unknown != unknown;
+  if (any(failed))
+    for (int i = 0; i < n; ++i) x[i] = select(failed, splat(nan), x[i]);
 }
 
 // A solve under way. u: unknowns, r: residuals, d: update; base and old: both before the update.
@@ -192,7 +219,7 @@ template <int n> struct Search {
 
   // Check an update that did not bring the residual down well against the linearised equations;
   // whether `redo` had to supply it anew for some point, so that u must be evaluated again.
-  template <class Redo> INGOT_INLINE bool mended(const V* g, Slopes slopes, Redo redo) {
+  template <class Slopes, class Redo> INGOT_INLINE bool mended(const V* g, Slopes slopes, Redo redo) {
     if (proven) return false;
     proven = true;
     const V now = product<n>(r, r);

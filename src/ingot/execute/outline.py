@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from ingot.execute.arguments import Call
 from ingot.execute.sums import Sums
-from ingot.execute.words import bits, placed, word
-from ingot.program.graph import Node
-from ingot.program.program import Solve
-from ingot.program.regions import SEVERAL, Inline, Region, Twins, aligned, codes, grown, twins
-from ingot.program.schedule import scheduled
+from ingot.execute.words import cast_mask, placed, word
+from ingot.program import Node, Solve
+from ingot.program.regions import (
+    MIN_INSTANCES_TO_OUTLINE, Inline, Region, Twins, align_operands, find_twins, grow_twins,
+    number_codes,
+)  # fmt: skip
+from ingot.program.schedule import schedule_lines
 
 if TYPE_CHECKING:
     from ingot.execute.lines import Lines
@@ -46,17 +48,17 @@ def outline(
     numbers: "count[int]",
 ) -> Outline | None:  # fmt: skip
     """What of a solve is written once; roots: a result for each unknown."""
-    chosen = [r for r in regions if inline == "none" or len(r.instances) >= SEVERAL]
+    chosen = [r for r in regions if inline == "none" or len(r.instances) >= MIN_INSTANCES_TO_OUTLINE]
     if inline == "all" or not chosen:
         return None
     result = {c.id: root for c, root in zip(solve.columns, roots, strict=True)}
-    lines = scheduled([*solve.rows, *roots])
-    code = codes([*solve.rows, *roots])
+    lines = schedule_lines([*solve.rows, *roots])
+    code = number_codes([*solve.rows, *roots])
     taken = {c.id for c in solve.columns}
     groups = []
     for region in chosen:
         ends = [tuple(result[n.id] for n in t) for t in region.columns]
-        group = grown(lines, twins([*region.rows, *ends], code, taken), code, taken)
+        group = grow_twins(lines, find_twins([*region.rows, *ends], code, taken), code, taken)
         groups.append(tuple(group))
         taken |= {n.id for t in group for n in t}
     return Outline(tuple(groups), code, SHORT if inline == "auto" else 2, numbers)
@@ -134,7 +136,7 @@ class _Writer:
 
     def _alike(self, line: Twins) -> bool:
         """Whether twins fuse the same product, and no operand of one stands for two of another."""
-        for args in aligned(line, self.outline.code):
+        for args in align_operands(line, self.outline.code):
             if len({a.id in self.fused for a in args}) > 1:
                 return False
         reads = self._operands(line)
@@ -242,7 +244,7 @@ class _Writer:
                 body.name({read[0].id: said})
             rows.append(body.line(line[0], self.fused))
             body.name({line[0].id: word(f"x{line[0].id}")})
-        rows += [f"  r[{i}] = {bits(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
+        rows += [f"  r[{i}] = {cast_mask(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
         head = ", ".join([*call.parameters(), "V* __restrict r"])
         self.printer.tables.append(
             "\n".join([f"INGOT_CALL void region_{number}({head}) {{", *rows, "}"])
@@ -256,7 +258,7 @@ class _Writer:
     def _operands(self, line: Twins) -> list[Twins]:
         """What twins read, through products that are fused with them."""
         found: list[Twins] = []
-        for args in aligned(line, self.outline.code):
+        for args in align_operands(line, self.outline.code):
             fused = args[0].id in self.fused
-            found += aligned(args, self.outline.code) if fused else [args]
+            found += align_operands(args, self.outline.code) if fused else [args]
         return found

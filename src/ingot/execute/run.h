@@ -11,10 +11,16 @@ namespace {
 constexpr int64_t tile = 32 * W;
 
 // Steps [first_step, first_step + steps) of the points [begin, end); reports are (steps, points).
-template <class Point>
-INGOT_INLINE void each_point(Point point, const Given* in, const Gives* out, const Knobs* knobs,
+// What depends on the parameters [first_parameter, end_parameter) alone is hoisted: computed once
+// where they are the same for all points.
+template <int hoisted, int first_parameter, int end_parameter, class Point, class Hoist>
+INGOT_INLINE void each_point(Point point, Hoist hoist, const Given* in, const Gives* out, const Knobs* knobs,
                              const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,
                              int64_t begin, int64_t end) {
+  [[maybe_unused]] V h[hoisted + 1];
+  bool fixed = true;
+  for (int i = first_parameter; i < end_parameter; ++i) fixed &= in[i].point == 0;
+  if (hoisted && fixed) hoist(Inputs{in, first_step, begin, W}, h);
   for (int64_t first = begin; first < end; first += tile) {
     const int64_t last = end - first < tile ? end : first + tile;
     for (int64_t k = 0; k < steps; ++k)
@@ -23,7 +29,8 @@ INGOT_INLINE void each_point(Point point, const Given* in, const Gives* out, con
         const Inputs given{in, first_step + k, i, n};
         const Outputs gives{out, first_step + k, i, n};
         Reports to{reports, k * points + i, n};
-        point(given, gives, knobs, to);
+        if (hoisted && !fixed) hoist(given, h);
+        point(given, gives, knobs, to, h);
       }
   }
 }

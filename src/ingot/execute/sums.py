@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ingot.execute.words import ENTRY, placed, word
-from ingot.program.graph import Node
+from ingot.program import Node
 from ingot.program.regions import Twins
+from ingot.types.elementwise import ELEMENTWISE
 
 if TYPE_CHECKING:
     from ingot.execute.lines import Lines
@@ -101,11 +102,12 @@ class Sums:
 
     def _term(self, node: Node, total: Node) -> tuple[int, object, object] | None:
         """The instance whose term a line adds to a total, how, and which term it is."""
-        if node.op not in ("add", "sub") or total not in node.args:
+        row = ELEMENTWISE.get(node.op)
+        if row is None or row.fused is None or total not in node.args:
             return None
         side = node.args.index(total)
         arg = node.args[1 - side]
-        if arg is total or (side == 1 and node.op == "sub"):
+        if arg is total or (side == 1 and not row.commutes):
             return None
         parts = arg.args if arg.id in self.fused else (arg,)
         places = [self._strided(p) for p in parts]

@@ -3,15 +3,15 @@
 import re
 from collections.abc import Callable, Mapping
 
-from ingot.program.graph import Node
+from ingot.program import Node
 
-__all__ = ["ENTRY", "MASKS", "Access", "Place", "bits", "number", "placed", "word"]
+__all__ = ["ENTRY", "Access", "Place", "cast_mask", "number", "placed", "word"]
 
-Place = Mapping[str, str]
+Place = Mapping[tuple[str, int], str]
+"""The loop index of each axis, by its key."""
 Access = Callable[[Place], str]
+"""How a value is written at a place."""
 
-MASKS = {"lt", "le", "gt", "ge", "eq", "and", "or", "not"}
-"""Operations whose results are conditions."""
 ENTRY = re.compile(r"(?:\(\(M\))?([\w.]+)\[(\d+)\]\)?")
 """An entry of an array, as lines write it."""
 
@@ -25,14 +25,14 @@ def number(x: float) -> str:
     return f"real({x!r})"
 
 
-def bits(node: Node) -> str:
-    """What makes a number of a condition, bit by bit."""
-    return "(V)" if node.op in MASKS else ""
+def cast_mask(node: Node) -> str:
+    """The C++ cast that stores a lane mask in a vector of numbers; nothing for a number."""
+    return "(V)" if node.is_condition else ""
 
 
 def placed(node: Node, text: str) -> Access:
     """A value in an array of numbers; conditions lie there as bits."""
-    return word(f"((M){text})" if node.op in MASKS else text)
+    return word(f"((M){text})" if node.is_condition else text)
 
 
 def word(text: str) -> Access:

@@ -117,6 +117,12 @@ class Operation:
         """The C++ expression of one entry; `lines.read(operand, place)` writes operands."""
         raise NotImplementedError(self.name)
 
+    def write_cxx_line(
+        self, lines: Any, node: Node, place: Mapping[tuple[str, int], str], name: str
+    ) -> str:
+        """The C++ statement that computes one entry under a name."""
+        return f"const V {name} = {self.write_cxx(lines, node, place)};"
+
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         """The line for people to read."""
         return f"{self.name}({', '.join(args)})"
@@ -385,6 +391,13 @@ class _Sum(Operation):
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return on.spell("{0}.sum({dim}, keepdim=True)",
                         lambda x, dim: x.sum(axis=dim, keepdims=True), args, node.attr)  # fmt: skip
+
+    def write_cxx_line(
+        self, lines: Any, node: Node, place: Mapping[tuple[str, int], str], name: str
+    ) -> str:
+        term = lines.read(node.args[0], {**place, node.attr.key: "k"})
+        count = lines.space.extent(node.attr)
+        return f"V {name} = V{{}}; for (int k = 0; k < {count}; ++k) {name} += {term};"
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         return f"sum({args[0]} over {node.attr})"
