@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from ingot.model import Model
     from ingot.package.metadata import Metadata
-    from ingot.program import Program
-    from ingot.program.graph import Node
+    from ingot.program import Node, Program
 
 __all__ = ["Inspected", "inspected_model", "inspected_package"]
 
@@ -122,14 +121,14 @@ def inspected_model(model: "Model", shapes: dict[str, tuple[int, ...]], file: st
     slopes: dict[tuple[str, str], bool] = {}
     try:
         program = prepared(model, shapes)
-        known = program.graph.extents
+        known = program.extents
         found = (*program.inputs, *program.outputs)
         open_axes = dict.fromkeys(a.name for v in found for a in v.axes if a.name not in known)
         if open_axes:
             text = f"nothing gives the extent of {', '.join(open_axes)}; try --driver"
             remarks = (("open", text),)
         extents = {
-            v.name: tuple(program.graph.extent(a) for a in v.axes)
+            v.name: tuple(program.extent(a) for a in v.axes)
             for v in found
             if all(a.name in known for a in v.axes)
         }

@@ -109,17 +109,20 @@ def show(
         print(describe(advance(loaded, last), last))
         return 0
     from ingot.program import prepared
-    from ingot.program.passes import clean, loops, planned, staged
 
     program = prepared(built, shapes)
     if stage == "source":
         from ingot.execute.cpp import source
+        from ingot.program import compile_passes
 
-        print(source(planned(program), flags.inline), end="")
+        print(source(compile_passes(program), flags.inline), end="")
     elif json:
-        from ingot.program.regions import report
+        from ingot.program.pipeline import Choices, clean, loops
+        from ingot.program.regions import describe_regions
 
-        print(jsonlib.dumps(report(loops(clean(program)))))
+        print(jsonlib.dumps(describe_regions(loops(clean(program, Choices()), Choices()))))
     else:
-        print(staged(program, stage))
+        from ingot.program.describe import describe_pass
+
+        print(describe_pass(program, stage))
     return 0

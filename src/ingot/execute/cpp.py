@@ -9,7 +9,7 @@ from ingot.execute.compiler import HEADERS
 from ingot.execute.cut import LONG, cut, is_long
 from ingot.execute.lines import Access, Lines, named
 from ingot.execute.outline import outline
-from ingot.execute.words import cast_mask
+from ingot.execute.words import Place, cast_mask
 from ingot.program import Axis, Linear, Node, Program, Solve, Space, Variable, sort_lines
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated
@@ -138,8 +138,7 @@ class _Writer:
         if not self._nests(solve):
             return f"slopes_{k}"
         return (
-            "[&](const V* g, const V* u, const V* d, V* s)"
-            f" {{ slopes_{k}(around, g, u, d, s); }}"
+            f"[&](const V* g, const V* u, const V* d, V* s) {{ slopes_{k}(around, g, u, d, s); }}"
         )
 
     def _size(self, solve: Solve) -> int:
@@ -158,7 +157,9 @@ class _Writer:
         for target, node, on in zip(targets, nodes, axes, strict=True):
             place = {a.key: f"i{d}" for d, a in enumerate(on)}
             loop = self._loops(on)
-            rows.append(f"{indent}{loop}{target(place)} = {cast_mask(node)}{lines.says(node, place)};")
+            rows.append(
+                f"{indent}{loop}{target(place)} = {cast_mask(node)}{lines.says(node, place)};"
+            )
         return rows
 
     def _loops(self, axes: Sequence[Axis]) -> str:
@@ -230,9 +231,7 @@ class _Writer:
         axes = [c.axes for c in solve.columns]
         return rows + self._stores(lines, self._flat(solve, "s.r"), solve.rows, axes, "    ")
 
-    def _newton_loop(
-        self, solve: Solve, k: int, rows: list[str], update: list[str]
-    ) -> list[str]:
+    def _newton_loop(self, solve: Solve, k: int, rows: list[str], update: list[str]) -> list[str]:
         """Newton's loop: residuals, the verdict on them, and what it takes to move on."""
         start, check = [], []
         size, newton = self._size(solve), solve.factored.newton if solve.factored else None
@@ -365,9 +364,7 @@ class _Writer:
             *(f"    x[{i}] = {says[node.id]};" for i, node in enumerate(solution)),
             "  }",
             f"  b -= {n} * sides, x -= {n} * sides;",
-            *self._linear_tail(
-                solve, k, kind, [f"    {again}{self._call_slopes(solve, k)});"]
-            ),
+            *self._linear_tail(solve, k, kind, [f"    {again}{self._call_slopes(solve, k)});"]),
         ]
 
     def _linear_band(self, solve: Solve, band: Band, k: int, kind: str) -> list[str]:
@@ -514,15 +511,13 @@ class _Writer:
         )
         return rows, found
 
-    def _sided(
-        self, solve: Solve, array: str, start: int, seeds: tuple[Axis, ...]
-    ) -> list[Access]:
+    def _sided(self, solve: Solve, array: str, start: int, seeds: tuple[Axis, ...]) -> list[Access]:
         """How each unknown of one right-hand side, or of a family of them, stands in an array."""
         index = Lines(self.program, "").index(seeds)
         inner, size = self._flat(solve, ""), self._size(solve)
 
         def at(access: Access) -> Access:
-            def text(place: Mapping[str, str]) -> str:
+            def text(place: Place) -> str:
                 side = f"({start} + {index(place)})" if seeds else f"{start}"
                 return f"{array}[{side} * {size} + {access(place)[1:-1]}]"
 

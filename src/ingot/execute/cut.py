@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ingot.execute.lines import Access, Lines
+from ingot.execute.words import Place
 from ingot.program import Node, operation
 from ingot.program.schedule import schedule_lines
 
@@ -75,7 +76,7 @@ def cut(
     return Cut(functions, calls, places, size)
 
 
-def _nowhere(_: Mapping[str, str]) -> str:
+def _nowhere(_: Place) -> str:
     raise AssertionError("a line is read before it is placed")
 
 

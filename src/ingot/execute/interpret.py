@@ -186,7 +186,7 @@ class _Equations:
         builder = Builder(space.extents, sort_lines((*solve.rows, *solve.columns, *solve.given)))
         self.size = sum(builder.size(axes) for axes in self.axes)
         self.seed = Axis(f"unknowns of {solve.name}", 0, 1)
-        builder.extents[self.seed.name] = self.size
+        builder.add_axis(self.seed.name, self.size)
         self.seeds = [
             builder.node("unknown", (), ("direction", i), (*c.axes, self.seed))
             for i, c in enumerate(solve.columns)

@@ -14,6 +14,7 @@ from ingot.execute.native import Arranged, Native, Solver
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.program import Choices, Program, compile_passes
+from ingot.program.pipeline import DEFAULT
 
 __all__ = ["Kernel"]
 
@@ -23,7 +24,7 @@ class Kernel:
 
     def __init__(
         self, program: Program, *, dtype: torch.dtype = torch.float64,
-        choices: Choices = Choices(),
+        choices: Choices = DEFAULT,
     ) -> None:  # fmt: skip
         self.program = program
         self.compiled = compile_passes(program, choices)

@@ -14,7 +14,13 @@ from ingot.execute.sums import Sums
 from ingot.execute.words import cast_mask, placed, word
 from ingot.program import Node, Solve
 from ingot.program.regions import (
-    MIN_INSTANCES_TO_OUTLINE, Inline, Region, Twins, align_operands, find_twins, grow_twins,
+    MIN_INSTANCES_TO_OUTLINE,
+    Inline,
+    Region,
+    Twins,
+    align_operands,
+    find_twins,
+    grow_twins,
     number_codes,
 )  # fmt: skip
 from ingot.program.schedule import schedule_lines
@@ -48,7 +54,9 @@ def outline(
     numbers: "count[int]",
 ) -> Outline | None:  # fmt: skip
     """What of a solve is written once; roots: a result for each unknown."""
-    chosen = [r for r in regions if inline == "none" or len(r.instances) >= MIN_INSTANCES_TO_OUTLINE]
+    chosen = [
+        r for r in regions if inline == "none" or len(r.instances) >= MIN_INSTANCES_TO_OUTLINE
+    ]
     if inline == "all" or not chosen:
         return None
     result = {c.id: root for c, root in zip(solve.columns, roots, strict=True)}

@@ -11,7 +11,6 @@ from ingot.package.metadata import Metadata
 from ingot.package.target import Target
 from ingot.program import Program
 from ingot.program.partition import Segment
-from ingot.program.passes import Plan
 from ingot.types import Value
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Compilation:
     segments: tuple[Segment, ...] = ()
     slopes: Program = _LATER
 
-    plans: Mapping[str, Plan] = field(default_factory=dict)
+    kernels: Mapping[str, Program] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     graphs: "Planned | None" = None
     metadata: Metadata = _LATER

@@ -91,9 +91,12 @@ def _partitioned(c: Compilation) -> Iterator[str]:
 def _lowered(c: Compilation) -> Iterator[str]:
     """The files of the package; under the sources what each entry costs at a point."""
     yield from c.sources
-    for title, plan in c.plans.items():
-        yield f"  {title}: {plan.program.count()} operations a point"
-        yield from (f"    {row}" for row in str(plan).splitlines() if plan.solves)
+    for title, kernel in c.kernels.items():
+        yield f"  {title}: {kernel.count()} operations a point"
+        for solve in kernel.solves:
+            if solve.factored is not None:
+                rows = solve.factored.describe(kernel, solve).splitlines()
+                yield from (f"    {row}" for row in rows)
     if c.metadata.kernel is not None:
         yield from c.metadata.kernel.libraries.values()
     if c.graphs is not None:

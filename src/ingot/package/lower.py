@@ -1,7 +1,7 @@
 """The last stage: a partitioned model becomes sources, graphs to be compiled, and metadata."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,15 @@ from ingot.package.metadata import (
     VariableInfo,
 )  # fmt: skip
 from ingot.package.seal import torch_version
-from ingot.program import Parameter, Program, Variable, batch_independent
-from ingot.program.passes import Plan
-from ingot.program.passes import planned as plan_kernel
-from ingot.program.program import first_guesses
+from ingot.program import (
+    Choices,
+    Parameter,
+    Program,
+    Variable,
+    batch_independent,
+    compile_passes,
+    find_first_guesses,
+)  # fmt: skip
 from ingot.types import Value
 
 if TYPE_CHECKING:
@@ -47,13 +52,13 @@ def lower(c: Compilation) -> Compilation:
     What no loader would take is refused here, before a compiler runs.
     """
     meta = _metadata(c)
-    plans: dict[str, Plan] = {}
+    kernels: dict[str, Program] = {}
     sources: dict[str, str] = {}
     graphs: Planned | None = None
     if "kernel" in c.target.backend:
-        plans = _plan_kernels(c)
+        kernels = _compile_kernels(c)
         meta = msgspec.structs.replace(meta, kernel=kernel_files(c))
-        meta, sources = _print_kernels(c, plans, meta)
+        meta, sources = _print_kernels(c, kernels, meta)
     if "inductor" in c.target.backend:
         from ingot.execute.inductor import planned as plan_graphs
 
@@ -66,7 +71,7 @@ def lower(c: Compilation) -> Compilation:
                 "choose other names, or other extents")
         for text in inconsistencies(meta)
     )  # fmt: skip
-    return replace(c, plans=plans, sources=sources, graphs=graphs, metadata=meta)
+    return replace(c, kernels=kernels, sources=sources, graphs=graphs, metadata=meta)
 
 
 def kernel_files(c: Compilation) -> KernelFiles:
@@ -77,27 +82,21 @@ def kernel_files(c: Compilation) -> KernelFiles:
     return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", c.target.c_prefix or c_name(name))
 
 
-def _plan_kernels(c: Compilation) -> dict[str, Plan]:
-    """The entries of a kernel: values, and values with slopes where pairs are asked for."""
-    values = plan_kernel(c.program)
+def _compile_kernels(c: Compilation) -> dict[str, Program]:
+    """The entries of a kernel: values, and values with slopes where pairs are asked for.
+
+    Both eliminate alike, so that their values are the same to the last bit.
+    """
+    values = compile_passes(c.program)
     if not c.pairs:
         return {"values": values}
-    raise_if(_doubled_solves(c.program, c.slopes))
-    slopes = plan_kernel(c.slopes, like=values)
+    like = {s.factored.source: s for s in values.solves if s.factored is not None}
+    slopes = compile_passes(c.slopes, Choices(like=like))
     return {"values": values, f"values and slopes ({len(c.pairs)})": slopes}
 
 
-def _doubled_solves(values: Program, slopes: Program) -> Iterator[Problem]:
-    """A problem where derivatives solve more often than values, who alone have rows of reports."""
-    if len(slopes.solves) != len(values.solves):
-        names = ", ".join(f"'{s.name}'" for s in values.solves)
-        message = f"a solve reads another one ({names}): kernels hold no derivatives through both"
-        fix = "compile with --backend inductor, or ask for derivatives of one of them"
-        yield Problem("solves-in-series", message, None, fix)
-
-
 def _print_kernels(
-    c: Compilation, plans: Mapping[str, Plan], meta: Metadata
+    c: Compilation, kernels: Mapping[str, Program], meta: Metadata
 ) -> tuple[Metadata, dict[str, str]]:
     """The header and a translation unit that needs nothing else: kernels, then their C functions.
 
@@ -105,13 +104,13 @@ def _print_kernels(
     program linked against two of one name would run the first for both.
     """
     parts = [
-        section(plan, entry, c.target.inline)
-        for plan, entry in zip(plans.values(), ("forward", "jacobian"), strict=False)
+        section(kernel, entry, c.target.inline)
+        for kernel, entry in zip(kernels.values(), ("forward", "jacobian"), strict=False)
     ]
     real = "double" if meta.dtype == "float64" else "float"
     start = [f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
     source = "\n".join([*start, *parts])
-    notes = Notes(first_guesses(c.program), _renamed(c.inputs), _renamed(c.outputs))
+    notes = Notes(find_first_guesses(c.program), _renamed(c.inputs), _renamed(c.outputs))
     kernel = meta.kernel
     assert kernel is not None
     text = "\0".join([source, wrapper(meta), header(meta, notes)])

@@ -8,12 +8,15 @@ import torch
 from ingot.model import Model
 from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.derivatives import (
-    along_direction, batch_independent, with_adjoint, with_jacobian
+    along_direction,
+    batch_independent,
+    with_adjoint,
+    with_jacobian,
 )  # fmt: skip
 from ingot.program.implicit import Linear, Solve
 from ingot.program.operations import Operation, operation
 from ingot.program.pipeline import PASSES, Choices, compile_passes, walk_passes
-from ingot.program.program import Newton, Parameter, Program, Variable
+from ingot.program.program import Newton, Parameter, Program, Variable, find_first_guesses
 from ingot.program.rewrite import freeze
 from ingot.program.tracer import trace
 from ingot.program.verify import verify
@@ -21,7 +24,8 @@ from ingot.program.verify import verify
 __all__ = [
     "PASSES", "Axis", "Builder", "Choices", "Linear", "Newton", "Node", "Operation", "Parameter",
     "Program", "Solve", "Space", "Variable", "along_direction", "batch_independent",
-    "compile_passes", "freeze", "operation", "prepared", "sort_lines", "trace", "verify",
+    "compile_passes", "find_first_guesses", "freeze", "operation", "prepared", "sort_lines",
+    "trace", "verify",
     "walk_passes", "with_adjoint", "with_jacobian",
 ]  # fmt: skip
 

@@ -114,7 +114,8 @@ class Builder(Space):
     def __init__(
         self, extents: Mapping[str, int] | None = None, known: Iterable[Node] = ()
     ) -> None:
-        self.extents: dict[str, int] = dict(extents or {})
+        self._extents = dict(extents or {})
+        self.extents = self._extents
         self._known: dict[Any, Node] = {}
         self._count = 0
         for node in known:
@@ -123,6 +124,10 @@ class Builder(Space):
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
         self.slopes = Slopes(self)
+
+    def add_axis(self, name: str, extent: int) -> None:
+        """Make the extent of an axis known, unless it is already."""
+        self._extents.setdefault(name, extent)
 
     @property
     def count(self) -> int:
@@ -171,8 +176,8 @@ class Builder(Space):
             self.lift(x) if i in row.takes_conditions else self.count_condition(self.lift(x))
             for i, x in enumerate(operands)
         )
-        structural = to is not self and row.simplify_zeros is not None
-        if structural and (simpler := row.simplify_zeros(to, *args)) is not None:
+        zeros = row.simplify_zeros if to is not self else None
+        if zeros is not None and (simpler := zeros(to, *args)) is not None:
             return simpler
         if row.simplify is not None and (simpler := row.simplify(to, *args)) is not None:
             return simpler
@@ -181,7 +186,7 @@ class Builder(Space):
         if row.commutes and (args[1].is_number, -args[1].id) > (args[0].is_number, -args[0].id):
             args = (args[1], args[0])
         axes = self.union(args)
-        if structural and axes and _content(op, args, None, axes) not in self._known:
+        if zeros is not None and axes and _content(op, args, None, axes) not in self._known:
             return self.node(op, args, STRUCTURAL, axes)
         return self.node(op, args, None, axes)
 

@@ -167,9 +167,7 @@ class Normality:
         """The inner model on placeholders, its gradient, and the values put in their place."""
         held = {n: tracer.unknown(n, k, values[n].axes) for n, k in self.inner.inputs.items()}
         function = tracer.run(self.inner, held)[self.function].nodes[0]
-        swap = {
-            p.id: v for n in held for p, v in zip(held[n].nodes, values[n].nodes, strict=True)
-        }
+        swap = {p.id: v for n in held for p, v in zip(held[n].nodes, values[n].nodes, strict=True)}
         results: dict[str, Placed] = {}
         for name, to in zip(self.by, self.to, strict=True):
             slopes = gradient(tracer.builder, function, held[name].nodes)

@@ -10,7 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from ingot.program.builder import sort_lines
 from ingot.program.eliminate import (
-    EXTENDED_WORTH, TIES, Attempt, Eliminated, Pivot, System, Ties
+    EXTENDED_WORTH,
+    TIES,
+    Attempt,
+    Eliminated,
+    Pivot,
+    System,
+    Ties,
 )  # fmt: skip
 from ingot.program.implicit import Solve
 from ingot.program.program import find_dependent
@@ -108,7 +114,9 @@ class _Places:
     def __init__(self, solve: Solve) -> None:
         self.inside = find_dependent(solve.rows, solve.columns)
         columns = {c.id for c in solve.columns}
-        self.lines = [n for n in sort_lines(solve.rows) if n.id in self.inside and n.id not in columns]
+        self.lines = [
+            n for n in sort_lines(solve.rows) if n.id in self.inside and n.id not in columns
+        ]
         self.row = {n.id: i for i, n in enumerate(self.lines)}
         self.column = {c.id: j for j, c in enumerate((*solve.columns, *self.lines))}
         self.residual = {n.id: len(self.lines) + i for i, n in enumerate(solve.rows)}

@@ -23,7 +23,9 @@ def seed_column(builder: Builder, column: int, node: Node, *, dense: bool) -> Ta
         return {(column, (0,) * len(node.axes)): builder.one}
     one = builder.one
     for axis in node.axes:
-        one = builder.slopes.emit("mul", one, builder.node("eye", (), None, (axis, seed_axis(axis))))
+        one = builder.slopes.emit(
+            "mul", one, builder.node("eye", (), None, (axis, seed_axis(axis)))
+        )
     return {(column, ()): one}
 
 

@@ -21,8 +21,17 @@ from ingot.program.operations import operation
 from ingot.program.probe import Probes
 from ingot.program.program import count_operations, find_dependent
 
-__all__ = ["Attempt", "Eliminated", "Form", "Pivot", "Ties", "TIES", "choose_form", "eliminate",
-           "solve_again"]  # fmt: skip
+__all__ = [
+    "TIES",
+    "Attempt",
+    "Eliminated",
+    "Form",
+    "Pivot",
+    "Ties",
+    "choose_form",
+    "eliminate",
+    "solve_again",
+]  # fmt: skip
 
 Form = Literal["jacobian", "accumulated", "extended", "condensed"]
 Pivot = tuple[int, int]
@@ -36,8 +45,8 @@ SUSPECT_PIVOT = 1e-10
 """A pivot below this part of its column at run time is not trusted; below the bound at compile
 time, so that a state somewhat worse than all probed ones does not take the slow routine."""
 EXTENDED_WORTH = 2 / 3
-"""The part of the best form's operations that the extended one may take to be chosen: it divides by
-derivatives of intermediates, which loses digits on stiff states, and must be checked at run time."""
+"""The part of the best form's operations that the extended one may take to be chosen: it divides
+by derivatives of intermediates, which loses digits on stiff states, and is checked at run time."""
 EXTENDED_LIMIT = 1.5
 """How many times the other forms' operations the extended one may write before it is given up."""
 

@@ -172,10 +172,9 @@ class _Solve(Operation):
         solve: Solve = node.attr
         width = len(solve.columns)
         given = args[width:]
-        axes = [(a.axes, g.axes) for a, g in zip(given, solve.given, strict=True)]
-        if len(set(given)) == len(given) and not any(a.is_number for a in given):
-            if all(now == before for now, before in axes):
-                return b.node("solve", args, solve)
+        plain = len(set(given)) == len(given) and not any(a.is_number for a in given)
+        if plain and all(a.axes == g.axes for a, g in zip(given, solve.given, strict=True)):
+            return b.node("solve", args, solve)
         assert solve.factored is None, "a factored solve takes the arguments it was factored for"
         columns = [b.placeholder("unknown", c.axes, solve.name) for c in solve.columns]
         opened = solve.copy(_replay_at(b, solve, columns, given), ())
@@ -269,9 +268,7 @@ class _Linear(Operation):
             None, "differentiate the residual model instead",
         )])  # fmt: skip
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Any:
+    def push(self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]) -> Any:
         if any(known.get(a.id) for a in node.args):
             raise self._refuse()
         return {}

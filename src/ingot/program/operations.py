@@ -77,7 +77,6 @@ class Operation:
     """
 
     name: ClassVar[str]
-    known: "ClassVar[dict[str, Operation]]" = {}
     is_leaf: ClassVar[bool] = False
     is_free: ClassVar[bool] = False
     is_block: ClassVar[bool] = False
@@ -85,7 +84,7 @@ class Operation:
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
-            Operation.known[cls.name] = cls()
+            _KNOWN[cls.name] = cls()
 
     def build(self, b: Builder, args: tuple[Node, ...], **static: Any) -> Node:
         """The line for operands as a law gives them; `own` are the axes of the law."""
@@ -95,9 +94,7 @@ class Operation:
         """The same operation on other operands, folded again."""
         return b.node(node.op, args, node.attr, node.axes)
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Any:
+    def push(self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]) -> Any:
         """The tangent of the line, given those of its operands (forward mode)."""
         raise NotImplementedError(self.name)
 
@@ -136,11 +133,14 @@ class Operation:
         return 0 if self.is_free else space.size(node.axes)
 
 
+_KNOWN: dict[str, Operation] = {}
+
+
 def operation(name: str) -> Operation:
     """The operation of that name."""
-    found = Operation.known.get(name)
+    found = _KNOWN.get(name)
     if found is None:
-        found = Operation.known[name] = _OfRow(ELEMENTWISE[name])
+        found = _KNOWN[name] = _OfRow(ELEMENTWISE[name])
     return found
 
 
@@ -359,7 +359,7 @@ class _Sum(Operation):
     reads_across = True
 
     def build(
-        self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = ()
+        self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
     ) -> Node:
         (x,) = args
         held = find_axis(x, axis)
@@ -426,6 +426,7 @@ class _Shift(Operation):
     def build(
         self, b: Builder, args: tuple[Node, ...], *, axis: str, first: int, last: int,
         own: Sequence[Axis] = (),
+        **_: Any,
     ) -> Node:  # fmt: skip
         (x,) = args
         held = find_axis(x, axis)
@@ -529,7 +530,9 @@ class _Pad(_Shift):
         held, first, last = self.ends(node)
 
         def pad(x: np.ndarray, dim: int) -> np.ndarray:
-            return np.pad(x, [(first, last) if i == dim % x.ndim else (0, 0) for i in range(x.ndim)])
+            return np.pad(
+                x, [(first, last) if i == dim % x.ndim else (0, 0) for i in range(x.ndim)]
+            )
 
         return on.spell(
             f"torch.constant_pad_nd({{0}}, [0, 0] * (-{{dim}} - 1) + [{first}, {last}])",
@@ -551,6 +554,7 @@ class _Append(Operation):
     def build(
         self, b: Builder, args: tuple[Node, ...], *, axis: str, side: str,
         own: Sequence[Axis] = (),
+        **_: Any,
     ) -> Node:  # fmt: skip
         x, extra = args
         held = find_axis(x, axis) or _require_own(axis, own)

@@ -29,6 +29,9 @@ class Choices:
     like: Mapping[str, Solve] = field(default_factory=dict)
 
 
+DEFAULT = Choices()
+
+
 def clean(program: Program, choices: Choices) -> Program:
     """Fold constants, share common subexpressions, leave dead code behind."""
     return renew(program)
@@ -66,18 +69,17 @@ def schedule(program: Program, choices: Choices) -> Program:
 PASSES = (clean, loops, factor, hoist, schedule)
 
 
-def walk_passes(program: Program, choices: Choices = Choices()) -> Iterator[tuple[str, Program]]:
+def walk_passes(program: Program, choices: Choices = DEFAULT) -> Iterator[tuple[str, Program]]:
     """The program after each pass, with the pass's name."""
     for each in PASSES:
         program = verify(each(program, choices))
         yield each.__name__, program
 
 
-def compile_passes(program: Program, choices: Choices = Choices()) -> Program:
+def compile_passes(program: Program, choices: Choices = DEFAULT) -> Program:
     """The program after all passes, ready to be printed."""
-    for _, program in walk_passes(program, choices):
-        pass
-    return program
+    *_, (_, compiled) = walk_passes(program, choices)
+    return compiled
 
 
 class _Scheduling(Replay):

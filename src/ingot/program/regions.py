@@ -145,7 +145,9 @@ def find_twins(roots: Iterable[Twins], code: Codes, stop: Iterable[int] = ()) ->
 def _equal(line: Twins, taken: Mapping[int, Twins], ends: set[int]) -> bool:
     """Whether nodes differ, are the same operation, and belong to no other line already."""
     first = line[0]
-    if not first.args or first.op == "item" or operation(first.op).is_block or len(set(line)) < len(line):
+    if not first.args or first.op == "item" or operation(first.op).is_block:
+        return False
+    if len(set(line)) < len(line):
         return False
     if any(n.id in taken or n.id in ends for n in line):
         return False
@@ -242,7 +244,8 @@ def format_regions(program: Program) -> str:
         told.append(f"solve [{solve.name}]: {row['lines']} lines, {row['distinct']} repeated"
                     f" blocks, {row['instances']} instances")  # fmt: skip
         for i, part in enumerate(parts):
-            once = "a function of its own" if len(part.instances) >= MIN_INSTANCES_TO_OUTLINE else "written out"
+            many = len(part.instances) >= MIN_INSTANCES_TO_OUTLINE
+            once = "a function of its own" if many else "written out"
             told.append(f"  region {i}: {', '.join(part.instances)} ({once} in --inline auto)")
             told += [f"    {line}" for line in str(part).splitlines()]
     return "\n".join(told) or "no solve"

@@ -90,9 +90,7 @@ class _Printer:
         # a call holds its operands apart, an operator does not
         spelled = operation(node.op).write_text(node, ["" for _ in node.args])
         is_call = spelled.endswith(")")
-        said = operation(node.op).write_text(
-            node, [self._says(a, top=is_call) for a in node.args]
-        )
+        said = operation(node.op).write_text(node, [self._says(a, top=is_call) for a in node.args])
         return said if top or is_call or not node.args or spelled[:1] == "-" else f"({said})"
 
 

@@ -60,9 +60,7 @@ class Tracer:
         outputs = [self._variable(name, results[name]) for name in self.model.outputs]
         parameters = [Parameter(v, value) for v, value in self._parameters.values()]
         extents = {**self.layouts.table(), **self.builder.extents}
-        return Program(
-            extents, tuple(inputs), tuple(parameters), tuple(outputs), tuple(self.named)
-        )
+        return Program(extents, tuple(inputs), tuple(parameters), tuple(outputs), tuple(self.named))
 
     def run(self, model: Model, values: Mapping[str, Placed]) -> dict[str, Placed]:
         """The outputs of a model, given values for its inputs."""
@@ -75,7 +73,8 @@ class Tracer:
         axes = self.layouts.of(name)
         self._learn(axes)
         nodes = tuple(
-            self.builder.node("input", attr=(name, i), axes=axes) for i in range(math.prod(kind.base))
+            self.builder.node("input", attr=(name, i), axes=axes)
+            for i in range(math.prod(kind.base))
         )
         return Placed(kind, nodes, axes)
 
@@ -87,7 +86,7 @@ class Tracer:
 
     def _learn(self, axes: Layout) -> None:
         for axis in axes:
-            self.builder.extents.setdefault(axis.name, self.layouts.extents[axis.name])
+            self.builder.add_axis(axis.name, self.layouts.extents[axis.name])
 
     def _variable(self, name: str, placed: Placed) -> Variable:
         return Variable(name, placed.kind, placed.axes, placed.nodes)
@@ -224,7 +223,7 @@ class Tracer:
             raise Restart
         for axis in own.values():
             if axis.name in self.layouts.extents:
-                self.builder.extents.setdefault(axis.name, self.layouts.extents[axis.name])
+                self.builder.add_axis(axis.name, self.layouts.extents[axis.name])
         layout = self.layouts.joined(files, who)
         for axis in layout:
             if axis.name in own:

@@ -1,4 +1,4 @@
-"""The elementwise operations: one row says all there is to say of one, and no other file lists them.
+"""The elementwise operations: one row says all there is to say of one; no other file lists them.
 
 Rows are written over anything that can `emit`: the builders of `program/` take slopes and
 simplifications from here, values their evaluation on tensors, printers their spelling.
@@ -15,6 +15,7 @@ import torch
 __all__ = ["ELEMENTWISE", "Elementwise"]
 
 Rule = Callable[..., Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elementwise:
@@ -88,7 +89,7 @@ def _compare(name: str, sign: str, numpy: Rule) -> Elementwise:
 def _logical(name: str, arity: int, cxx: str, text: str) -> Elementwise:
     return Elementwise(
         name=name, arity=arity, numpy=getattr(np, f"logical_{name}"),
-        torch=f"torch.logical_{name}({', '.join('{%d}' % i for i in range(arity))})",
+        torch=f"torch.logical_{name}({', '.join(f'{{{i}}}' for i in range(arity))})",
         cxx=cxx, text=text, is_condition=True, takes_conditions=tuple(range(arity)),
     )  # fmt: skip
 
@@ -283,7 +284,8 @@ _ROWS = (
         bound=lambda node, below: min(below[1:]),
     ),
     _unary("abs", lambda g, y, a: g.emit("sign", a), bound=lambda node, x: max(x[0], 0.0)),
-    _unary("sign", None),
+    # NumPy's sign of NaN is NaN, torch's is zero
+    _unary("sign", None, lambda a: np.sign(np.nan_to_num(a, nan=0.0, posinf=1.0, neginf=-1.0))),
     _unary("sqrt", lambda g, y, a: g.emit("div", 0.5, y), bound=_bound_root),
     _unary("exp", lambda g, y, a: y, bound=lambda node, below: 0.0),
     _unary("log", lambda g, y, a: g.emit("div", 1.0, a)),
