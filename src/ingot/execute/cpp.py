@@ -1,6 +1,6 @@
 """Program -> C++ source: lines on blocks of points, Newton's loop inside."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
