@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ingot.program.builder import Axis, Builder, Node
+from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.differentiate import Unstructured, jacobian
 from ingot.program.implicit import Solve
 
-__all__ = ["Band", "find_band"]
+__all__ = ["MIN_ENTRIES_TO_BAND", "Band", "find_band", "prefer_band"]
+
+MIN_ENTRIES_TO_BAND = 64
+"""From how many entries of an axis on a band is solved by a loop along it: written out, it takes
+ten times as long to compile, and by then it is no faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +49,12 @@ def find_band(builder: Builder, solve: Solve) -> Band | None:
     entries = {(i, j, s[0]): a for i, row in enumerate(rows) for (j, s), a in row.items()}
     reach = max((abs(k) for _, _, k in entries), default=0)
     return Band(next(iter(axes))[0], len(solve.columns), entries, reach)
+
+
+def prefer_band(space: Space, solve: Solve, entries: int) -> bool:
+    """Whether a solve is banded along an axis that has at least so many entries."""
+    axes = {a for c in solve.columns for a in c.axes}
+    if len(axes) != 1 or space.extent(*axes) < entries:
+        return False
+    lines = sort_lines((*solve.rows, *solve.columns, *solve.given))
+    return find_band(Builder(space.extents, lines), solve) is not None

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ingot.program.band import MIN_ENTRIES_TO_BAND, prefer_band
 from ingot.program.builder import Builder, Node
 from ingot.program.factor import factor_solves
 from ingot.program.implicit import Solve
@@ -21,11 +22,13 @@ __all__ = ["PASSES", "Choices", "clean", "compile_passes", "factor", "hoist", "l
 class Choices:
     """What passes may be told.
 
-    unroll_limit: the operations up to which axes are written out; like: factored solves of another
+    unroll_limit: the operations up to which axes are written out; band_from: the unknowns along an
+    axis from which a system that couples neighbours alone is solved by a loop along it; like: factored solves of another
     program, by the digest of their source, whose eliminations are taken.
     """
 
     unroll_limit: int = MAX_UNROLLED_OPERATIONS
+    band_from: int = MIN_ENTRIES_TO_BAND
     like: Mapping[str, Solve] = field(default_factory=dict)
 
 
@@ -39,7 +42,10 @@ def clean(program: Program, choices: Choices) -> Program:
 
 def loops(program: Program, choices: Choices) -> Program:
     """All axes written out where the program stays short; otherwise they remain, as loops."""
-    return unroll(program) if program.count() <= choices.unroll_limit else program
+    numbers = sum(program.size(v.axes) * len(v.nodes) for v in program.outputs)
+    is_short = program.count() + numbers <= choices.unroll_limit
+    is_banded = any(prefer_band(program, s, choices.band_from) for s in program.solves)
+    return unroll(program) if is_short and not is_banded else program
 
 
 def factor(program: Program, choices: Choices) -> Program:
