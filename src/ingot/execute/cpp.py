@@ -396,6 +396,7 @@ class _Writer:
         size = sum(self.program.size(n.axes) for n in hoisted)
         lines = self._lines("  ")
         rows = self._loads(hoisted, lines)
+        rows += lines(self._hoisted_for_values(), hoisted)
         rows += lines(hoisted)
         axes = [n.axes for n in hoisted]
         rows += self._stores(lines, self._laid(hoisted, "h"), hoisted, axes, "  ")
@@ -406,6 +407,14 @@ class _Writer:
             " [[maybe_unused]] V* __restrict h) {", *rows, "}", "",
         ]  # fmt: skip
 
+    def _hoisted_for_values(self) -> list[Node]:
+        """The hoisted lines that values read, as in a kernel of values alone."""
+        own = {n.id for n in sort_lines(self.program.hoisted)}
+        values = [n for v in self.program.value_outputs for n in v.nodes]
+        read = {a.id for n in sort_lines(values) if n.id not in own for a in n.args}
+        read |= {n.id for n in values}
+        return [n for n in self.program.hoisted if n.id in read]
+
     def _point(self) -> list[str]:
         program = self.program
         lines = self._lines("  ")
@@ -413,6 +422,8 @@ class _Writer:
         lines.name({n.id: at for n, at in places})
         rows = ["  [[maybe_unused]] const Around around{knobs, &reports, in.lanes()};"]
         rows += self._loads(program.roots, lines)
+        # values first and by themselves: what derivatives read besides does not change their bits
+        rows += lines([n for v in program.value_outputs for n in v.nodes], program.roots)
         rows += lines(program.roots)
         for i, v in enumerate(program.outputs):
             rows += self._put(lines, i, v)
