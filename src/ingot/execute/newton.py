@@ -90,8 +90,16 @@ def _cut_back(
 
 
 def column_norms(x: Tensor) -> Tensor:
-    """The Euclidean norm of each column of (rows, points)."""
-    return torch.linalg.vector_norm(x, dim=0)
+    """The Euclidean norm of each column of (rows, points), wherever a norm itself is a number."""
+    plain = torch.linalg.vector_norm(x, dim=0)
+    info = torch.finfo(x.dtype)
+    # Squares below the smallest normal number lose digits; from here on rounding hides n of those.
+    safe = math.sqrt(len(x) * info.tiny / info.eps)
+    least, most = torch.aminmax(plain)
+    if float(least) > safe and float(most) < math.inf:
+        return plain
+    scale = torch.linalg.vector_norm(x, math.inf, dim=0).clamp(info.tiny, info.max)
+    return scale * torch.linalg.vector_norm(x / scale, dim=0)
 
 
 def stalled_by_rounding(
