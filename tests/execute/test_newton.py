@@ -14,7 +14,7 @@ from ingot.execute.newton import run_newton, stalled_by_rounding
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.options import Newton
-from ingot.program import prepared
+from ingot.program import prepared, with_jacobian
 from ingot.types import Scalar
 from tests.systems import Array, implicit, plasticity
 
@@ -229,3 +229,30 @@ def test_residuals_of_any_size_are_judged_by_their_true_norms(
     outputs, (status,) = executor(implicit(cubes, 2, 4, rules), backend, dtype)(inputs)
     unknowns = torch.stack([outputs["u0"], outputs["u1"]], 1)
     assert_judged_alike(status, unknowns, by_oracle(rules, inputs))
+
+
+# tangents of points that failed
+
+
+def straight(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+    """A linear system: neither its Jacobian nor its right-hand sides depend on a point."""
+    return [2.0 * u[0] + u[1] - g[0], u[0] + 3.0 * u[1] - g[1]]
+
+
+BLOCKS = [(y, x) for y in ("u0", "u1") for x in ("g0", "g1")]
+
+
+def slanted(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+    """Its Jacobian depends on u, and is regular at zero."""
+    return [u[0] + u[0] * u[1] - g[0], u[1] + u[0] * u[0] - g[1]]
+
+
+@pytest.mark.parametrize("law", [straight, slanted])
+def test_a_failed_point_has_nan_tangents(law: Any, backend: Backend) -> None:
+    program = with_jacobian(implicit(law, 2, 2, Newton(max_its=1)), BLOCKS)
+    inputs = {n: torch.zeros(3, dtype=torch.float64) for n in ("u0", "u1", "g0", "g1")}
+    inputs["g0"] = torch.tensor([0.0, 1.0, torch.nan], dtype=torch.float64)
+    outputs, (status,) = executor(program, backend)(inputs)
+    assert status.reason.tolist() == [0, Reason.OUT_OF_STEPS, Reason.NOT_FINITE]
+    for y, x in BLOCKS:
+        assert outputs[f"{y}:{x}"].isnan().tolist() == [False, True, True]

@@ -262,6 +262,8 @@ class _Solver:
         for line in self.row_lines:
             inner[line.id] = machine.value(line, inner)
         batch = max(machine.of(a, values).shape[-1] for a in node.args)
+        # A failed point has NaN unknowns, and so NaN tangents, even where none reads an unknown.
+        failed = machine.rows(node.args[:width], self.axes, values, batch)[:, :1, None].isnan()
         factor, pivots, _ = torch.linalg.lu_factor_ex(self.matrix(machine, inner, batch))
         sides = node.args[len(node.args) - width * node.attr.sides :]
         found: dict[tuple[int, int], Tensor] = {}
@@ -274,6 +276,7 @@ class _Solver:
                 for n, a in zip(rows, self.axes, strict=True)
             ]
             solved = torch.linalg.lu_solve(factor, pivots, torch.cat(parts, dim=1))
+            solved = torch.where(failed, math.nan, solved)
             at = 0
             for slot, axes in enumerate(self.axes):
                 shape = [machine.graph.extent(a) for a in (*axes, *seeds)]
