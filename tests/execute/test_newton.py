@@ -142,7 +142,7 @@ class Oracle:
         self.iterations += 1
         if now < self.rules.abs_tol or now < self.rules.rel_tol * self.first:
             self.reason = Reason.CONVERGED
-        elif self.single and not now <= before / 2:
+        elif self.single and not now < before / 2:
             moved, unknowns, first = self.norm(step), self.norm(self.u), self.first
             both = before <= 1e-2 * first and moved <= 1e-4 * unknowns
             if before <= 1e-5 * first or moved <= 1e-6 * unknowns or both:
@@ -229,6 +229,15 @@ def test_residuals_of_any_size_are_judged_by_their_true_norms(
     outputs, (status,) = executor(implicit(cubes, 2, 4, rules), backend, dtype)(inputs)
     unknowns = torch.stack([outputs["u0"], outputs["u1"]], 1)
     assert_judged_alike(status, unknowns, by_oracle(rules, inputs))
+
+
+def test_a_residual_of_zero_ends_single_precision_whatever_the_tolerances(
+    backend: Backend,
+) -> None:
+    program = implicit(cubes, 2, 4, Newton(abs_tol=1e-300, rel_tol=0.0))
+    _, inputs = draw(3, torch.float32)
+    _, (status,) = executor(program, backend, torch.float32)(inputs)
+    assert not status.reason.any() and not status.residual.all()
 
 
 # tangents of points that failed

@@ -203,7 +203,7 @@ template <int n> struct Search {
   // newton.py, stalled_by_rounding: the points that had come as far as single precision lets them
   // before an update that did not halve the residual; they are put back.
   INGOT_INLINE M stalled(M now) {
-    const M stuck = active & ~now & ~(size <= splat(0.5) * before);
+    const M stuck = active & ~now & ~(size < splat(0.5) * before);
     if (!any(stuck)) return M{};
     const V moved = norm(d, n), all = norm(base, n);
     const M both = (before <= splat(1e-2) * first) & (moved <= splat(1e-4) * all);

@@ -113,8 +113,9 @@ def stalled_by_rounding(
     """
     # Newton's method at least halves a residual that is not yet rounding (eps is 1.2e-7), but far
     # from the solution it may stall too: so the residual must be down by what single precision has
-    # digits for, or the update be lost in the unknowns, or a good part of both.
+    # digits for, or the update be lost in the unknowns, or a good part of both. A residual of zero,
+    # which no update halves, is below no tolerance of zero, and ends here too.
     down = before <= 1e-5 * first
     lost = update <= 1e-6 * unknowns
     both = (before <= 1e-2 * first) & (update <= 1e-4 * unknowns)
-    return ~(now <= 0.5 * before) & (down | lost | both)
+    return ~(now < 0.5 * before) & (down | lost | both)
