@@ -42,6 +42,15 @@ from ingot.program.graph import Axis, Graph
 from ingot.program.rewrite import renewed, solve_node
 from ingot.types import SR2, Scalar
 from tests.compositions import TEXTS
+from tests.execute.test_newton import (
+    BLOCKS,
+    assert_judged_alike,
+    by_oracle,
+    cubes,
+    draw,
+    slanted,
+    straight,
+)
 from tests.systems import implicit, overshooting, plasticity, program_of
 
 Pair = tuple[str, str]
@@ -549,3 +558,23 @@ def test_compiled_cells_agree(cases: Path, tmp_path: Path) -> None:
     run = compiled(program, [], tmp_path)
     for batch in ((), (2, 2)):
         assert_agrees(run, program, sampled(program, batch), [])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("seed", range(6))
+def test_residuals_of_any_size_are_judged_by_their_true_norms(
+    seed: int, dtype: torch.dtype
+) -> None:
+    rules, inputs = draw(seed, dtype)
+    outputs, (status,) = printing(implicit(cubes, 2, 4, rules), dtype=dtype)(inputs)
+    unknowns = torch.stack([outputs["u0"], outputs["u1"]], 1)
+    assert_judged_alike(status, unknowns, by_oracle(rules, inputs))
+
+
+@pytest.mark.parametrize("law", [straight, slanted])
+def test_a_failed_point_has_nan_tangents(law: Any) -> None:
+    run = printing(implicit(law, 2, 2, Newton(max_its=1)), BLOCKS)
+    inputs = {n: torch.zeros(3, dtype=torch.float64) for n in ("u0", "u1", "g0", "g1")}
+    inputs["g0"] = torch.tensor([0.0, 1.0, torch.nan], dtype=torch.float64)
+    for block in run.blocks(inputs).values():
+        assert block.isnan().tolist() == [False, True, True]

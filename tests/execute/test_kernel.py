@@ -451,3 +451,20 @@ def test_the_slope_of_a_condition_times_a_value_is_the_condition() -> None:
 
 def kinked(x: Scalar) -> Scalar:
     return (x > 0.5) * x * x
+
+
+def test_a_history_keeps_its_numbers_when_the_transient_runs_again(plastic_kernel: Kernel) -> None:
+    ramp = torch.linspace(0.0, 1.0, 4, dtype=torch.float64)
+    strain = 1e-2 * torch.randn(4, 11, 6, dtype=torch.float64).cumsum(0)
+    run = plastic_kernel.arranged(Transient(4, {"E": strain, "t": ramp}, {}))
+    first = run()
+    copies = {name: x.clone() for name, x in first.outputs.items()}
+    part = first.outputs["plastic_strain"][1:, 2]
+    assert run().outputs.keys() == copies.keys()
+    for name, x in first.outputs.items():
+        x.fill_(7.0)
+        assert torch.equal(run().outputs[name], copies[name])
+    del first, x
+    for _ in range(2):
+        assert torch.equal(run().outputs["plastic_strain"], copies["plastic_strain"])
+    assert torch.equal(part, torch.full_like(part, 7.0))

@@ -77,8 +77,7 @@ class Point:
 
     @property
     def size(self) -> float:
-        with np.errstate(over="ignore"):
-            return math.sqrt(self.r @ self.r)
+        return math.hypot(*self.r)
 
     @property
     def accepted(self) -> Criterion:
@@ -88,7 +87,9 @@ class Point:
 
     def update(self) -> None:
         with np.errstate(all="ignore"):
-            d = np.linalg.solve(slope_at(self.u, self.g), -self.r)
+            slope = slope_at(self.u, self.g)  # lower triangular, and 0 far from the root
+            first = -self.r[0] / slope[0, 0]
+            d = np.array([first, (-self.r[1] - slope[1, 0] * first) / slope[1, 1]])
             self.u = self.searched(d)
             self.r = residual_at(self.u, self.g)
         self.iterations += 1
@@ -103,13 +104,13 @@ class Point:
             return self.u + d
         for k in range(1, n.max_linesearch_iterations):
             trial = self.u + alpha * d
-            square = float((residual_at(trial, self.g) ** 2).sum())
-            bound = (1 - n.linesearch_stopping_criteria * alpha) * self.size**2
+            now = np.float64(math.hypot(*residual_at(trial, self.g)))
+            promised = 1.0
             if n.linesearch == "BACKTRACKING":
-                bound = self.size**2 + 2 * n.linesearch_stopping_criteria * alpha * float(
-                    self.r @ d
-                )
-            if square <= bound or square <= n.abs_tol**2 or k == n.max_linesearch_iterations - 1:
+                promised = -2 * float((self.r / self.size) @ (d / self.size))
+            bound = 1 - n.linesearch_stopping_criteria * alpha * promised
+            enough = (now / self.size) ** 2 <= bound or now <= n.abs_tol
+            if enough or k == n.max_linesearch_iterations - 1:
                 return trial
             alpha /= n.linesearch_cutback
         raise AssertionError

@@ -310,7 +310,7 @@ class _Writer:
         )
 
     def _linear_tail(self, solve: Solve, k: int, kind: str, again: Sequence[str]) -> list[str]:
-        """Solve again where the solution is in doubt; a solve that failed has no slopes."""
+        """Solve again where the solution is in doubt."""
         n, slopes = self._size(solve), self._call_slopes(solve, k)
         transposed = "true" if kind == "adjoint" else "false"
         return [
@@ -318,7 +318,6 @@ class _Writer:
             "  if (any(doubt)) {",
             *again,
             "  }",
-            f"  fail(u[0], x, {n} * sides);",
             "}",
         ]
 

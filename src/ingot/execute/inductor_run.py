@@ -180,6 +180,8 @@ class InductorProgram:
         if segment.ift is None:
             return {}
         (whole,) = self._graphs[segment.ift]([u, *reads])
+        # A failed point has NaN unknowns, and so NaN tangents, even where none reads an unknown.
+        whole = torch.where(u[0].isnan(), math.nan, whole)
         rows = whole.split([self._shape[n].width for n in segment.gives])
         widths = [self._shape[n].width for n in segment.columns]
         return {
