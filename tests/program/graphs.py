@@ -1,4 +1,4 @@
-"""Random programs: graphs over all operations, with arguments kept where they are smooth."""
+"""Random programs: lines over all operations, with arguments kept where they are smooth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,20 +8,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ingot.execute.interpret import Interpreter
-from ingot.program import Program, Variable, check
-from ingot.program.graph import Axis, Graph, Node
+from ingot.program import Axis, Builder, Node, Program, Variable, verify
 from ingot.types import Scalar
 
 CELL, EDGE = Axis("cell"), Axis("cell", -1)
 EXTENTS = {"cell": 5}
 
 
-def inside(g: Graph, a: Node) -> Node:
+def inside(g: Builder, a: Node) -> Node:
     """Between -0.9 and 0.9."""
     return g.emit("mul", 0.9, g.emit("tanh", a))
 
 
-def above(g: Graph, a: Node) -> Node:
+def above(g: Builder, a: Node) -> Node:
     """Above one half."""
     return g.emit("add", 0.5, g.emit("mul", a, a))
 
@@ -34,7 +33,7 @@ BINARY = ("add", "sub", "mul", "div", "pow", "less", "greater", "equal", "either
 ALONG = ("sum", "first", "last", "pad left", "pad right", "append", "spread")
 
 
-def unary(g: Graph, op: str, a: Node) -> Node:
+def unary(g: Builder, op: str, a: Node) -> Node:
     """An operation on one node, its argument kept safe."""
     match op:
         case "sqrt" | "log" | "log10":
@@ -53,7 +52,7 @@ def unary(g: Graph, op: str, a: Node) -> Node:
             return g.emit(op, a)
 
 
-def binary(g: Graph, op: str, a: Node, b: Node) -> Node:
+def binary(g: Builder, op: str, a: Node, b: Node) -> Node:
     """An operation on two nodes, its arguments kept safe."""
     match op:
         case "mul":
@@ -78,50 +77,45 @@ def binary(g: Graph, op: str, a: Node, b: Node) -> Node:
             return g.emit(op, a, b)
 
 
-def along(g: Graph, op: str, a: Node) -> Node | None:
+def along(g: Builder, op: str, a: Node) -> Node | None:
     """An operation along the axis, None where the node does not have the axis for it."""
-    g.own = (CELL,)
-    try:
-        if op == "spread" and not a.axes:
-            return g.emit("mul", a, g.table(torch.arange(1.0, 6.0).numpy(), (CELL,)))
-        if a.axes == (CELL,) and op in ("first", "last"):
-            first, last = (0, 1) if op == "first" else (1, 0)
-            return g.along("window", a, axis="cell", first=first, last=last)
-        if a.axes == (EDGE,) and op in ("pad left", "pad right"):
-            first, last = (1, 0) if op == "pad left" else (0, 1)
-            return g.along("pad", a, axis="cell", first=first, last=last)
-        if a.axes == (EDGE,) and op == "append":
-            return g.along("append", a, 0.5, axis="cell", side="left")
-        if a.axes and op == "sum":
-            return g.along("sum", a, axis="cell")
-        return None
-    finally:
-        g.own = ()
+    if op == "spread" and not a.axes:
+        return g.emit("mul", a, g.table(torch.arange(1.0, 6.0).numpy(), (CELL,)))
+    if a.axes == (CELL,) and op in ("first", "last"):
+        first, last = (0, 1) if op == "first" else (1, 0)
+        return g.along("window", a, axis="cell", first=first, last=last)
+    if a.axes == (EDGE,) and op in ("pad left", "pad right"):
+        first, last = (1, 0) if op == "pad left" else (0, 1)
+        return g.along("pad", a, axis="cell", first=first, last=last)
+    if a.axes == (EDGE,) and op == "append":
+        return g.along("append", a, 0.5, axis="cell", side="left", own=(CELL,))
+    if a.axes and op == "sum":
+        return g.along("sum", a, axis="cell", own=(CELL,))
+    return None
 
 
 @dataclass(frozen=True)
 class Drawn:
     """A random program with one scalar output, its other lines, and where to evaluate it."""
 
-    graph: Graph
+    builder: Builder
     inputs: tuple[Node, ...]
     lines: tuple[Node, ...]
     output: Node
     point: tuple[Tensor, ...]
 
     def run(self, nodes: Sequence[Node], point: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """The values of nodes of the graph, at the point or elsewhere."""
-        return values(self.graph, self.inputs, nodes, self.point if point is None else point)
+        """The values of lines, at the point or elsewhere."""
+        return values(self.builder, self.inputs, nodes, self.point if point is None else point)
 
 
 def values(
-    graph: Graph, inputs: Sequence[Node], nodes: Sequence[Node], point: Sequence[Tensor]
+    builder: Builder, inputs: Sequence[Node], nodes: Sequence[Node], point: Sequence[Tensor]
 ) -> list[Tensor]:
     """The values of nodes, given those of the inputs."""
     given = [Variable(str(i), Scalar, n.axes, (n,)) for i, n in enumerate(inputs)]
     gives = [Variable(f"out {i}", Scalar, n.axes, (n,)) for i, n in enumerate(nodes)]
-    program = Program(graph, tuple(given), (), tuple(gives))
-    check(program)
+    program = verify(Program(builder.extents, tuple(given), (), tuple(gives)))
     results, _ = Interpreter(program)({str(i): x for i, x in enumerate(point)})
     return [results[v.name] for v in gives]
 
@@ -129,7 +123,7 @@ def values(
 @st.composite
 def programs(draw: st.DrawFn, *, axes: bool, sums: bool = True) -> Drawn:
     """A program of a dozen operations or so over three inputs, with or without axes and sums."""
-    g = Graph(dict(EXTENTS))
+    g = Builder(EXTENTS)
     wanted = [(), (CELL,), (EDGE,)] if axes else [(), (), ()]
     inputs = tuple(g.node("input", (), (f"x{i}", 0), a) for i, a in enumerate(wanted))
     pool = list(inputs)
