@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ingot.execute.interpret import Interpreter
-from ingot.program import Axis, Builder, Node, Program, Variable, verify
+from ingot.program import Axis, Builder, Newton, Node, Program, Solve, Variable, verify
+from ingot.program.implicit import close_solve, read_items
 from ingot.types import Scalar
+from tests.program.oracle import evaluate_program
 
 CELL, EDGE = Axis("cell"), Axis("cell", -1)
 EXTENTS = {"cell": 5}
@@ -104,6 +106,17 @@ class Drawn:
     output: Node
     point: tuple[Tensor, ...]
 
+    @property
+    def program(self) -> Program:
+        """The output as a program."""
+        given = [Variable(str(i), Scalar, n.axes, (n,)) for i, n in enumerate(self.inputs)]
+        gives = (Variable("out", Scalar, (), (self.output,)),)
+        return verify(Program(self.builder.extents, tuple(given), (), gives))
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """The point as inputs of the program, one point long."""
+        return {str(i): x.numpy()[None] for i, x in enumerate(self.point)}
+
     def run(self, nodes: Sequence[Node], point: Sequence[Tensor] | None = None) -> list[Tensor]:
         """The values of lines, at the point or elsewhere."""
         return values(self.builder, self.inputs, nodes, self.point if point is None else point)
@@ -116,13 +129,78 @@ def values(
     given = [Variable(str(i), Scalar, n.axes, (n,)) for i, n in enumerate(inputs)]
     gives = [Variable(f"out {i}", Scalar, n.axes, (n,)) for i, n in enumerate(nodes)]
     program = verify(Program(builder.extents, tuple(given), (), tuple(gives)))
-    results, _ = Interpreter(program)({str(i): x for i, x in enumerate(point)})
-    return [results[v.name] for v in gives]
+    count = max(len(_batched(x, n)) for x, n in zip(point, inputs, strict=True))
+    numbers = {
+        str(i): np.broadcast_to(_batched(x, n), (count, *_batched(x, n).shape[1:]))
+        for i, (x, n) in enumerate(zip(point, inputs, strict=True))
+    }
+    results = {n: torch.from_numpy(x.copy()) for n, x in evaluate_program(program, numbers).items()}
+    batched = any(x.ndim > len(n.axes) for x, n in zip(point, inputs, strict=True))
+    return [results[v.name] if batched else results[v.name][0] for v in gives]
+
+
+def _batched(x: Tensor, node: Node) -> np.ndarray:
+    """Numbers with a dimension for points, which may be missing."""
+    return x.numpy() if x.ndim > len(node.axes) else x.numpy()[None]
+
+
+# implicit updates
+
+NEIGHBOURS = 0.2
+
+
+def update(g: Builder, name: str, a: Node, b: Node, *, nested: bool = False) -> list[Node]:
+    """Two unknowns on the axes of `a` and `b`, coupled to each other and to their neighbours.
+
+    nested: one of the residuals reads an update of its own, which reads an unknown.
+    """
+    axes = g.union((a, b))
+    u, v = (g.placeholder("unknown", axes, name) for _ in range(2))
+    first = g.emit("add", g.emit("mul", 3.0, u), g.emit("mul", 0.5, g.emit("tanh", u)))
+    coupled = g.emit("mul", 0.3, g.emit("mul", inside(g, a), v))
+    if nested:
+        (w,) = update_once(g, f"inside {name}", u, b)
+        coupled = g.emit("add", coupled, g.emit("mul", 0.4, w))
+    first = g.emit("sub", g.emit("add", first, coupled), inside(g, b))
+    second = g.emit("add", g.emit("mul", 2.0, v), g.emit("mul", 0.4, g.emit("sin", u)))
+    second = g.emit("sub", second, inside(g, a))
+    if axes:
+        kept = g.along("window", u, axis="cell", first=0, last=1)
+        moved = g.along("pad", kept, axis="cell", first=1, last=0)
+        second = g.emit("add", second, g.emit("mul", NEIGHBOURS, moved))
+    return closed(g, name, axes, (u, v), (first, second))
+
+
+def update_once(g: Builder, name: str, a: Node, b: Node) -> list[Node]:
+    """One unknown that reads two lines."""
+    axes = g.union((a, b))
+    w = g.placeholder("unknown", axes, name)
+    bent = g.emit("mul", 0.3, g.emit("tanh", g.emit("mul", w, inside(g, a))))
+    row = g.emit("sub", g.emit("add", g.emit("mul", 2.0, w), bent), inside(g, g.emit("add", a, b)))
+    return closed(g, name, axes, (w,), (row,))
+
+
+def closed(
+    g: Builder, name: str, axes: tuple[Axis, ...], columns: Sequence[Node], rows: Sequence[Node]
+) -> list[Node]:
+    """The unknowns that make the rows zero, from zero."""
+
+    def variables(letter: str, nodes: Sequence[Node]) -> tuple[Variable, ...]:
+        return tuple(Variable(f"{letter}{i}", Scalar, axes, (n,)) for i, n in enumerate(nodes))
+
+    solve = Solve(name, variables("u", columns), variables("r", rows), (), Newton())
+    return read_items(g, close_solve(g, solve, [g.zero for _ in columns]))
 
 
 @st.composite
-def programs(draw: st.DrawFn, *, axes: bool, sums: bool = True) -> Drawn:
-    """A program of a dozen operations or so over three inputs, with or without axes and sums."""
+def programs(
+    draw: st.DrawFn, *, axes: bool, sums: bool = True, solves: int = 0, nested: bool = False
+) -> Drawn:
+    """A program of a dozen operations or so over three inputs, with or without axes and sums.
+
+    solves: how many updates stand in it, each reading the one before; nested: the last of them
+    has another inside its residuals.
+    """
     g = Builder(EXTENTS)
     wanted = [(), (CELL,), (EDGE,)] if axes else [(), (), ()]
     inputs = tuple(g.node("input", (), (f"x{i}", 0), a) for i, a in enumerate(wanted))
@@ -138,6 +216,12 @@ def programs(draw: st.DrawFn, *, axes: bool, sums: bool = True) -> Drawn:
             pool += [] if moved is None else [moved]
         elif len({a.axes, b.axes} - {()}) <= 1:
             pool.append(binary(g, op, a, b))
+    for k in range(solves):
+        i, j = draw(st.tuples(*[st.integers(0, 10**6)] * 2))
+        before = pool[-1] if k else pool[i % len(pool)]
+        fitting = [n for n in pool if len({n.axes, before.axes} - {()}) <= 1]
+        deep = nested and k == solves - 1
+        pool += update(g, f"solve {k}", before, fitting[j % len(fitting)], nested=deep)
     total = g.zero
     for node in pool[len(inputs) :][-5:]:
         term = inside(g, node)
@@ -148,3 +232,17 @@ def programs(draw: st.DrawFn, *, axes: bool, sums: bool = True) -> Drawn:
         for n in inputs
     )
     return Drawn(g, inputs, tuple(pool), total, point)
+
+
+SHAPES = {
+    "lines": {"axes": False},
+    "axes": {"axes": True},
+    "a solve": {"axes": False, "solves": 1},
+    "a solve on axes": {"axes": True, "solves": 1},
+    "solves in series": {"axes": False, "solves": 3},
+    "solves in series on axes": {"axes": True, "solves": 3},
+    "a nested solve": {"axes": False, "solves": 1, "nested": True},
+    "a nested solve after another": {"axes": False, "solves": 2, "nested": True},
+}
+"""Every make of program that a pass must keep as it is."""
+NEST_ON_AXES = {"axes": True, "solves": 1, "nested": True}

@@ -11,6 +11,7 @@ import numpy as np
 from ingot.program import Builder, Linear, Node, Program, Solve, Space, sort_lines
 from ingot.program.arrays import Layout, NumpyArrays
 from ingot.program.differentiate import jacobian, seed_axis
+from ingot.program.eliminate import Eliminated
 
 Array = np.ndarray
 Numbers = dict[int, Array]
@@ -18,10 +19,12 @@ STEPS = 60
 """Dense Newton's steps; it stops once an update no longer changes anything."""
 
 
-def evaluate_program(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def evaluate_program(
+    program: Program, inputs: Mapping[str, Array], *, factored: bool = False
+) -> dict[str, Array]:
     """The outputs `(points, *axes, *base)`, given the inputs in that shape; parameters are theirs.
 
-    An output whose axes are written out has all of them too.
+    factored: linear systems are solved by the lines that the pass `factor` wrote, where it did.
     """
     points = max((len(np.asarray(x)) for x in inputs.values()), default=1)
     numbers: Numbers = {}
@@ -29,7 +32,7 @@ def evaluate_program(program: Program, inputs: Mapping[str, Array]) -> dict[str,
         numbers |= _by_node(program, v, np.asarray(inputs[v.name], float))
     for p in program.parameters:
         numbers |= _by_node(program, p.variable, p.value.data.double().numpy()[None])
-    found = evaluate_lines(program, program.roots, numbers, points)
+    found = evaluate_lines(program, program.roots, numbers, points, factored=factored)
     rows = iter(found)
     outputs: dict[str, Array] = {}
     for v in program.outputs:
@@ -66,8 +69,9 @@ def _align(space: Space, numbers: Array, node: Node, axes: Sequence[Any]) -> Arr
 
 
 def evaluate_lines(
-    space: Space, roots: Sequence[Node], numbers: Mapping[int, Array], points: int
-) -> list[Array]:
+    space: Space, roots: Sequence[Node], numbers: Mapping[int, Array], points: int, *,
+    factored: bool = False,
+) -> list[Array]:  # fmt: skip
     """The values `(*axes, points)` of the roots, given those of every placeholder."""
     lines = sort_lines(roots)
     layout = Layout(space, lines)
@@ -79,9 +83,9 @@ def evaluate_lines(
                 kept = numbers[node.id]
                 known[node.id] = _into(layout, node, kept)
             elif node.op == "solve":
-                known[node.id] = _solve(space, layout, node, known, points)
+                known[node.id] = _solve(space, layout, node, known, points, factored=factored)
             elif node.op == "linear":
-                known[node.id] = _solve_linear(space, layout, node, known, points)
+                known[node.id] = _solve_linear(space, layout, node, known, points, factored=factored)
             else:
                 known[node.id] = arrays.value(node, [known[a.id] for a in node.args])
     return [_out_of(layout, r, known[r.id]) for r in roots]
@@ -104,8 +108,10 @@ def _out_of(layout: Layout, node: Node, array: Array) -> Array:
 class _System:
     """The residuals of a solve and their Jacobian by dense columns."""
 
-    def __init__(self, space: Space, solve: Solve, given: Sequence[Array], points: int) -> None:
-        self.space, self.solve, self.points = space, solve, points
+    def __init__(
+        self, space: Space, solve: Solve, given: Sequence[Array], points: int, *, factored: bool
+    ) -> None:
+        self.space, self.solve, self.points, self.factored = space, solve, points, factored
         self.given = {g.id: x for g, x in zip(solve.given, given, strict=True)}
         self.shapes = [[space.extent(a) for a in c.axes] for c in solve.columns]
         self.sizes = [math.prod(s) for s in self.shapes]
@@ -122,7 +128,7 @@ class _System:
         columns, rows = self.solve.columns, self.solve.rows
         numbers = self.given | {c.id: x for c, x in zip(columns, self.split(flat), strict=True)}
         roots = [*rows, *(t for _, _, t in self.entries)]
-        found = evaluate_lines(self.space, roots, numbers, self.points)
+        found = evaluate_lines(self.space, roots, numbers, self.points, factored=self.factored)
         starts = np.cumsum([0, *self.sizes])
         right = np.zeros((starts[-1], self.points))
         for i, (row, x) in enumerate(zip(rows, found[: len(rows)], strict=True)):
@@ -137,27 +143,44 @@ class _System:
             matrix[:, *at] = np.moveaxis(block, -1, 0)
         return right, matrix
 
+    def update(self, flat: Array) -> Array:
+        """Newton's update, to be added."""
+        written = self.solve.factored if self.factored else None
+        if written is not None and isinstance(written.newton, Eliminated):
+            return self.written(flat, written.newton.update, ())
+        right, matrix = self.at(flat)
+        return -np.linalg.solve(matrix, right.T[..., None])[..., 0].T
+
+    def written(self, flat: Array, roots: Sequence[Node], sides: Sequence[Array]) -> Array:
+        """Lines of the factored solve, one for each unknown, at unknowns and a right-hand side."""
+        assert self.solve.factored is not None
+        names = (*self.solve.columns, *self.solve.factored.sides[: len(sides)])
+        numbers = self.given | {n.id: x for n, x in zip(names, (*flat, *sides), strict=True)}
+        found = evaluate_lines(self.space, roots, numbers, self.points, factored=True)
+        return np.stack([np.broadcast_to(x, self.points) for x in found])
+
 
 def _read(layout: Layout, nodes: Sequence[Node], known: Mapping[int, Any]) -> list[Array]:
     return [_out_of(layout, n, known[n.id]) for n in nodes]
 
 
 def _solve(
-    space: Space, layout: Layout, node: Node, known: Mapping[int, Any], points: int
-) -> dict[int, Array]:
+    space: Space, layout: Layout, node: Node, known: Mapping[int, Any], points: int, *,
+    factored: bool,
+) -> dict[int, Array]:  # fmt: skip
     solve: Solve = node.attr
     width = len(solve.columns)
     guesses = _read(layout, node.args[:width], known)
-    system = _System(space, solve, _read(layout, node.args[width:], known), points)
+    given = _read(layout, node.args[width:], known)
+    system = _System(space, solve, given, points, factored=factored)
     parts = [
         _align(space, g, n, c.axes).reshape(size, -1)
         for g, n, c, size in zip(guesses, node.args, solve.columns, system.sizes, strict=False)
     ]
     flat = np.concatenate([np.broadcast_to(p, (len(p), points)) for p in parts]).copy()
     for _ in range(STEPS):
-        right, matrix = system.at(flat)
-        update = np.linalg.solve(matrix, right.T[..., None])[..., 0].T
-        flat = flat - update
+        update = system.update(flat)
+        flat = flat + update
         if not np.any(np.abs(update) > 1e-15 * (1e-3 + np.abs(flat))):
             break
     return {i: _into(layout, c, x) for i, (c, x) in
@@ -165,17 +188,22 @@ def _solve(
 
 
 def _solve_linear(
-    space: Space, layout: Layout, node: Node, known: Mapping[int, Any], points: int
-) -> dict[tuple[int, int], Array]:
+    space: Space, layout: Layout, node: Node, known: Mapping[int, Any], points: int, *,
+    factored: bool,
+) -> dict[tuple[int, int], Array]:  # fmt: skip
     linear: Linear = node.attr
     solve = linear.solve
     width, count = len(solve.columns), len(solve.given)
     unknowns = _read(layout, node.args[:width], known)
     given = _read(layout, node.args[width : width + count], known)
-    system = _System(space, solve, given, points)
+    system = _System(space, solve, given, points, factored=factored)
     spread = [np.broadcast_to(u, (*u.shape[:-1], points)) for u in unknowns]
     flat = np.concatenate([u.reshape(size, points) for u, size in
                            zip(spread, system.sizes, strict=True)])  # fmt: skip
+    ready: Any = None
+    if factored and solve.factored is not None and isinstance(solve.factored.newton, Eliminated):
+        ready = solve.factored.adjoint if linear.is_transposed else solve.factored.linear
+        assert ready is not None
     _, matrix = system.at(flat)
     if linear.is_transposed:
         matrix = matrix.transpose(0, 2, 1)
@@ -191,7 +219,12 @@ def _solve_linear(
             whole = _align(space, x, n, (*c.axes, *seeds))
             parts.append(np.broadcast_to(whole.reshape(size, count, -1), (size, count, points)))
         right = np.moveaxis(np.concatenate(parts), -1, 0)
-        solved = np.moveaxis(np.linalg.solve(matrix, right), 0, -1)
+        if ready is None:
+            solved = np.moveaxis(np.linalg.solve(matrix, right), 0, -1)
+        else:
+            sides = np.moveaxis(right, 0, -1)
+            each = [system.written(flat, ready, sides[:, c]) for c in range(count)]
+            solved = np.stack(each, axis=1)
         for i, (c, x) in enumerate(
             zip(solve.columns, np.split(solved, np.cumsum(system.sizes)[:-1]), strict=True)
         ):
