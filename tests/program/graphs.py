@@ -8,10 +8,10 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ingot.execute.interpret import Interpreter
 from ingot.program import Axis, Builder, Newton, Node, Program, Solve, Variable, verify
 from ingot.program.implicit import close_solve, read_items
 from ingot.types import Scalar
-from tests.program.oracle import evaluate_program
 
 CELL, EDGE = Axis("cell"), Axis("cell", -1)
 EXTENTS = {"cell": 5}
@@ -129,24 +129,14 @@ def values(
     given = [Variable(str(i), Scalar, n.axes, (n,)) for i, n in enumerate(inputs)]
     gives = [Variable(f"out {i}", Scalar, n.axes, (n,)) for i, n in enumerate(nodes)]
     program = verify(Program(builder.extents, tuple(given), (), tuple(gives)))
-    count = max(len(_batched(x, n)) for x, n in zip(point, inputs, strict=True))
-    numbers = {
-        str(i): np.broadcast_to(_batched(x, n), (count, *_batched(x, n).shape[1:]))
-        for i, (x, n) in enumerate(zip(point, inputs, strict=True))
-    }
-    results = {n: torch.from_numpy(x.copy()) for n, x in evaluate_program(program, numbers).items()}
-    batched = any(x.ndim > len(n.axes) for x, n in zip(point, inputs, strict=True))
-    return [results[v.name] if batched else results[v.name][0] for v in gives]
-
-
-def _batched(x: Tensor, node: Node) -> np.ndarray:
-    """Numbers with a dimension for points, which may be missing."""
-    return x.numpy() if x.ndim > len(node.axes) else x.numpy()[None]
+    results, _ = Interpreter(program)({str(i): x for i, x in enumerate(point)})
+    return [results[v.name] for v in gives]
 
 
 # implicit updates
 
 NEIGHBOURS = 0.2
+NEWTON = Newton(abs_tol=1e-13, rel_tol=1e-15)
 
 
 def update(g: Builder, name: str, a: Node, b: Node, *, nested: bool = False) -> list[Node]:
@@ -185,10 +175,11 @@ def closed(
 ) -> list[Node]:
     """The unknowns that make the rows zero, from zero."""
 
-    def variables(letter: str, nodes: Sequence[Node]) -> tuple[Variable, ...]:
-        return tuple(Variable(f"{letter}{i}", Scalar, axes, (n,)) for i, n in enumerate(nodes))
+    def variables(title: str, nodes: Sequence[Node]) -> tuple[Variable, ...]:
+        return tuple(Variable(f"{title} {i}", Scalar, axes, (n,)) for i, n in enumerate(nodes))
 
-    solve = Solve(name, variables("u", columns), variables("r", rows), (), Newton())
+    residuals = variables(f"residual of {name}", rows)
+    solve = Solve(name, variables(name, columns), residuals, (), NEWTON)
     return read_items(g, close_solve(g, solve, [g.zero for _ in columns]))
 
 

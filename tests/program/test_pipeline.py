@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ingot.execute.interpret import Interpreter
 from ingot.program import (
     PASSES, Builder, Choices, Program, Variable, compile_passes, verify, walk_passes,
     with_adjoint, with_jacobian,
@@ -61,6 +63,22 @@ def test_every_pass_keeps_what_a_program_computes(
             written = evaluate_program(after, numbers, factored=True)
             assert_equal(written, expected, f"the systems written out by {name}")
     assert program.digest == digest
+
+
+@pytest.mark.parametrize("mode", ["values", "forward", "reverse"])
+@pytest.mark.parametrize("shape", SHAPES)
+@some
+@given(data=st.data())
+def test_the_interpreter_computes_what_the_oracle_does(
+    shape: str, mode: str, data: st.DataObject
+) -> None:
+    drawn = data.draw(programs(**SHAPES[shape]))
+    program = verify(differentiated(drawn.program, mode))
+    numbers = numbers_for(program, drawn)
+    expected = evaluate_program(program, numbers)
+    found, statuses = Interpreter(program)({n: torch.from_numpy(x) for n, x in numbers.items()})
+    assert all(bool(s.converged.all()) for s in statuses)
+    assert_equal({n: x.numpy() for n, x in found.items()}, expected, "interpret")
 
 
 @pytest.mark.parametrize("mode", ["values", "forward", "reverse"])
