@@ -16,10 +16,9 @@ from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import (
-    Builder, Choices, Newton, Node, Program, Solve, Variable, compile_passes, prepared, verify,
-    with_adjoint, with_jacobian,
+    Builder, Choices, Node, Program, Variable, compile_passes, prepared, verify, with_adjoint,
+    with_jacobian,
 )  # fmt: skip
-from ingot.program.implicit import close_solve, read_items
 from ingot.types import Scalar
 from tests.program.graphs import closed, inside, update, update_once
 from tests.program.oracle import evaluate_program
@@ -292,31 +291,87 @@ def test_three_updates_inside_one_another_are_refused() -> None:
     assert all(f"[solve{k}]" in problem.message for k in range(3))
 
 
+TWO_PLACES = """
+[Models]
+  [double]
+    type = ScalarLinearCombination
+    from = '{first}'
+    weights = '2'
+    to = 'drive'
+  []
+  [residual]
+    type = ScalarMultiplication
+    from = 'u u'
+    to = 'square'
+  []
+  [row]
+    type = ScalarLinearCombination
+    from = 'square drive'
+    weights = '1 -1'
+    to = 'u_residual'
+  []
+  [both]
+    type = ComposedModel
+    models = 'residual row'
+  []
+  [root]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+    guess = 'old'
+  []
+  [inside]
+    type = ComposedModel
+    models = 'double root copy'
+  []
+  [copy]
+    type = ScalarLinearCombination
+    from = 'u'
+    to = 'inner'
+  []
+  [half]
+    type = ScalarLinearCombination
+    from = '{second}'
+    weights = '0.5'
+    to = 'drive'
+  []
+  [outside]
+    type = ComposedModel
+    models = 'inside half root'
+    additional_outputs = 'inner u'
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'both'
+    unknowns = 'u'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+  []
+[]
+"""
+
+
 @pytest.mark.parametrize("order", [("x", "y"), ("y", "x")])
 @pytest.mark.parametrize("run", [Interpreter, Kernel])
 def test_a_system_solved_in_two_places_fails_where_either_does(
     run: Callable[[Program], Interpreter], order: tuple[str, str]
 ) -> None:
-    g = Builder()
-    inputs = {n: g.node("input", (), (n, 0)) for n in "xy"}
-
-    def root(name: str) -> Node:
-        u = g.placeholder("unknown", (), "u")
-        row = g.emit("sub", g.emit("mul", u, u), inputs[name])
-        solve = Solve(
-            "root", (Variable("u", Scalar, (), (u,)),), (Variable("r", Scalar, (), (row,)),), (),
-            Newton(),
-        )  # fmt: skip
-        return read_items(g, close_solve(g, solve, [g.one]))[0]
-
-    first, second = map(root, order)
-    program = program_in(g, inputs, {"out": g.emit("add", first, second)})
-    assert len(program.solves) == 1 and len(blocks(program, "solve")) == 2
-    x = torch.tensor([4.0, -1.0, 4.0], dtype=torch.float64)
-    y = torch.tensor([9.0, 9.0, -1.0], dtype=torch.float64)
-    found, (status,) = run(program)({"x": x, "y": y})
-    assert float(found["out"][0]) == pytest.approx(5.0, rel=1e-8)
-    assert status.converged.tolist() == [True, False, False]
+    text = TWO_PLACES.format(first=order[0], second=order[1])
+    program = prepared(build(read_text(text), "outside"))
+    assert [s.name for s in program.solves] == ["root", "root (2)"]
+    numbers = {"x": [8.0, -1.0, 8.0], "y": [2.0, 2.0, -1.0], "u~1": [1.0, 1.0, 1.0]}
+    inputs = {n: torch.tensor(x, dtype=torch.float64) for n, x in numbers.items()}
+    found, statuses = run(program)(inputs)
+    first, second = (numbers[n][0] for n in order)
+    assert float(found["inner"][0]) == pytest.approx((2 * first) ** 0.5, rel=1e-8)
+    assert float(found["u"][0]) == pytest.approx((0.5 * second) ** 0.5, rel=1e-8)
+    converged = {n: s.converged.tolist() for n, s in zip(order, statuses, strict=True)}
+    assert converged == {"x": [True, False, True], "y": [True, True, False]}
 
 
 def test_choices_of_an_elimination_are_taken_over() -> None:
