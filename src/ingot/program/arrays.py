@@ -13,16 +13,13 @@ __all__ = ["Layout", "NumpyArrays"]
 
 
 class Layout:
-    """Which dimension each axis in use is; points come last.
+    """Which dimension each axis in use is, by lines or besides them; points come last."""
 
-    more: axes of variables, which need not be those of any line.
-    """
-
-    def __init__(self, space: Space, lines: Iterable[Node], more: Iterable[Axis] = ()) -> None:
+    def __init__(self, space: Space, lines: Iterable[Node], axes: Iterable[Axis] = ()) -> None:
         self.space = space
-        axes = {a.key for a in (*(a for n in lines for a in n.axes), *more)}
+        keys = {a.key for n in lines for a in n.axes} | {a.key for a in axes}
         rank = {name: i for i, name in enumerate(space.extents)}
-        self.keys = sorted(axes, key=lambda k: (k[1], rank[k[0]]))
+        self.keys = sorted(keys, key=lambda k: (k[1], rank[k[0]]))
 
     def dim(self, axis: Axis) -> int:
         """The dimension of an axis, counted from the right."""
