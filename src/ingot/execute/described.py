@@ -118,8 +118,9 @@ class InductorDescription(msgspec.Struct, forbid_unknown_fields=True, frozen=Tru
     @property
     def solves(self) -> tuple[str, ...]:
         """The name of every solve, those inside another's residuals just before it."""
-        found: list[str] = []
+        found: dict[str, None] = {}
         for s in self.segments:
             if isinstance(s, ImplicitSegment):
-                found += (*(s.inner.solves if s.inner is not None else ()), s.name)
+                inside = s.inner.solves if s.inner is not None else ()
+                found |= dict.fromkeys((*inside, s.name))
         return tuple(found)

@@ -160,7 +160,7 @@ class InductorProgram:
     # segments in turn
 
     def _run(self, values: Values, *, slopes: bool) -> Found:
-        statuses: list[Status] = []
+        statuses: dict[str, Status] = {}
         known: dict[Pair, Tensor] = {}
         for segment in self.description.segments:
             reads = [values[n] for n in segment.reads]
@@ -171,13 +171,13 @@ class InductorProgram:
                 local = self._tangents(segment, reads) if slopes else {}
             else:
                 u, solved = self._solved(segment, reads, values)
-                statuses += solved
+                statuses |= {s.solve: s for s in solved}
                 widths = [self._shape[n].width for n in segment.gives]
                 values.update(zip(segment.gives, u.split(widths), strict=True))
                 local = self._sensitivity(segment, u, reads) if slopes else {}
             if slopes:
                 self._chain(local, known)
-        return Found(values, tuple(statuses), known)
+        return Found(values, tuple(statuses.values()), known)
 
     def _tangents(self, segment: ForwardSegment, reads: Sequence[Tensor]) -> dict[Pair, Tensor]:
         if segment.jvp is None:
