@@ -123,7 +123,7 @@ class Printer:
 
     def _apply(self, row: Elementwise, args: Sequence[Node]) -> str:
         # functions take tensors alone; a sign takes numbers too, which torch folds into it
-        number = self.tensor if row.torch.startswith("torch.") else self.number
+        number = self.tensor if "torch." in row.torch else self.number
         operands = [
             self.flag(a) if i in row.takes_conditions else number(a) for i, a in enumerate(args)
         ]
