@@ -548,8 +548,8 @@ def test_computed_guess_is_a_graph_of_its_own(cases: Path) -> None:
 def test_description_survives_json(text: str) -> None:
     program = program_of(text, "model")
     said = plan_graphs(program, every_pair(program), "m").description
-    text = msgspec.json.encode(said)
-    assert msgspec.json.decode(text, type=InductorDescription) == said
+    written = msgspec.json.encode(said)
+    assert msgspec.json.decode(written, type=InductorDescription) == said
     assert msgspec.json.schema(InductorDescription)
 
 

@@ -133,8 +133,8 @@ def differentiate_rows(
     nodes = [n for v in columns for n in v.nodes]
     axis = Axis(seed, seed=1)
     scalars = [n for n in nodes if not n.axes]
-    builder.extents[seed] = max(len(scalars), 1)
-    one = np.eye(builder.extents[seed])
+    builder.add_axis(seed, max(len(scalars), 1))
+    one = np.eye(builder.extent(axis))
     together: dict[int, Tangent] = {
         n.id: {_SCALARS: builder.table(one[j], (axis,))} for j, n in enumerate(scalars)
     }

@@ -192,10 +192,7 @@ class InductorProgram:
         """The derivatives of the unknowns by what is read; NaN at points that failed."""
         if not segment.columns:
             return {}
-        if segment.ift is not None:
-            (whole,) = self._graphs[segment.ift]([u, *reads])
-        else:
-            whole = self._system(segment, reads).sensitivity(u)
+        whole = self._system(segment, reads).sensitivity(u)
         whole = torch.where(u.isfinite().all(0), whole, math.nan)
         rows = whole.split([self._shape[n].width for n in segment.gives])
         widths = [self._shape[n].width for n in segment.columns]
@@ -263,7 +260,7 @@ class InductorProgram:
         """The equations of a solve, given what it reads."""
         inner = self._inner.get(segment.name)
         if inner is None:
-            return _Graphs(self._graphs[segment.rhs], self._graphs[segment.step], reads)
+            return _Graphs(self._graphs, segment, reads)
         given = dict(zip(segment.reads, reads, strict=True))
         return _Nested(inner.under(rules=self.rules), given, segment)
 
@@ -272,14 +269,18 @@ class InductorProgram:
 class _Graphs:
     """Equations as graphs."""
 
-    right: Boxed
-    update: Boxed
+    graphs: Mapping[str, Boxed]
+    segment: ImplicitSegment
     reads: Sequence[Tensor]
     statuses: tuple[Status, ...] = ()
 
+    def _run(self, file: str | None, *given: Tensor) -> Sequence[Tensor]:
+        assert file is not None
+        return self.graphs[file]([*given, *self.reads])
+
     def rhs(self, u: Tensor) -> Tensor:
         """The residual with its sign changed."""
-        (right,) = self.right([u, *self.reads])
+        (right,) = self._run(self.segment.rhs, u)
         return right
 
     def step(self, u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
@@ -287,8 +288,13 @@ class _Graphs:
         # Held here: a graph that frees an argument's last reference waits for the interpreter
         # lock while it has the graph, and another thread may wait for the graph with the lock.
         length = active.to(u.dtype)
-        moved, after = self.update([u, length, *self.reads])
+        moved, after = self._run(self.segment.step, u, length)
         return moved, after
+
+    def sensitivity(self, u: Tensor) -> Tensor:
+        """$-A^{-1} B$ (unknowns, columns, points)."""
+        (whole,) = self._run(self.segment.ift, u)
+        return whole
 
 
 @dataclass(slots=True)
@@ -317,7 +323,7 @@ class _Nested:
         """The unknowns after an update of the active points, and the right-hand side there."""
         matrix, _ = self._slopes(u)
         update = torch.linalg.solve_ex(matrix, right.t()[..., None])[0][..., 0].t()
-        moved = torch.where(active, u + update, u)
+        moved = torch.where(active, u + update.contiguous(), u)
         return moved, self.rhs(moved)
 
     def sensitivity(self, u: Tensor) -> Tensor:
