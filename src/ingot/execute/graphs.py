@@ -8,14 +8,15 @@ from ingot.execute.derivative import Derivative, differentiate_rows
 from ingot.execute.torch_source import Function, Printer
 from ingot.program import Axis, Node, Program, Space, Variable, sort_lines
 from ingot.program.arrays import Layout
+from ingot.program.differentiate import jacobian
 from ingot.program.implicit import inline_residuals
 from ingot.program.partition import Segment
 from ingot.program.program import find_dependent
 
 __all__ = [
-    "STEP_LENGTH", "UNKNOWNS", "Pair", "Printed", "Slopes", "find_guesses", "open_residuals",
-    "print_forward", "print_predictor", "print_residual", "print_sensitivity", "print_step",
-    "print_tangents",
+    "STEP_LENGTH", "UNKNOWNS", "Pair", "Printed", "Slopes", "find_columns", "find_guesses",
+    "open_residuals", "print_forward", "print_predictor", "print_residual", "print_sensitivity",
+    "print_step", "print_tangents",
 ]  # fmt: skip
 
 STEP_LENGTH = "step length"
@@ -172,6 +173,15 @@ def open_residuals(segment: Segment) -> Program:
     )
     inputs = (*unknowns, *program.inputs)
     return Program(builder.extents, inputs, program.parameters, outputs)
+
+
+def find_columns(segment: Segment, by: Iterable[str]) -> tuple[str, ...]:
+    """The values among those read that the residuals have a derivative by."""
+    program = open_residuals(segment)
+    known = {v.name: v for v in program.given}
+    owner = [(x, n) for x in by for n in known[x].nodes]
+    rows = jacobian(program.builder(), program.roots, [n for _, n in owner], dense=True)
+    return tuple(dict.fromkeys(owner[j][0] for j in sorted({j for row in rows for j, _ in row})))
 
 
 class _Equations:

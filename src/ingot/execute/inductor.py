@@ -21,6 +21,7 @@ from ingot.execute.described import (
 from ingot.execute.graphs import (
     Pair,
     Printed,
+    find_columns,
     find_guesses,
     open_residuals,
     print_forward,
@@ -203,9 +204,9 @@ def _forward(
 def _implicit(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
 ) -> tuple[ImplicitSegment, list[Graphed]]:
-    by = [n for n in segment.reads if any(x == n for _, x in passing)]
+    by = find_columns(segment, dict.fromkeys(x for _, x in passing))
     rhs = step = ift = inner = None
-    columns = tuple(by)
+    columns = by
     if any(n.op == "solve" for n in sort_lines(segment.solve.rows)):
         plan = _residuals(segment, by, f"{name}_rhs", dtype)
         inner, made = plan.description, list(plan.graphs)
