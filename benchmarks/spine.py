@@ -60,8 +60,8 @@ def row(file: Path, model: str | None, driver: str | None) -> str:
     name = file.parent.name if file.name == "model.i" else file.stem
     speed = f"{microseconds(run):.3f}" if run is not None else "-"
     return (
-        f"| {name} | {trace(live, shapes).count()} | {after["clean"].count()} |"
-        f" {after["loops"].count()} | {residual} | {form(factored)} | {seconds:.2f} | {speed} |"
+        f"| {name} | {trace(live, shapes).count()} | {after['clean'].count()} |"
+        f" {after['loops'].count()} | {residual} | {form(factored)} | {seconds:.2f} | {speed} |"
     )
 
 

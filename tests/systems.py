@@ -7,7 +7,15 @@ import numpy as np
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import (
-    Builder, Newton, Node, Program, Solve, Variable, prepared, sort_lines, verify
+    Builder,
+    Newton,
+    Node,
+    Program,
+    Solve,
+    Variable,
+    prepared,
+    sort_lines,
+    verify,
 )  # fmt: skip
 from ingot.program.builder import Symbol
 from ingot.program.differentiate import jacobian

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from ingot.program.graph import Graph
+from ingot.program.passes import planned
 from torch import Tensor
 
 from ingot.errors import IngotError
@@ -23,8 +25,6 @@ from ingot.execute import (
 from ingot.execute.kernel import Kernel
 from ingot.execute.transient import step_through
 from ingot.program import Newton, Program, Solve, Variable, with_jacobian
-from ingot.program.graph import Graph
-from ingot.program.passes import planned
 from ingot.program.rewrite import solve_node
 from ingot.types import Scalar, Vec, where
 from tests.program.declared import program_of as program_of_law

@@ -85,7 +85,9 @@ def evaluate_lines(
             elif node.op == "solve":
                 known[node.id] = _solve(space, layout, node, known, points, factored=factored)
             elif node.op == "linear":
-                known[node.id] = _solve_linear(space, layout, node, known, points, factored=factored)
+                known[node.id] = _solve_linear(
+                    space, layout, node, known, points, factored=factored
+                )
             else:
                 known[node.id] = arrays.value(node, [known[a.id] for a in node.args])
     return [_out_of(layout, r, known[r.id]) for r in roots]

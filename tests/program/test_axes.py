@@ -20,7 +20,17 @@ from ingot.execute.kernel import Kernel
 from ingot.hit import read, read_text
 from ingot.model import Factory, build
 from ingot.program import (
-    Axis, Builder, Choices, Newton, Node, Program, Solve, Variable, prepared, sort_lines, with_jacobian
+    Axis,
+    Builder,
+    Choices,
+    Newton,
+    Node,
+    Program,
+    Solve,
+    Variable,
+    prepared,
+    sort_lines,
+    with_jacobian,
 )  # fmt: skip
 from ingot.program.band import Band
 from ingot.program.builder import Symbol
@@ -222,7 +232,11 @@ def test_fluxes_with_both_boundaries_differenced_again_live_on_cells() -> None:
     assert axes["flux_with_bc_left_with_bc_right"] == (Axis("cell", 1),)
     u = torch.linspace(0, 1, 7, dtype=torch.float64).square()
     edges = torch.cat([torch.tensor([2.0]), -u.diff(), torch.tensor([5.0])])
-    for run in (Interpreter(program), Kernel(program), Kernel(program, choices=Choices(unroll_limit=0))):
+    for run in (
+        Interpreter(program),
+        Kernel(program),
+        Kernel(program, choices=Choices(unroll_limit=0)),
+    ):
         found, _ = run({"u": u})
         torch.testing.assert_close(found["flux_with_bc_left_with_bc_right"], edges)
         torch.testing.assert_close(found["rate"], -2 * edges.diff())

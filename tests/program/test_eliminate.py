@@ -16,7 +16,12 @@ import ingot
 from ingot.errors import IngotError
 from ingot.program import Node, Program, Solve, sort_lines
 from ingot.program.eliminate import (
-    Attempt, Eliminated, Form, choose_form, eliminate, solve_again
+    Attempt,
+    Eliminated,
+    Form,
+    choose_form,
+    eliminate,
+    solve_again,
 )  # fmt: skip
 from ingot.program.probe import Probes
 from ingot.types import Scalar, add_up, atan, exp, minimum, sqrt
@@ -46,7 +51,9 @@ class System:
     @cached_property
     def attempt(self) -> Attempt:
         node = node_of(self.program)
-        return Attempt(self.program, node.attr, Probes.of_solve(self.program, node))
+        return Attempt(
+            self.program, node.attr, Probes.of_program(self.program).enter(node, node.attr)
+        )
 
     @property
     def solve(self) -> Solve:

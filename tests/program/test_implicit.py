@@ -16,7 +16,15 @@ from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import (
-    Builder, Choices, Node, Program, Variable, compile_passes, prepared, verify, with_adjoint,
+    Builder,
+    Choices,
+    Node,
+    Program,
+    Variable,
+    compile_passes,
+    prepared,
+    verify,
+    with_adjoint,
     with_jacobian,
 )  # fmt: skip
 from ingot.types import Scalar

@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from ingot.execute.interpret import Interpreter
 from ingot.program import (
-    PASSES, Builder, Choices, Program, Variable, compile_passes, verify, walk_passes,
-    with_adjoint, with_jacobian,
+    PASSES,
+    Builder,
+    Choices,
+    Program,
+    Variable,
+    compile_passes,
+    verify,
+    walk_passes,
+    with_adjoint,
+    with_jacobian,
 )  # fmt: skip
 from ingot.program.unroll import unroll
 from ingot.types import Scalar
