@@ -19,7 +19,7 @@ CASES = all_cases()
 USUAL = one_for_each_function(CASES)
 REST = [case for case in CASES if case not in USUAL]
 BATCH = 1 + max(len(x) for case in CASES for x in corners(case).values())
-ON_AXES = [case for case in USUAL if any(n.axes for n in case.program().lines())]
+ON_AXES = [case for case in USUAL if any(n.axes for n in case.program().lines)]
 
 
 def chunks(cases: Sequence[Case], what: str) -> list[object]:

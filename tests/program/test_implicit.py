@@ -218,7 +218,7 @@ def test_solves_of_a_nest_are_listed_inner_first() -> None:
 
 def test_a_third_level_is_refused_by_name() -> None:
     g = Builder()
-    x, y = (g.node("input", (), (n, 0)) for n in "xy")
+    x = g.node("input", (), ("x", 0))
     u = g.placeholder("unknown", (), "u")
     v = g.placeholder("unknown", (), "v")
     (w,) = update_once(g, "innermost", v, u)

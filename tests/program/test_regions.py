@@ -168,7 +168,7 @@ SINGLE = "[Models]\n[law]\ntype = IsotropicMandelStress\n[]\n[]\n"
 
 def attempt_of(program: Program) -> Attempt:
     node = node_of(program)
-    return Attempt(program, node.attr, Probes.of_solve(program, node))
+    return Attempt(program, node.attr, Probes.of_program(program).enter(node, node.attr))
 
 
 def factored_of(program: Program) -> Factored:
