@@ -88,7 +88,7 @@ def test_what_rounding_accepted_is_told_as_such(backend: str) -> None:
     inputs["E"] = 1e-2 * torch.rand(8, 6, generator=torch.Generator().manual_seed(1))
     inputs["t"] = torch.ones(8)
     _, (status,) = run(inputs)
-    (rules,) = (s.newton for s in program.solves())
+    (rules,) = (s.newton for s in program.solves)
     assert bool(status.converged.all()) and bool((status.residual > rules.abs_tol).any())
     rounded = status.accepted == Criterion.ROUNDING
     assert bool(rounded.any()) and bool((status.residual[rounded] >= rules.abs_tol).all())

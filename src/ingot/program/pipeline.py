@@ -112,8 +112,10 @@ class _Scheduling(Replay):
         return self.builder.node(node.op, args, attr, node.axes)
 
     def program(self, program: Program) -> Program:
-        for root in program.roots:
-            self(root)
+        # solves keep their order, in which they are reported
+        blocks = [n for n in program.lines if n.op == "solve"]
+        for node in (*blocks, *program.roots):
+            self(node)
         return super().program(program)
 
     def _solve(self, solve: Solve) -> Solve:
