@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 
 from ingot.codegen.cache import Cache
@@ -57,6 +58,8 @@ from tests.execute.test_newton import (
     slanted,
     straight,
 )
+from tests.program.graphs import NEST_ON_AXES, SHAPES, Drawn, programs
+from tests.program.oracle import evaluate_program
 from tests.systems import implicit, overshooting, plasticity, program_of
 
 Pair = tuple[str, str]
@@ -438,6 +441,24 @@ def test_axes_of_all_sorts_agree(coupled: bool, batch: tuple[int, ...]) -> None:
     program = spread(coupled)
     pairs = every_pair(program)
     assert_agrees(printing(program, pairs), program, sampled(program, batch), pairs)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES.values(), NEST_ON_AXES], ids=str)
+def test_drawn_programs_agree_with_the_oracle(shape: dict[str, Any]) -> None:
+    @settings(
+        max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    @given(programs(**shape))
+    def agree(drawn: Drawn) -> None:
+        program = drawn.program
+        pairs = every_pair(program)
+        inputs = {str(i): torch.stack([x, 0.7 * x, x - 0.1]) for i, x in enumerate(drawn.point)}
+        outputs, _, blocks = printing(program, pairs).run(inputs, slopes=True)
+        expected = evaluate_program(program, {name: x.numpy() for name, x in inputs.items()})
+        assert_close(outputs, {name: torch.tensor(x) for name, x in expected.items()})
+        assert_close(blocks, derivatives(program, pairs, inputs))
+
+    agree()
 
 
 class Mirror(Operation):
