@@ -18,7 +18,7 @@ from ingot.model import Factory
 from ingot.options import Newton, knobs_of
 from ingot.package.header import ERRORS, LAYOUTS, Notes, header
 from ingot.program import trace
-from ingot.program.program import first_guesses
+from ingot.program.program import find_first_guesses
 from ingot.types import KINDS
 from tests.package.c_calls import ALIAS, NULL, SHIFTED, Array, CCall, CProgram, CResult, Place
 from tests.packages import DECAY, RATE, Made, decay, diffusion, elastic, inputs_of, plastic, single
@@ -331,12 +331,12 @@ def test_old_values_are_fed_under_other_names_too() -> None:
     assert "before: Scalar, 1 number; give it decay_out_alpha of the step before" in text
 
 
-def test_first_guesses_are_told() -> None:
+def test_find_first_guesses_are_told() -> None:
     bare = DECAY.replace("predictor = 'guess'", "")
     model = Factory(read_text(bare, "model.i")).model("decay")
-    guesses = first_guesses(trace(model))
+    guesses = find_first_guesses(trace(model))
     assert guesses == {"alpha"}
-    assert first_guesses(decay().program) == set()
+    assert find_first_guesses(decay().program) == set()
     meta = decay().package.metadata
     text = header(meta, Notes(guesses={"T"}))
     assert re.search(r"T: Scalar, 1 number; only where a solve starts", text)

@@ -242,10 +242,10 @@ EXPLAIN: dict[str, str] = {
         " spectrum first, each with all its cells or with one where the field is constant along it,"
         " components behind. A postprocessor returns one number."
     ),
-    "solves-in-series": (
-        "An implicit update reads what another one solves for. All backends run such models, torch"
-        " operations not where one solve stands inside the residual of another; derivatives through"
-        " both solves exist in graphs only. Choose the backend that the message names."
+    "nested-solves": (
+        "An implicit update may stand inside the residuals of another, and none inside those of that"
+        " one: each level solves all levels inside it at every iteration. Let the unknowns of two of"
+        " the three be unknowns of one equation system."
     ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"

@@ -560,9 +560,9 @@ def _product(
 def _spoiled(block: Tensor, output: Tensor, failed: Tensor, out: Shape, into: Shape) -> Tensor:
     """A block that is NaN in the rows in which its output is NaN, at the points that failed."""
     batch = output.shape[: output.ndim - out.rank]
-    wrong = output.isnan() & failed.reshape(*batch, *(1,) * out.rank)
+    wrong = output.isnan() & failed.reshape((*batch, *(1,) * out.rank))
     spread = [(1,) * len(axes) for axes in (into.sizes, into.base)]
-    rows = wrong.reshape(*batch, *out.sizes, *spread[0], *out.base, *spread[1])
+    rows = wrong.reshape((*batch, *out.sizes, *spread[0], *out.base, *spread[1]))
     return torch.where(rows, math.nan, block) if bool(rows.any()) else block
 
 
