@@ -243,9 +243,9 @@ EXPLAIN: dict[str, str] = {
         " components behind. A postprocessor returns one number."
     ),
     "nested-solves": (
-        "An implicit update may stand inside the residuals of another, and none inside those of that"
-        " one: each level solves all levels inside it at every iteration. Let the unknowns of two of"
-        " the three be unknowns of one equation system."
+        "An implicit update may stand inside the residuals of another, and none inside those of"
+        " that one: each level solves all levels inside it at every iteration. Let the unknowns of"
+        " two of the three be unknowns of one equation system."
     ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"
