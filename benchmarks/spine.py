@@ -1,4 +1,4 @@
-"""The seven models of the spine: operations after each pass, form of elimination, what they cost.
+"""The seven models of the spine: operations after each pass, forms of elimination, what they cost.
 
 Compile seconds are cold, from a traced program to a loaded kernel; microseconds are per point and
 step of the file's own driver, on one thread. `python -m benchmarks.spine [CASES]`.
@@ -9,6 +9,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -20,7 +23,13 @@ from ingot.hit import read
 from ingot.model import Factory
 from ingot.program import Program, prepared, trace
 from ingot.program.band import Band
-from ingot.program.passes import clean, hoisted, loops, planned
+from ingot.program.eliminate import TIES, Eliminated, TooLong, eliminated
+from ingot.program.graph import ordered
+from ingot.program.passes import Factored, clean, hoisted, loops, planned
+from ingot.program.probe import Probes
+
+FORMS = ("jacobian", "accumulated", *(f"extended {ties}" for ties in TIES), "condensed")
+LONGEST = 20  # times the chosen form's operations: what is longer is not worth the seconds
 
 SEVEN = (
     ("models/solid_mechanics/elasticity/LinearIsotropicElasticity.i", "model", None),
@@ -44,6 +53,58 @@ def main(cases: Path) -> None:
     print("|---|--:|--:|--:|--:|---|--:|--:|")
     for file, model, driver in SEVEN:
         print(row(cases / "neml2" / file, model, driver), flush=True)
+    print(f"\n| model | {' | '.join(FORMS)} | chosen | by the cheapest safe one |")
+    print(f"|---|{'--:|' * len(FORMS)}---|--:|")
+    for file, model, driver in SEVEN:
+        for line in form_rows(cases / "neml2" / file, model, driver):
+            print(line, flush=True)
+
+
+def form_rows(file: Path, model: str | None, driver: str | None) -> Iterator[str]:
+    """A row for each solve with no axes: the operations of every form, `!` where it is a risk.
+
+    A form is safe whose pivots vanish at no more probe states than those of the chosen one.
+    """
+    factory = Factory(read(file))
+    live = factory.model(model) if model is not None else transient_driver(factory, driver).model
+    program = prepared(live, structural_shapes(factory, live, driver))
+    for f in planned(program).solves.values():
+        if isinstance(f.newton, Band):
+            continue
+        forms = forms_of(f)
+        safe = [e.operations for e in forms.values() if e.risk <= f.newton.risk]
+        cells = (
+            f"{forms[name].operations}{'!' * (forms[name].risk > f.newton.risk)}"
+            if name in forms else "-" for name in FORMS
+        )  # fmt: skip
+        ratio = f.newton.operations / min(safe)
+        name = file.parent.name if file.name == "model.i" else file.stem
+        chosen = f"{f.newton.form} {f.newton.operations}"
+        yield f"| {name} [{f.solve.name}] | {' | '.join(cells)} | {chosen} | {ratio:.2f} |"
+
+
+def forms_of(f: Factored) -> dict[str, Eliminated]:
+    """Every elimination of a solve that is not many times longer than the chosen one."""
+    solve, probes = f.solve, Probes(f.solve)
+    sides = [row.graph.emit("neg", row) for row in solve.rows]
+    tried: dict[str, Callable[[], Eliminated | None]] = {
+        "jacobian": lambda: eliminated(solve, sides, probes, "jacobian"),
+    }
+    if not any(n.axes for n in ordered(solve.rows)):
+        limit = LONGEST * f.newton.operations
+        tried["accumulated"] = lambda: eliminated(solve, sides, probes, "accumulated")
+        for ties in TIES:
+            tried[f"extended {ties}"] = partial(
+                eliminated, solve, sides, probes, "extended", limit=limit, ties=ties
+            )
+    if "condensed" in f.costs:
+        tried["condensed"] = lambda: f.newton if isinstance(f.newton, Eliminated) else None
+    found: dict[str, Eliminated] = {}
+    for name, form in tried.items():
+        with suppress(TooLong):
+            if (e := form()) is not None:
+                found[name] = e
+    return found
 
 
 def row(file: Path, model: str | None, driver: str | None) -> str:
