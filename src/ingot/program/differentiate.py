@@ -94,7 +94,7 @@ def pull(
             found[node.id] = builder.emit("add", before, term)
 
     for root, bar in zip(roots, bars, strict=True):
-        add(root, bar)
+        add(root, _reduce(builder, bar, bar, root))
     for node in reversed(_sort_until(roots, ends)):
         bar = found.get(node.id)
         if bar is None:
