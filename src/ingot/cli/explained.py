@@ -209,7 +209,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "no-derivatives": (
         "A derivative was asked of a package that does not hold it. Pairs are chosen when"
-        " compiling: add -d OUT:IN for this pair, or -d : for all."
+        " compiling: add -d OUT:IN for this pair, or -d : for all. Gradients alone (vjp, param_vjp,"
+        " backward) take --train instead, which compiles adjoints of everything."
     ),
     "no-device": (
         "A simulation is to run on a device that this machine, or this build of torch, does not"

@@ -196,6 +196,8 @@ def _remarks(meta: "Metadata") -> Sequence[tuple[str, str]]:
         }
         told = (f"{n} {x:g}" if isinstance(x, float) else f"{n} {x}" for n, x in rules.items())
         rows.append(("solver", f"[{s.name}] {', '.join(told)}"))
+    if meta.adjoints:
+        rows.append(("adjoints", "of all inputs and promoted parameters"))
     if meta.kernel is not None:
         rows.append(("kernel", f"for {', '.join(meta.kernel.libraries)}"))
     if meta.inductor is not None:
