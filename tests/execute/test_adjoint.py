@@ -31,6 +31,7 @@ from ingot.program import (
     with_jacobian,
 )  # fmt: skip
 from ingot.types import Scalar
+from tests.package.test_cases import CASES
 from tests.packages import DIFFUSION
 from tests.program.graphs import SHAPES, programs
 from tests.systems import implicit
@@ -164,6 +165,29 @@ def test_adjoints_of_every_published_update_are_its_transposed_blocks(cases: Pat
         else:
             held.append(file)
     assert len(held) >= 8, "most files use types that are not written yet, but not all"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in CASES if not n.startswith("forward")])
+def test_adjoints_of_an_update_without_a_driver_are_its_transposed_blocks(
+    name: str, cases: Path
+) -> None:
+    (file,) = (cases / "aoti" / name).glob("*.i")
+    factory = Factory(read(file))
+    model = factory.model("model")
+    traced = trace(model, factory.settings.extents(model))
+    promoted = [p.variable.name for p in traced.parameters]
+    program = freeze(traced, torch.finfo(torch.float64).eps, promoted)
+    by = [*(v.name for v in program.inputs), *promoted]
+    source = torch.Generator().manual_seed(0)
+    inputs = {}
+    for v in program.inputs:
+        low, high = CASES[name].ranges.get(v.name, (-1.0, 1.0))
+        shape = (6, *(program.extent(a) for a in v.axes), *v.kind.base)
+        inputs[v.name] = low + (high - low) * torch.rand(shape, generator=source).double()
+    adjoint = with_adjoint(program, [v.name for v in program.outputs], by)
+    assert_transposed(program, Interpreter(adjoint), inputs, by)
+    assert_transposed(program, Kernel(adjoint), inputs, by)
 
 
 # drawn programs

@@ -13,6 +13,7 @@ from ingot.package.consistent import inconsistencies
 from ingot.package.target import Target
 from ingot.runtime import Artifact
 from tests import packages
+from tests.compositions import NESTED
 from tests.packages import ORDER, RATE, inputs_of
 from tests.systems import viscoplasticity
 
@@ -156,6 +157,27 @@ def test_metadata_without_a_kernel_has_no_adjoints() -> None:
     assert not packages.decay().package.metadata.adjoints
     told = inconsistencies(msgspec.structs.replace(meta, kernel=None))
     assert "there are adjoints, and no kernel that gives them" in [*told]
+
+
+def test_a_solve_inside_a_residual_has_adjoints() -> None:
+    model = build(read_text(NESTED), "model")
+    promoted = tuple(model.named_parameters())[:4]
+    artifact = ingot.compile(model, parameter=promoted, derivative=(":",), train=True)
+    source = torch.Generator().manual_seed(0)
+    inputs = {
+        n: 0.1 + 0.5 * torch.rand(7, generator=source, dtype=torch.float64)
+        for n in artifact.inputs
+    }  # fmt: skip
+    inputs["t"] = inputs["t~1"] + 0.5
+    bars = bars_of(artifact, 7)
+    found = artifact.vjp(inputs, bars), artifact.param_vjp(inputs, bars)
+    assert all(bool(s.converged.all()) for s in artifact.status)
+    wanted = artifact.jacobian(inputs), artifact.param_jacobian(inputs)
+    for pulled, blocks in zip(found, wanted, strict=True):
+        for x, adjoint in pulled.items():
+            total = sum(blocks[y][x] * bar for y, bar in bars.items())
+            own = total.sum() if adjoint.ndim == 0 else total
+            torch.testing.assert_close(adjoint, own, rtol=1e-9, atol=1e-12)
 
 
 def test_a_law_compiled_here_has_adjoints_too() -> None:
