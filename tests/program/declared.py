@@ -7,7 +7,7 @@ from typing import Any
 from ingot.catalog import CATALOG, key, load, model
 from ingot.hit import read_text
 from ingot.model import Model, build
-from ingot.program import Program, check, prepared
+from ingot.program import Program, prepared, verify
 
 
 @contextmanager
@@ -37,6 +37,4 @@ def program_of(
 ) -> Program:
     """The program of a function declared for a moment."""
     with declared(function, gives=gives):
-        program = prepared(model_of(function, **options), shapes)
-    check(program)
-    return program
+        return verify(prepared(model_of(function, **options), shapes))

@@ -435,15 +435,15 @@ class _Writer:
                 if node.id not in read:
                     continue
                 if not node.axes:
-                    rows.append(f"  const V i{node.id} = in.at({i}, {c});")
-                    lines.name({node.id: _word(f"i{node.id}")})
+                    rows.append(f"  const V in{node.id} = in.at({i}, {c});")
+                    lines.name({node.id: _word(f"in{node.id}")})
                     continue
                 size = self.program.size(node.axes)
                 rows.append(
-                    f"  V i{node.id}[{size}]; for (int i = 0; i < {size}; ++i)"
-                    f" i{node.id}[i] = in.at({i}, i * {m} + {c});"
+                    f"  V in{node.id}[{size}]; for (int i = 0; i < {size}; ++i)"
+                    f" in{node.id}[i] = in.at({i}, i * {m} + {c});"
                 )
-                lines.name({node.id: _entry(f"i{node.id}", 0, 1, node.axes, self.program)})
+                lines.name({node.id: _entry(f"in{node.id}", 0, 1, node.axes, self.program)})
         return rows
 
     def _put(self, lines: Lines, i: int, v: Variable) -> list[str]:

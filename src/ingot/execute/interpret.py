@@ -127,7 +127,7 @@ class _TorchArrays:
 
     def spell(self, torch: str, numpy: Any, args: Sequence[Tensor], axis: Axis) -> Tensor:
         """The function that torch's spelling says."""
-        return _evaluate(torch)(*args, self.layout.dim(axis))
+        return _evaluate(torch, len(args))(*args, self.layout.dim(axis))
 
     def place(self, x: Tensor, axes: Sequence[Axis]) -> Tensor:
         """A tensor (points, *axes) with a dimension for every axis and the points last."""
@@ -172,9 +172,11 @@ class _TorchArrays:
 
 
 @cache
-def _evaluate(spelled: str) -> Callable[..., Tensor]:
-    """A function of one operand and a dimension, from its spelling."""
-    return eval(f"lambda x, dim: {spelled.format('x', dim='dim')}", {"torch": torch})
+def _evaluate(spelled: str, arity: int) -> Callable[..., Tensor]:
+    """A function of operands and a dimension, from its spelling."""
+    names = [f"x{i}" for i in range(arity)]
+    body = spelled.format(*names, dim="dim")
+    return eval(f"lambda {', '.join(names)}, dim: {body}", {"torch": torch})
 
 
 class _Equations:

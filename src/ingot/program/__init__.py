@@ -6,6 +6,7 @@ Here: everything that knows lines. Not here: what a law says (catalog), how line
 import torch
 
 from ingot.model import Model
+from ingot.program import contraction as contraction
 from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.derivatives import (
     along_direction,

@@ -9,7 +9,7 @@ import torch
 
 from ingot.types.value import Value, constants, on_atoms
 
-__all__ = ["append", "difference", "total", "trim"]
+__all__ = ["append", "contract", "difference", "total", "trim"]
 
 
 def total(x: Any, axis: str) -> Any:
@@ -20,6 +20,21 @@ def total(x: Any, axis: str) -> Any:
         raise ValueError(f"the value has no axis '{axis}' to sum over")
     at = x.data.ndim - len(x.base) - 1
     return type(x)(x.data.sum(dim=at), sub_batch_ndim=x.sub - 1)
+
+
+def contract(matrix: Any, x: Any, axis: str) -> Any:
+    r"""The product with a matrix of scalars along an axis, which is gone afterwards,
+    $y_i = \sum_j W_{ij} x_j$; the axis is the last of both.
+    """
+    atom = on_atoms(matrix, x)
+    if atom is None:
+        return total(matrix * x, axis)
+    weight, entries = (
+        v.data if isinstance(v.data, tuple) else constants(atom, v) for v in (matrix, x)
+    )
+    if len(weight) != 1:
+        raise TypeError(f"a matrix of {type(matrix).__name__}: its entries are scalars")
+    return type(x)(tuple(atom.emit("contract", weight[0], a, axis=axis) for a in entries))
 
 
 def trim(x: Any, axis: str, *, first: int = 0, last: int = 0) -> Any:
