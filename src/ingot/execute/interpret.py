@@ -125,9 +125,12 @@ class _TorchArrays:
         """The machine epsilon of the precision."""
         return self.fill(torch.finfo(self.call.dtype).eps)
 
-    def spell(self, torch: str, numpy: Any, args: Sequence[Tensor], axis: Axis) -> Tensor:
+    def spell(
+        self, torch: str, numpy: Any, args: Sequence[Tensor], axis: Axis | None = None
+    ) -> Tensor:
         """The function that torch's spelling says."""
-        return _evaluate(torch, len(args))(*args, self.layout.dim(axis))
+        dim = 0 if axis is None else self.layout.dim(axis)
+        return _evaluate(torch, len(args))(*args, dim)
 
     def place(self, x: Tensor, axes: Sequence[Axis]) -> Tensor:
         """A tensor (points, *axes) with a dimension for every axis and the points last."""

@@ -175,6 +175,9 @@ class Lines:
         row = ELEMENTWISE[node.op]
         products = [i for i, a in enumerate(node.args) if a.id in fused]
         args = ["" if i in products else self.says(a, place) for i, a in enumerate(node.args)]
+        for i in row.takes_conditions:
+            if not node.args[i].is_condition:  # a condition that was folded to numbers
+                args[i] = f"({args[i]} != V{{}})"
         if products and row.fused is not None:
             x, y = (self.says(i, place) for i in node.args[products[-1]].args)
             return row.fused[products[-1]].format(*args, x=x, y=y)

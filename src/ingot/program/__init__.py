@@ -7,6 +7,7 @@ import torch
 
 from ingot.model import Model
 from ingot.program import contraction as contraction
+from ingot.program import interpolation as interpolation
 from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.derivatives import (
     along_direction,

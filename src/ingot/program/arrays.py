@@ -64,9 +64,11 @@ class NumpyArrays:
         """That of float64."""
         return self.fill(float(np.finfo(np.float64).eps))
 
-    def spell(self, torch: str, numpy: Any, args: Sequence[np.ndarray], axis: Axis) -> np.ndarray:
-        """NumPy's function along an axis."""
-        return numpy(*args, self.layout.dim(axis))
+    def spell(
+        self, torch: str, numpy: Any, args: Sequence[np.ndarray], axis: Axis | None = None
+    ) -> np.ndarray:
+        """NumPy's function."""
+        return numpy(*args) if axis is None else numpy(*args, self.layout.dim(axis))
 
     def block(self, node: Node, args: Sequence[Any]) -> Any:
         """What the source says."""

@@ -64,9 +64,9 @@ class Arrays(Protocol):
         """The machine epsilon of the precision."""
         ...
 
-    def spell(self, torch: str, numpy: Any, args: Sequence[Any], axis: Axis) -> Any:
-        """A function along an axis: torch's spelling of `{0}`, ... and `{dim}`; NumPy's, of the
-        operands and dim.
+    def spell(self, torch: str, numpy: Any, args: Sequence[Any], axis: Axis | None = None) -> Any:
+        """A function, along an axis or not: torch's spelling of `{0}`, ... and `{dim}`; NumPy's,
+        of the operands and dim.
         """
         ...
 
@@ -344,7 +344,7 @@ def find_axis(node: Node, name: str) -> Axis | None:
 
 
 def require_axis(args: Sequence[Node], name: str, own: Sequence[Axis]) -> Axis:
-    """The axis of that name which a line has, or the traced law's own where none varies along it."""
+    """The axis of that name which a line has, or the law's own where none varies along it."""
     held = [find_axis(x, name) for x in args]
     found = next((a for a in (*held, *own) if a is not None and a.name == name), None)
     if found is None:
