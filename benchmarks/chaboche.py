@@ -23,8 +23,8 @@ from ingot.execute.build import NATIVE
 from ingot.execute.transient import Transient
 from ingot.hit import read_text
 from ingot.model import Model, build
-from ingot.program import Program, prepared, with_jacobian
-from ingot.program.passes import clean, factor, loops, planned
+from ingot.program import Choices, Program, compile_passes, prepared, with_jacobian
+from ingot.program.pipeline import clean, factor, loops
 from ingot.program.regions import Inline
 
 Result = TypeVar("Result")
@@ -238,15 +238,15 @@ def row(count: int, chosen: argparse.Namespace) -> list[str]:
     """One line of the table."""
     traced, tracing = timed(lambda: prepared(built(count)))
     program = with_jacobian(traced, [("stress", "E")]) if chosen.slopes else traced
-    ready, cleaning = timed(lambda: loops(clean(program)))
-    linear = chosen.slopes
-    _, factoring = timed(lambda: [factor(s, linear=linear) for s in ready.solves()])
-    plan = planned(program)
+    choices = Choices()
+    ready, cleaning = timed(lambda: loops(clean(program, choices), choices))
+    _, factoring = timed(lambda: factor(ready, choices))
+    compiled_program = compile_passes(program)
     cells = [str(count), f"{tracing:.2f}", f"{cleaning:.2f}", f"{factoring:.2f}"]
     shared = tracing + cleaning + factoring
     totals = []
     for mode in MODES:
-        text, printing = timed(partial(cpp.source, plan, mode))
+        text, printing = timed(partial(cpp.source, compiled_program, mode))
         compiling = compiled(text)
         totals.append(shared + printing + compiling)
         cells += [str(text.count("\n")), f"{printing:.2f}", f"{compiling:.2f}"]

@@ -18,9 +18,9 @@ from ingot.drivers import TransientDriver, structural_shapes, transient_driver
 from ingot.execute.kernel import Kernel
 from ingot.hit import read
 from ingot.model import Factory
-from ingot.program import Program, prepared, trace
+from ingot.program import Program, prepared, trace, walk_passes
 from ingot.program.band import Band
-from ingot.program.passes import clean, hoisted, loops, planned
+from ingot.program.program import count_operations
 
 SEVEN = (
     ("models/solid_mechanics/elasticity/LinearIsotropicElasticity.i", "model", None),
@@ -53,14 +53,15 @@ def row(file: Path, model: str | None, driver: str | None) -> str:
     live = factory.model(model) if model is not None else driven(run).model
     shapes = structural_shapes(factory, live, driver)
     program = prepared(live, shapes)
-    cleaned = clean(program)
-    (*_, residual) = hoisted(cleaned).values()
+    after = dict(walk_passes(program))
+    factored = after["factor"]
+    residual = sum(count_operations(factored, s.rows) for s in factored.solves)
     seconds = statistics.median(compile_seconds(program) for _ in range(3))
     name = file.parent.name if file.name == "model.i" else file.stem
     speed = f"{microseconds(run):.3f}" if run is not None else "-"
     return (
-        f"| {name} | {trace(live, shapes).count()} | {cleaned.count()} |"
-        f" {loops(cleaned).count()} | {residual} | {form(program)} | {seconds:.2f} | {speed} |"
+        f"| {name} | {trace(live, shapes).count()} | {after['clean'].count()} |"
+        f" {after['loops'].count()} | {residual} | {form(factored)} | {seconds:.2f} | {speed} |"
     )
 
 
@@ -70,13 +71,16 @@ def driven(run: TransientDriver | None) -> TransientDriver:
 
 
 def form(program: Program) -> str:
-    """How the update of each solve is found."""
+    """How the update of each solve is found, and the operations of every form that was tried."""
     found = []
-    for f in planned(program).solves.values():
-        if isinstance(f.newton, Band):
-            found.append(f"band, reach {f.newton.reach}")
-        else:
-            found.append(f"{f.newton.form} {f.newton.operations}")
+    for solve in program.solves:
+        factored = solve.factored
+        assert factored is not None
+        if isinstance(factored.newton, Band):
+            found.append(f"band, reach {factored.newton.reach}")
+            continue
+        tried = ", ".join(f"{name} {n}" for name, n in factored.costs.items())
+        found.append(f"{factored.newton.form} {factored.newton.operations} of ({tried})")
     return ", ".join(found) or "none"
 
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
-__all__ = ["AFTER", "BEFORE", "NEWTON", "TEXTS", "X", "combination", "composed", "models", "update"]
+__all__ = [
+    "AFTER", "BEFORE", "NESTED", "NEWTON", "TEXTS", "TOGETHER", "X", "combination", "composed",
+    "models", "update",
+]  # fmt: skip
 
 
 def combination(name: str, terms: Mapping[str, float], to: str) -> str:
@@ -107,3 +110,71 @@ TEXTS = {
     + models(combination("last", {"z": 2.0, "a": 0.2}, "w"))
     + composed("before solve_x after solve_z last", "x"),
 }
+
+
+def _flow(more: str) -> str:
+    """`z` flows under `f`, hardened by `x`; `x` saturates and is driven by `z`."""
+    return f"""
+[Models]{combination("overstress", {"f": 1.0, "z": -0.8, "x": -0.5}, "yield_function")}
+  [flow]
+    type = PerzynaPlasticFlowRate
+    reference_stress = 0.7
+    exponent = 2.5
+    flow_rate = 'z_rate'
+  []
+  [integrate_z]
+    type = ScalarBackwardEulerTimeIntegration
+    variable = 'z'
+  []
+  [harden]
+    type = VoceIsotropicHardening
+    saturated_hardening = 2
+    saturation_rate = 3
+    equivalent_plastic_strain = 'x'
+  []{combination("rate_x", {"isotropic_hardening": -1.0, "z": 0.6, "f": 0.1}, "x_rate")}
+  [integrate_x]
+    type = ScalarBackwardEulerTimeIntegration
+    variable = 'x'
+  []{combination("last", {"x": 2.0, "f": 0.3}, "y")}
+[]
+[Solvers]
+  [newton]
+    type = Newton
+    abs_tol = 1e-13
+    rel_tol = 1e-14
+  []
+[]
+{composed("solve_x last", "x")}{more}"""
+
+
+def _solve(x: str, unknowns: str, residual: str, start: str = "guess = 'old'") -> str:
+    return f"""
+[Models]
+  [residual_{x}]
+    type = ComposedModel
+    models = '{residual}'
+  []
+  [solve_{x}]
+    type = ImplicitUpdate
+    equation_system = 'system_{x}'
+    solver = 'newton'
+    {start}
+  []
+[]
+[EquationSystems]
+  [system_{x}]
+    type = NonlinearSystem
+    model = 'residual_{x}'
+    unknowns = '{unknowns}'
+  []
+[]
+"""
+
+
+NESTED = _flow(
+    _solve("z", "z", "overstress flow integrate_z")
+    + _solve("x", "x", "solve_z harden rate_x integrate_x")
+)
+"""An update whose residual holds another one."""
+TOGETHER = _flow(_solve("x", "x z", "overstress flow integrate_z harden rate_x integrate_x"))
+"""The same as one equation system of both unknowns."""

@@ -6,11 +6,22 @@ import numpy as np
 
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Newton, Program, Solve, Variable, prepared
+from ingot.program import (
+    Builder,
+    Newton,
+    Node,
+    Program,
+    Solve,
+    Variable,
+    prepared,
+    sort_lines,
+    verify,
+)  # fmt: skip
+from ingot.program.builder import Symbol
 from ingot.program.differentiate import jacobian
-from ingot.program.graph import FOLDS, Graph, Node, ordered
-from ingot.program.rewrite import solve_node
+from ingot.program.implicit import close_solve, read_items
 from ingot.types import Scalar, atan
+from ingot.types.elementwise import ELEMENTWISE
 
 Array = np.ndarray
 Residual = Callable[[list[Scalar], list[Scalar]], Sequence[Scalar]]
@@ -20,23 +31,37 @@ def implicit(
     residual: Residual, unknowns: int, given: int, newton: Newton | None = None
 ) -> Program:
     """The update u0, u1, ... that makes `residual(u, g)` zero, from guesses u* and givens g*."""
-    graph = Graph()
+    builder = Builder()
 
     def variables(letter: str, count: int, op: str) -> list[Variable]:
         names = [f"{letter}{i}" for i in range(count)]
-        return [Variable(n, Scalar, (), (graph.node(op, (), (n, 0)),)) for n in names]
+        return [Variable(n, Scalar, (), (builder.node(op, (), (n, 0)),)) for n in names]
 
     guesses, givens = variables("u", unknowns, "input"), variables("g", given, "input")
     columns = variables("u", unknowns, "unknown")
-    rows = residual([Scalar(v.nodes) for v in columns], [Scalar(v.nodes) for v in givens])
-    residuals = [Variable(f"r{i}", Scalar, (), row.data) for i, row in enumerate(rows)]
-    solve = Solve("update", tuple(columns), tuple(residuals), newton or Newton())
-    node = solve_node(graph, solve, tuple(v.nodes[0] for v in guesses))
+    node = update(builder, "update", residual, columns, givens, guesses, newton)
     outputs = [
-        Variable(v.name, Scalar, (), (graph.node("item", (node,), i),))
-        for i, v in enumerate(columns)
+        Variable(v.name, Scalar, (), (item,))
+        for v, item in zip(columns, read_items(builder, node), strict=True)
     ]
-    return Program(graph, (*guesses, *givens), (), tuple(outputs))
+    return verify(Program(builder.extents, (*guesses, *givens), (), tuple(outputs)))
+
+
+def update(
+    builder: Builder, name: str, residual: Residual, columns: Sequence[Variable],
+    given: Sequence[Variable], guesses: Sequence[Variable], newton: Newton | None = None,
+) -> Node:  # fmt: skip
+    """The node of a solve for `columns`, placeholders of the builder."""
+
+    def scalars(variables: Sequence[Variable]) -> list[Scalar]:
+        return [Scalar((Symbol(builder, n),)) for v in variables for n in v.nodes]
+
+    rows = residual(scalars(columns), scalars(given))
+    residuals = [
+        Variable(f"r{i}", Scalar, (), tuple(x.node for x in row.data)) for i, row in enumerate(rows)
+    ]
+    solve = Solve(name, tuple(columns), tuple(residuals), (), newton or Newton())
+    return close_solve(builder, solve, [n for v in guesses for n in v.nodes])
 
 
 def overshooting(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
@@ -51,32 +76,48 @@ def evaluated(nodes: Sequence[Node], numbers: Mapping[int, Array]) -> list[Array
     """The values of nodes without axes, given those of inputs and unknowns."""
     known: dict[int, Array] = {}
     with np.errstate(all="ignore"):
-        for node in ordered(nodes):
+        for node in sort_lines(nodes):
             if node.op == "const":
                 known[node.id] = np.asarray(node.attr)
             elif node.args:
-                known[node.id] = FOLDS[node.op](*(known[a.id] for a in node.args))
+                known[node.id] = ELEMENTWISE[node.op].numpy(*(known[a.id] for a in node.args))
             else:
                 known[node.id] = numbers[node.id]
     return [known[n.id] for n in nodes]
 
 
-def numbers_of(
-    program: Program, solve: Solve, states: Sequence[Mapping[str, Array]]
-) -> dict[int, Array]:
-    """The numbers of every component of the inputs and unknowns at several states, by node."""
-    found: dict[int, Array] = {}
-    for v in (*program.inputs, *solve.unknowns):
-        rows = np.stack([np.asarray(state[v.name], float).reshape(-1) for state in states], axis=1)
-        found |= {node.id: row for node, row in zip(v.nodes, rows, strict=True)}
-    return found
+def node_of(program: Program) -> Node:
+    """The one solve of a program."""
+    (node,) = (n for n in program.lines if n.op == "solve")
+    return node
+
+
+def numbers_of(program: Program, states: Sequence[Mapping[str, Array]]) -> dict[int, Array]:
+    """The numbers that the lines of a program's one solve read, at several states.
+
+    Unknowns are as the states say, arguments what the program makes of its inputs.
+    """
+    node = node_of(program)
+    solve: Solve = node.attr
+
+    def numbers(variables: Sequence[Variable]) -> dict[int, Array]:
+        found: dict[int, Array] = {}
+        for v in variables:
+            rows = np.stack([np.asarray(s[v.name], float).reshape(-1) for s in states], axis=1)
+            found |= {n.id: row for n, row in zip(v.nodes, rows, strict=True)}
+        return found
+
+    outside = evaluated(node.args[len(solve.columns) :], numbers(program.inputs))
+    given = zip(solve.given, outside, strict=True)
+    return numbers(solve.unknowns) | {g.id: np.broadcast_to(x, len(states)) for g, x in given}
 
 
 def dense(solve: Solve, numbers: Mapping[int, Array]) -> tuple[Array, Array]:
     """The Jacobians (states, n, n) and residuals (states, n) of a solve."""
     size, count = len(solve.columns), len(numbers[solve.columns[0].id])
     matrix = np.zeros((count, size, size))
-    tangents = jacobian(solve.rows, solve.columns)
+    builder = Builder({}, sort_lines((*solve.rows, *solve.columns, *solve.given)))
+    tangents = jacobian(builder, solve.rows, solve.columns)
     places = [(i, j) for i, row in enumerate(tangents) for j, _ in row]
     entries = evaluated([a for row in tangents for a in row.values()], numbers)
     for (i, j), entry in zip(places, entries, strict=True):

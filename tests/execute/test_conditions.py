@@ -9,7 +9,7 @@ from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Program, along_direction, prepared
+from ingot.program import Choices, Program, along_direction, prepared
 from ingot.types import Scalar, exp, where
 from tests.laws.agreement import differences
 from tests.program.declared import declared
@@ -113,6 +113,6 @@ def test_condition_on_an_axis_in_a_solve_is_the_same_natively(limit: int) -> Non
         "t~1": torch.zeros(9, dtype=torch.float64),
     }
     theirs, _ = Interpreter(program)(inputs)
-    ours, (status,) = Kernel(program, unroll_limit=limit)(inputs)
+    ours, (status,) = Kernel(program, choices=Choices(unroll_limit=limit))(inputs)
     assert bool(status.converged.all())
     assert not differences(ours, theirs, 1e-8)

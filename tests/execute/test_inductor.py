@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 
 from ingot.codegen.cache import Cache
@@ -20,7 +22,7 @@ from ingot.errors import IngotError
 from ingot.execute import Status, Transient, inductor_pool
 from ingot.execute import inductor as backend
 from ingot.execute.graphs import Printed
-from ingot.execute.inductor import Planned, lower, planned
+from ingot.execute.inductor import Planned, lower, plan_graphs
 from ingot.execute.inductor_run import InductorDescription, InductorProgram
 from ingot.execute.interpret import Interpreter
 from ingot.execute.trial import SIZES, Trial
@@ -28,7 +30,11 @@ from ingot.graphs.torch_private import load_graph
 from ingot.hit import read, read_text
 from ingot.model import build
 from ingot.program import (
+    Axis,
+    Builder,
     Newton,
+    Node,
+    Operation,
     Program,
     Solve,
     Variable,
@@ -38,10 +44,22 @@ from ingot.program import (
     trace,
     with_jacobian,
 )
-from ingot.program.graph import Axis, Graph
-from ingot.program.rewrite import renewed, solve_node
-from ingot.types import SR2, Scalar
-from tests.compositions import TEXTS
+from ingot.program.builder import Symbol
+from ingot.program.implicit import close_solve, read_items
+from ingot.program.operations import Unstructured
+from ingot.types import SR2, Scalar, sin
+from tests.compositions import NESTED, TEXTS, TOGETHER
+from tests.execute.test_newton import (
+    BLOCKS,
+    assert_judged_alike,
+    by_oracle,
+    cubes,
+    draw,
+    slanted,
+    straight,
+)
+from tests.program.graphs import NEST_ON_AXES, SHAPES, Drawn, programs
+from tests.program.oracle import evaluate_program
 from tests.systems import implicit, overshooting, plasticity, program_of
 
 Pair = tuple[str, str]
@@ -78,7 +96,7 @@ def printing(
     program: Program, pairs: Sequence[Pair] = (), dtype: torch.dtype = torch.float64, **more: Any
 ) -> InductorProgram:
     """A program run by its printed graphs, without a compiler."""
-    plan = planned(program, pairs, "model", dtype=dtype)
+    plan = plan_graphs(program, pairs, "model", dtype=dtype)
     graphs = {g.file: Printing(g.printed, dtype) for g in plan.graphs}
     held = {p.variable.name: p.value.data for p in program.parameters}
     return InductorProgram(
@@ -97,7 +115,7 @@ def sampled(
     source = torch.Generator().manual_seed(1)
     found = {}
     for v in program.inputs:
-        sizes = [program.graph.extent(a) for a in v.axes]
+        sizes = [program.extent(a) for a in v.axes]
         shape = (*batch, *sizes, *v.kind.base)
         found[v.name] = (0.1 * torch.rand(shape, generator=source)).to(dtype)
     if "t" in found:
@@ -109,8 +127,7 @@ def derivatives(
     program: Program, pairs: Sequence[Pair], inputs: Mapping[str, Tensor]
 ) -> dict[Pair, Tensor]:
     """By the interpreter, of the whole program; blocks that are the same everywhere unbatched."""
-    copy = renewed(program, {}, Graph(program.graph.extents))
-    wide = with_jacobian(copy, pairs)
+    wide = with_jacobian(program, pairs)
     outputs, _ = Interpreter(wide, dtype=next(iter(inputs.values())).dtype)(inputs)
     variables = {v.name: v for v in wide.outputs}
     found = {}
@@ -131,7 +148,9 @@ def assert_agrees(
     expected, told = Interpreter(program, dtype=run.dtype)(inputs)
     assert_close(outputs, expected)
     assert_same_status(statuses, told)
-    assert_close(run(inputs)[0], expected)
+    alone, _ = run(inputs)
+    for name, x in outputs.items():
+        assert torch.equal(x.nan_to_num(), alone[name].nan_to_num()), f"other bits of {name}"
     assert_close(blocks, derivatives(program, pairs, inputs))
 
 
@@ -236,6 +255,116 @@ def test_plasticity_with_line_search_agrees() -> None:
     assert_agrees(printing(program, pairs), program, inputs, pairs)
 
 
+# solves inside residuals
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+def test_solve_inside_a_residual_agrees(batch: tuple[int, ...]) -> None:
+    program, together = (program_of(text, "model") for text in (NESTED, TOGETHER))
+    pairs = every_pair(program)
+    run = printing(program, pairs)
+    inputs = sampled(program, batch)
+    inputs["f"] = inputs["f"] * 10
+    assert_agrees(run, program, inputs, pairs)
+    outputs, statuses, blocks = run.run(inputs, slopes=True)
+    assert [s.solve for s in statuses] == ["solve_z", "solve_x"]
+    expected, _ = Interpreter(together)(inputs)
+    assert_close(outputs, {name: expected[name] for name in outputs})
+    assert_close(blocks, derivatives(together, pairs, inputs))
+
+
+def waves(seed: int, rows: int, reads: int) -> Any:
+    """Functions of some scalars whose Jacobian is small, so that Newton's method converges."""
+    weights = torch.rand(rows, reads, generator=torch.Generator().manual_seed(seed)).tolist()
+
+    def values(x: list[Scalar]) -> list[Scalar]:
+        return [
+            0.3 * sin(sum((w * a for w, a in zip(row, x, strict=True)), x[0])) for row in weights
+        ]
+
+    return values
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_solves_inside_a_residual_agree_with_one_system(seed: int) -> None:
+    first, second, last = (
+        waves(3 * seed, 1, 6),
+        waves(3 * seed + 1, 2, 8),
+        waves(3 * seed + 2, 2, 8),
+    )
+    newton = Newton(abs_tol=1e-13, rel_tol=1e-15)
+
+    def solve_inside(name: str, count: int, residual: Any, start: Scalar) -> list[Scalar]:
+        builder = start.data[0].builder
+        nodes = [builder.placeholder("unknown", (), name, i) for i in range(count)]
+        unknowns = [Variable(f"{name}{i}", Scalar, (), (n,)) for i, n in enumerate(nodes)]
+        rows = residual([Scalar((Symbol(builder, n),)) for n in nodes])
+        residuals = [Variable(f"r{i}", Scalar, (), (x.data[0].node,)) for i, x in enumerate(rows)]
+        solve = Solve(name, tuple(unknowns), tuple(residuals), (), newton)
+        node = close_solve(builder, solve, [start.data[0].node] * count)
+        return [Scalar((Symbol(builder, n),)) for n in read_items(builder, node)]
+
+    def step(x: list[Scalar], change: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+        return [a - b - h for a, b, h in zip(x, change, g, strict=False)]
+
+    def inside(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+        v = solve_inside("v", 1, lambda v: step(v, first([*v, *u, *g]), g), 0.5 * u[0])
+        w = solve_inside("w", 2, lambda w: step(w, second([*w, *v, *u, *g]), g), v[0])
+        return step(u, last([*w, *v, *u, *g]), g)
+
+    def flat(x: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+        u, v, w = x[:2], x[2:3], x[3:]
+        return [
+            *step(u, last([*w, *v, *u, *g]), g),
+            *step(v, first([*v, *u, *g]), g),
+            *step(w, second([*w, *v, *u, *g]), g),
+        ]
+
+    program, together = implicit(inside, 2, 3, newton), implicit(flat, 5, 3, newton)
+    pairs = [(y, f"g{i}") for y in ("u0", "u1") for i in range(3)]
+    run = printing(program, pairs)
+    inputs = sampled(together, (5,))
+    assert_agrees(run, program, inputs, pairs)
+    outputs, statuses, blocks = run.run(inputs, slopes=True)
+    assert [s.solve for s in statuses] == ["v", "w", "update"]
+    expected, _ = Interpreter(together)(inputs)
+    assert_close(outputs, {name: expected[name] for name in outputs})
+    assert_close(blocks, derivatives(together, pairs, inputs))
+
+
+def test_promoted_parameter_of_a_solve_inside_a_residual_has_slopes() -> None:
+    traced = [trace(build(read_text(text), "model")) for text in (NESTED, TOGETHER)]
+    names = [p.variable.name for p in traced[0].parameters]
+    paths = {name.split(".")[-2]: name for name in names if "." in name}
+    program = freeze(traced[0], 2.2e-16, keep=names)
+    together = freeze(traced[1], 2.2e-16, keep=[p.variable.name for p in traced[1].parameters])
+    theirs = {p.variable.name.split(".")[-2]: p.variable.name for p in together.parameters}
+    inputs = sampled(program, (4,))
+    inputs["f"] = inputs["f"] * 10
+    pairs = [("y", paths[k]) for k in ("flow", "harden")]
+    found = printing(program, pairs).blocks(inputs)
+    wanted = derivatives(together, [("y", theirs[k]) for k in ("flow", "harden")], inputs)
+    for (_, mine), (_, other) in zip(found, wanted, strict=True):
+        assert_close({0: found["y", mine]}, {0: wanted["y", other]})
+
+
+def test_failure_inside_a_residual_fails_the_solve_around_it() -> None:
+    program = program_of(NESTED, "model")
+    inputs = sampled(program, (3,))
+    inputs["f"] = inputs["f"] * 10
+    inputs["f"][1] = math.inf
+    pairs = [("y", "f"), ("x", "x~1")]
+    outputs, (inner, outer), blocks = printing(program, pairs).run(inputs, slopes=True)
+    for status in (inner, outer):
+        assert status.converged.tolist() == [True, False, True]
+    for x in (*outputs.values(), *blocks.values()):
+        assert x.isfinite().tolist() == [True, False, True]
+    strict = printing(program, rules={"solve_z": Newton(max_its=2, abs_tol=0.0, rel_tol=0.0)})
+    _, (inner, outer) = strict(inputs)
+    assert not inner.converged.any() and not outer.converged.any()
+    assert int(inner.iterations.max()) == 1
+
+
 def test_no_points_give_nothing_of_the_right_shape() -> None:
     program = program_of(TEXTS["middle"], "model")
     run = printing(program, [("y", "a"), ("drive", "a")])
@@ -264,34 +393,33 @@ CELL, PART = Axis("cell"), Axis("part")
 
 def spread(coupled: bool) -> Program:
     """Unknowns `c` on cells and a tensor `s` without: cells read neighbours, or a sum of all."""
-    graph = Graph({"part": 2, "cell": 5})
-    c = Variable("c", Scalar, (PART, CELL), (graph.node("unknown", (), ("c", 0), (PART, CELL)),))
-    s = Variable("s", SR2, (), tuple(graph.node("unknown", (), ("s", i)) for i in range(6)))
-    f = Variable("f", Scalar, (CELL,), (graph.node("input", (), ("f", 0), (CELL,)),))
+    b = Builder({"part": 2, "cell": 5})
+    c = Variable("c", Scalar, (PART, CELL), (b.node("unknown", (), ("c", 0), (PART, CELL)),))
+    s = Variable("s", SR2, (), tuple(b.node("unknown", (), ("s", i)) for i in range(6)))
+    f = Variable("f", Scalar, (CELL,), (b.node("input", (), ("f", 0), (CELL,)),))
     g = Variable("g", SR2, (CELL,), tuple(
-        graph.node("input", (), ("g", i), (CELL,)) for i in range(6)
+        b.node("input", (), ("g", i), (CELL,)) for i in range(6)
     ))  # fmt: skip
-    h = Variable("h", Scalar, (PART,), (graph.node("input", (), ("h", 0), (PART,)),))
-    u, e = c.nodes[0], graph.emit
-    ahead = graph.along("window", u, axis="cell", first=1, last=0)
-    near = graph.along("pad", ahead, axis="cell", first=0, last=1)
+    h = Variable("h", Scalar, (PART,), (b.node("input", (), ("h", 0), (PART,)),))
+    u, e = c.nodes[0], b.emit
+    ahead = b.along("window", u, axis="cell", first=1, last=0)
+    near = b.along("pad", ahead, axis="cell", first=0, last=1)
     if coupled:
-        near = graph.along("sum", e("mul", u, u), axis="cell")
-    weight = graph.table(torch.linspace(0.1, 0.3, 5).double().numpy(), (CELL,))
+        near = b.along("sum", e("mul", u, u), axis="cell")
+    weight = b.table(torch.linspace(0.1, 0.3, 5).double().numpy(), (CELL,))
     row = e(
         "sub", e("add", u, e("mul", 0.1, e("mul", near, weight))), e("mul", f.nodes[0], h.nodes[0])
     )
     row = e("add", row, e("mul", 0.01, s.nodes[2]))
-    total = e("exp", graph.along("sum", graph.along("sum", u, axis="cell"), axis="part"))
+    total = e("exp", b.along("sum", b.along("sum", u, axis="cell"), axis="part"))
     rows = [
-        e("sub", e("add", x, e("mul", 0.1, e("mul", x, x))), graph.along("sum", y, axis="cell"))
+        e("sub", e("add", x, e("mul", 0.1, e("mul", x, x))), b.along("sum", y, axis="cell"))
         for x, y in zip(s.nodes, g.nodes, strict=True)
     ]
     rows[0] = e("add", rows[0], e("mul", 0.01, total))
     residuals = (Variable("rc", Scalar, (PART, CELL), (row,)), Variable("rs", SR2, (), tuple(rows)))
-    solve = Solve("cells", (c, s), residuals, Newton())
-    node = solve_node(graph, solve, (f.nodes[0], *([graph.zero] * 6)))
-    items = [graph.node("item", (node,), i, x.axes) for i, x in enumerate(solve.columns)]
+    solve = Solve("cells", (c, s), residuals, (), Newton())
+    items = read_items(b, close_solve(b, solve, (f.nodes[0], *([b.zero] * 6))))
     outputs = (
         replace(c, nodes=(items[0],)),
         replace(s, nodes=tuple(items[1:])),
@@ -301,10 +429,10 @@ def spread(coupled: bool) -> Program:
             (CELL,),
             tuple(e("mul", items[1 + i], f.nodes[0]) for i in range(6)),
         ),
-        Variable("m", Scalar, (PART,), (graph.along("sum", items[0], axis="cell"),)),
+        Variable("m", Scalar, (PART,), (b.along("sum", items[0], axis="cell"),)),
         Variable("k", Scalar, (CELL,), (weight,)),
     )
-    return Program(graph, (f, g, h), (), outputs)
+    return Program(b.extents, (f, g, h), (), outputs)
 
 
 @pytest.mark.parametrize("coupled", [False, True])
@@ -315,10 +443,69 @@ def test_axes_of_all_sorts_agree(coupled: bool, batch: tuple[int, ...]) -> None:
     assert_agrees(printing(program, pairs), program, sampled(program, batch), pairs)
 
 
+@pytest.mark.parametrize("shape", [*SHAPES.values(), NEST_ON_AXES], ids=str)
+def test_drawn_programs_agree_with_the_oracle(shape: dict[str, Any]) -> None:
+    @settings(
+        max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    @given(programs(**shape))
+    def agree(drawn: Drawn) -> None:
+        program = drawn.program
+        pairs = every_pair(program)
+        inputs = {str(i): torch.stack([x, 0.7 * x, x - 0.1]) for i, x in enumerate(drawn.point)}
+        outputs, _, blocks = printing(program, pairs).run(inputs, slopes=True)
+        expected = evaluate_program(program, {name: x.numpy() for name, x in inputs.items()})
+        assert_close(outputs, {name: torch.tensor(x) for name, x in expected.items()})
+        assert_close(blocks, derivatives(program, pairs, inputs))
+
+    agree()
+
+
+class Mirror(Operation):
+    """Entries along an axis in reverse; declared here alone."""
+
+    name = "mirror"
+    reads_across = True
+
+    def build(self, b: Builder, args: tuple[Node, ...], *, axis: str, **_: Any) -> Node:
+        (x,) = args
+        (held,) = (a for a in x.axes if a.name == axis and not a.seed)
+        return b.node(self.name, args, held, x.axes)
+
+    def push(self, d: Any, node: Node, known: Any, columns: Sequence[Node]) -> Any:
+        (x,) = node.args
+        if any(shifts for _, shifts in known[x.id]):
+            raise Unstructured(node.attr.name)
+        return {k: d.along(self.name, t, axis=node.attr.name) for k, t in known[x.id].items()}
+
+    def evaluate(self, on: Any, space: Any, node: Node, args: Sequence[Any]) -> Any:
+        return on.spell("{0}.flip({dim})", lambda x, dim: np.flip(x, dim), args, node.attr)
+
+
+def test_operation_declared_in_a_test_is_printed() -> None:
+    b = Builder({"part": 2, "cell": 5})
+    f = Variable("f", Scalar, (CELL,), (b.node("input", (), ("f", 0), (CELL,)),))
+    c = Variable("c", Scalar, (CELL,), (b.node("unknown", (), ("c", 0), (CELL,)),))
+    (u,), (x,), e = c.nodes, f.nodes, b.emit
+    row = e("sub", e("add", u, e("mul", 0.2, b.along("mirror", e("sin", u), axis="cell"))), x)
+    solve = Solve("cells", (c,), (Variable("r", Scalar, (CELL,), (row,)),), (), Newton())
+    (item,) = read_items(b, close_solve(b, solve, (x,)))
+    again = b.along("mirror", e("mul", item, x), axis="cell")
+    outputs = (replace(c, nodes=(item,)), Variable("d", Scalar, (CELL,), (again,)))
+    program = Program(b.extents, (f,), (), outputs)
+    pairs = every_pair(program)
+    inputs = sampled(program, (4,))
+    assert_agrees(printing(program, pairs), program, inputs, pairs)
+    found = printing(program)(inputs)[0]
+    residual = found["c"] + 0.2 * found["c"].sin().flip(-1) - inputs["f"]
+    assert float(residual.abs().max()) < 1e-8
+    torch.testing.assert_close(found["d"], (found["c"] * inputs["f"]).flip(-1))
+
+
 def test_single_precision_is_single_throughout() -> None:
     text = plasticity("FBComplementarity", isotropic=True, kinematic=False)
     program = prepared(build(read_text(text), "update"), dtype=torch.float32)
-    plan = planned(program, [("plastic_strain", "E")], "model", dtype=torch.float32)
+    plan = plan_graphs(program, [("plastic_strain", "E")], "model", dtype=torch.float32)
     for graph in plan.graphs:
         assert "float64" not in graph.printed.source
         trial = Trial(graph.segment, torch.float32)
@@ -331,7 +518,7 @@ def test_single_precision_is_single_throughout() -> None:
 @pytest.mark.parametrize("file", SEVEN)
 def test_published_model_is_printed_right(file: str, cases: Path) -> None:
     program = published(cases / file)
-    for graph in planned(program, every_pair(program), "model").graphs:
+    for graph in plan_graphs(program, every_pair(program), "model").graphs:
         trial = Trial(graph.segment, torch.float64)
         for size in SIZES:
             points = trial.points(graph.printed, size)
@@ -356,33 +543,34 @@ def files(plan: Planned) -> list[str]:
 
 def test_files_are_named_as_the_design_says() -> None:
     middle = program_of(TEXTS["middle"], "model")
-    assert files(planned(middle, [], "m")) == [
+    assert files(plan_graphs(middle, [], "m")) == [
         "m_seg0.pt2", "m_seg1_rhs.pt2", "m_seg1_step.pt2", "m_seg2.pt2",
     ]  # fmt: skip
     root = program_of(TEXTS["root"], "model")
-    assert files(planned(root, [("x", "f")], "m")) == ["m_rhs.pt2", "m_step.pt2", "m_ift.pt2"]
+    assert files(plan_graphs(root, [("x", "f")], "m")) == ["m_rhs.pt2", "m_step.pt2", "m_ift.pt2"]
     explicit = program_of(TEXTS["explicit"], "model")
-    assert files(planned(explicit, [("drive", "a")], "m")) == ["m.pt2", "m_jvp.pt2"]
+    assert files(plan_graphs(explicit, [("drive", "a")], "m")) == ["m.pt2", "m_jvp.pt2"]
 
 
 def test_only_what_a_pair_passes_through_has_derivatives() -> None:
     middle = program_of(TEXTS["middle"], "model")
-    assert "m_seg1_ift.pt2" not in files(planned(middle, [("drive", "a")], "m"))
-    assert "m_seg2_jvp.pt2" not in files(planned(middle, [("x", "a")], "m"))
-    through = planned(middle, [("y", "b")], "m")
+    assert "m_seg1_ift.pt2" not in files(plan_graphs(middle, [("drive", "a")], "m"))
+    assert "m_seg2_jvp.pt2" not in files(plan_graphs(middle, [("x", "a")], "m"))
+    through = plan_graphs(middle, [("y", "b")], "m")
     assert {"m_seg0_jvp.pt2", "m_seg1_ift.pt2", "m_seg2_jvp.pt2"} <= set(files(through))
 
 
 def test_computed_guess_is_a_graph_of_its_own(cases: Path) -> None:
     program = published(cases / SEVEN[4])
-    assert "model_seg0_predictor.pt2" in files(planned(program, [], "model"))
+    assert "model_seg0_predictor.pt2" in files(plan_graphs(program, [], "model"))
 
 
-def test_description_survives_json() -> None:
-    program = program_of(TEXTS["chained"], "model")
-    said = planned(program, every_pair(program), "m").description
-    text = msgspec.json.encode(said)
-    assert msgspec.json.decode(text, type=InductorDescription) == said
+@pytest.mark.parametrize("text", [TEXTS["chained"], NESTED], ids=["chained", "nested"])
+def test_description_survives_json(text: str) -> None:
+    program = program_of(text, "model")
+    said = plan_graphs(program, every_pair(program), "m").description
+    written = msgspec.json.encode(said)
+    assert msgspec.json.decode(written, type=InductorDescription) == said
     assert msgspec.json.schema(InductorDescription)
 
 
@@ -392,19 +580,19 @@ def test_long_graph_is_told_and_too_long_a_one_refused(
     program = program_of(TEXTS["middle"], "model")
     monkeypatch.setattr(backend, "WARN", 5)
     with caplog.at_level(logging.WARNING, "ingot"):
-        planned(program, [], "m")
+        plan_graphs(program, [], "m")
     assert "m_seg1_step.pt2" in caplog.text
     monkeypatch.setattr(backend, "LIMIT", 20)
     with pytest.raises(
         IngotError, match=r"'m_seg1_step\.pt2' has \d+ operations(.|\n)*--backend kernel"
     ):
-        planned(program, [], "m")
+        plan_graphs(program, [], "m")
 
 
 @pytest.mark.parametrize("which", ["value", "batch", "precision", "still", "update"])
 def test_wrong_graph_is_seen(which: str) -> None:
     program = program_of(TEXTS["root"], "model")
-    rhs, step = planned(program, [], "m").graphs
+    rhs, step = plan_graphs(program, [], "m").graphs
     trial = Trial(rhs.segment, torch.float64)
     graph = step if which in ("still", "update") else rhs
     points = trial.points(graph.printed, 8)
@@ -439,7 +627,7 @@ def test_crash_of_the_compiling_process_is_told(
     with pytest.raises(
         IngotError, match=r"'m\.pt2': its process ended with 1(.|\n)*--backend kernel"
     ):
-        lower(planned(program, [], "m"), forgetful)
+        lower(plan_graphs(program, [], "m"), forgetful)
 
 
 class Pretended:
@@ -468,20 +656,20 @@ def test_graph_that_differs_is_refused(forgetful: Path, monkeypatch: pytest.Monk
     program = program_of(TEXTS["middle"], "model")
     Pretended(monkeypatch, wrong="m_seg2.pt2")
     with pytest.raises(IngotError, match=r"graph-differs.*'m_seg2\.pt2' at 8 points"):
-        lower(planned(program, [], "m"), forgetful)
+        lower(plan_graphs(program, [], "m"), forgetful)
 
 
 def test_graph_is_compiled_once_and_kept(forgetful: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = program_of(TEXTS["middle"], "model")
     compiler = Pretended(monkeypatch)
-    said = lower(planned(program, [], "m"), forgetful)
+    said = lower(plan_graphs(program, [], "m"), forgetful)
     assert sorted(compiler.asked) == sorted(said.files)
     again = forgetful / "again"
     again.mkdir()
-    lower(planned(program, [], "other"), again)
+    lower(plan_graphs(program, [], "other"), again)
     assert len(compiler.asked) == len(said.files)
     assert (again / "other_seg2.pt2").read_text() == "m_seg2.pt2"
-    lower(planned(program, [], "m", dtype=torch.float32), again)
+    lower(plan_graphs(program, [], "m", dtype=torch.float32), again)
     assert len(compiler.asked) == 2 * len(said.files)
 
 
@@ -500,7 +688,7 @@ def test_loading_imports_neither_programs_nor_compilers() -> None:
 
 def compiled(program: Program, pairs: Sequence[Pair], folder: Path, **more: Any) -> InductorProgram:
     precision = {"dtype": more.pop("dtype")} if "dtype" in more else {}
-    said = lower(planned(program, pairs, "model", **precision), folder, **more)
+    said = lower(plan_graphs(program, pairs, "model", **precision), folder, **more)
     assert sorted(p.name for p in folder.glob("*.pt2")) == sorted(said.files)
     held = {p.variable.name: p.value.data for p in program.parameters}
     return InductorProgram(lambda name: (folder / name).read_bytes(), said, parameters=held)
@@ -531,11 +719,12 @@ def assert_graph_checks_nothing(file: Path) -> None:
 
 @pytest.mark.slow
 def test_compiled_update_agrees(tmp_path: Path) -> None:
-    program = program_of(TEXTS["root"], "model")
+    program = program_of(NESTED, "solve_x")
     pairs = every_pair(program)
     done: list[str] = []
     run = compiled(program, pairs, tmp_path, progress=done.append)
-    assert sorted(done) == ["model_ift.pt2", "model_rhs.pt2", "model_step.pt2"]
+    inside = ["seg0_ift", "seg0_rhs", "seg0_step", "seg1", "seg1_jvp"]
+    assert sorted(done) == [f"model_rhs_{name}.pt2" for name in inside]
     for batch in ((), (1,), (2,), (7,), (3, 2)):
         assert_agrees(run, program, sampled(program, batch), pairs)
 
@@ -549,3 +738,23 @@ def test_compiled_cells_agree(cases: Path, tmp_path: Path) -> None:
     run = compiled(program, [], tmp_path)
     for batch in ((), (2, 2)):
         assert_agrees(run, program, sampled(program, batch), [])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("seed", range(6))
+def test_residuals_of_any_size_are_judged_by_their_true_norms(
+    seed: int, dtype: torch.dtype
+) -> None:
+    rules, inputs = draw(seed, dtype)
+    outputs, (status,) = printing(implicit(cubes, 2, 4, rules), dtype=dtype)(inputs)
+    unknowns = torch.stack([outputs["u0"], outputs["u1"]], 1)
+    assert_judged_alike(status, unknowns, by_oracle(rules, inputs))
+
+
+@pytest.mark.parametrize("law", [straight, slanted])
+def test_a_failed_point_has_nan_tangents(law: Any) -> None:
+    run = printing(implicit(law, 2, 2, Newton(max_its=1)), BLOCKS)
+    inputs = {n: torch.zeros(3, dtype=torch.float64) for n in ("u0", "u1", "g0", "g1")}
+    inputs["g0"] = torch.tensor([0.0, 1.0, torch.nan], dtype=torch.float64)
+    for block in run.blocks(inputs).values():
+        assert block.isnan().tolist() == [False, True, True]

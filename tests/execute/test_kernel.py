@@ -22,13 +22,11 @@ from ingot.execute import (
 )
 from ingot.execute.kernel import Kernel
 from ingot.execute.transient import step_through
-from ingot.program import Newton, Program, Solve, Variable, with_jacobian
-from ingot.program.graph import Graph
-from ingot.program.passes import planned
-from ingot.program.rewrite import solve_node
+from ingot.program import Builder, Newton, Program, Variable, compile_passes, with_jacobian
+from ingot.program.implicit import read_items
 from ingot.types import Scalar, Vec, where
 from tests.program.declared import program_of as program_of_law
-from tests.systems import implicit, overshooting, plasticity, program_of
+from tests.systems import implicit, overshooting, plasticity, program_of, update
 
 Inputs = dict[str, Tensor]
 
@@ -375,31 +373,30 @@ def test_a_prescribed_guess_is_the_start_of_its_history() -> None:
 
 def two_updates() -> Program:
     """Roots of g0 and of g1; the output that is listed first belongs to the solve made last."""
-    graph = Graph()
+    builder = Builder()
+    one = Variable("one", Scalar, (), (builder.one,))
     inputs, outputs = [], []
     for name, newton in (("first", Newton(max_its=3)), ("second", Newton(max_its=30))):
-        given = Variable(f"{name}_square", Scalar, (), (graph.node("input", (), (name, 0)),))
-        root = Variable(name, Scalar, (), (graph.node("unknown", (), (name, 0)),))
-        row = Scalar(root.nodes) * Scalar(root.nodes) - Scalar(given.nodes)
-        residual = Variable(f"{name}_residual", Scalar, (), row.data)
-        node = solve_node(graph, Solve(name, (root,), (residual,), newton), (graph.one,))
+        given = Variable(f"{name}_square", Scalar, (), (builder.node("input", (), (name, 0)),))
+        root = Variable(name, Scalar, (), (builder.placeholder("unknown", (), name),))
+        node = update(builder, name, lambda u, g: [u[0] * u[0] - g[0]], [root], [given], [one],
+                      newton)  # fmt: skip
         inputs.append(given)
-        outputs.append(Variable(name, Scalar, (), (graph.node("item", (node,), 0),)))
-    return Program(graph, tuple(inputs), (), tuple(reversed(outputs)))
+        outputs.append(Variable(name, Scalar, (), tuple(read_items(builder, node))))
+    return Program(builder.extents, tuple(inputs), (), tuple(reversed(outputs)))
 
 
 def test_a_solve_whose_slope_reads_the_unknown_of_another(backend: Backend) -> None:
     """The root z of x z = 8, where x is the root of x x = g: the slope by z is x itself."""
-    graph = Graph()
-    given = Variable("g", Scalar, (), (graph.node("input", (), ("g", 0)),))
-    x, z = (Variable(n, Scalar, (), (graph.node("unknown", (), (n, 0)),)) for n in "xz")
-    row = Scalar(x.nodes) * Scalar(x.nodes) - Scalar(given.nodes)
-    first = Solve("x", (x,), (Variable("x_residual", Scalar, (), row.data),), Newton())
-    root = graph.node("item", (solve_node(graph, first, (graph.one,)),), 0)
-    row = Scalar((root,)) * Scalar(z.nodes) - 8.0
-    second = Solve("z", (z,), (Variable("z_residual", Scalar, (), row.data),), Newton())
-    last = graph.node("item", (solve_node(graph, second, (graph.one,)),), 0)
-    run = executor(Program(graph, (given,), (), (Variable("z", Scalar, (), (last,)),)), backend)
+    builder = Builder()
+    one = Variable("one", Scalar, (), (builder.one,))
+    given = Variable("g", Scalar, (), (builder.node("input", (), ("g", 0)),))
+    x, z = (Variable(n, Scalar, (), (builder.placeholder("unknown", (), n),)) for n in "xz")
+    first = update(builder, "x", lambda u, g: [u[0] * u[0] - g[0]], [x], [given], [one])
+    root = Variable("x", Scalar, (), tuple(read_items(builder, first)))
+    second = update(builder, "z", lambda u, g: [g[0] * u[0] - 8.0], [z], [root], [one])
+    last = Variable("z", Scalar, (), tuple(read_items(builder, second)))
+    run = executor(Program(builder.extents, (given,), (), (last,)), backend)
     g = torch.tensor([1.0, 4.0, 16.0], dtype=torch.float64)
     torch.testing.assert_close(run({"g": g})[0]["z"], 8 / g.sqrt())
 
@@ -416,8 +413,8 @@ def test_each_solve_follows_its_own_rules_and_reports_under_its_name(backend: Ba
 
 
 def test_passes_keep_solves_in_order() -> None:
-    plan = planned(two_updates())
-    assert [f.solve.name for f in plan.solves.values()] == ["first", "second"]
+    compiled = compile_passes(two_updates())
+    assert [s.name for s in compiled.solves] == ["first", "second"]
 
 
 def counting(x: Scalar, y: Scalar) -> Vec:
@@ -451,3 +448,20 @@ def test_the_slope_of_a_condition_times_a_value_is_the_condition() -> None:
 
 def kinked(x: Scalar) -> Scalar:
     return (x > 0.5) * x * x
+
+
+def test_a_history_keeps_its_numbers_when_the_transient_runs_again(plastic_kernel: Kernel) -> None:
+    ramp = torch.linspace(0.0, 1.0, 4, dtype=torch.float64)
+    strain = 1e-2 * torch.randn(4, 11, 6, dtype=torch.float64).cumsum(0)
+    run = plastic_kernel.arranged(Transient(4, {"E": strain, "t": ramp}, {}))
+    first = run()
+    copies = {name: x.clone() for name, x in first.outputs.items()}
+    part = first.outputs["plastic_strain"][1:, 2]
+    assert run().outputs.keys() == copies.keys()
+    for name, x in first.outputs.items():
+        x.fill_(7.0)
+        assert torch.equal(run().outputs[name], copies[name])
+    del first, x
+    for _ in range(2):
+        assert torch.equal(run().outputs["plastic_strain"], copies["plastic_strain"])
+    assert torch.equal(part, torch.full_like(part, 7.0))

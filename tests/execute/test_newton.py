@@ -1,18 +1,22 @@
 """Newton's method ends alike on all executors; in single precision where rounding ends it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from ingot.execute import Criterion, Reason, executor
+from ingot.execute import Backend, Criterion, Reason, Status, executor
 from ingot.execute.newton import run_newton, stalled_by_rounding
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.options import Newton
-from ingot.program import prepared
-from tests.systems import plasticity
+from ingot.program import prepared, with_jacobian
+from ingot.types import Scalar
+from tests.systems import Array, implicit, plasticity
 
 LAWS = ("FBComplementarity", "MinMapComplementarity")
 
@@ -84,7 +88,180 @@ def test_what_rounding_accepted_is_told_as_such(backend: str) -> None:
     inputs["E"] = 1e-2 * torch.rand(8, 6, generator=torch.Generator().manual_seed(1))
     inputs["t"] = torch.ones(8)
     _, (status,) = run(inputs)
-    (rules,) = (s.newton for s in program.solves())
+    (rules,) = (s.newton for s in program.solves)
     assert bool(status.converged.all()) and bool((status.residual > rules.abs_tol).any())
     rounded = status.accepted == Criterion.ROUNDING
     assert bool(rounded.any()) and bool((status.residual[rounded] >= rules.abs_tol).all())
+
+
+# residuals of any size
+
+
+def cubes(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+    """Two cubic equations that read each other's unknown, in units of g2 and g3."""
+    return [
+        g[2] * (u[0] * u[0] * u[0] + 0.25 * u[1] - g[0]),
+        g[3] * (u[1] * u[1] * u[1] + 0.25 * u[0] - g[1]),
+    ]
+
+
+@dataclass
+class Oracle:
+    """Newton's method on `cubes` for one point, in numbers whose squares are numbers."""
+
+    rules: Newton
+    u: Array
+    g: Array
+    largest: float
+    single: bool
+
+    def __post_init__(self) -> None:
+        self.r = self.residual(self.u)
+        self.size = self.first = self.norm(self.r)
+        self.reason = Reason.CONVERGED if self.size < self.rules.abs_tol else Reason.OUT_OF_STEPS
+        self.iterations = 0
+        self.look()
+
+    def residual(self, u: Array) -> Array:
+        return self.g[2:] * (u**3 + 0.25 * u[::-1] - self.g[:2])
+
+    def norm(self, x: Array) -> Any:
+        return np.sqrt((x * x).sum())
+
+    def look(self) -> None:
+        if not self.size <= self.largest:
+            self.reason = Reason.NOT_FINITE
+
+    def update(self) -> None:
+        left, right = self.g[2:]
+        a, b, c, d = 3 * left * self.u[0] ** 2, left / 4, right / 4, 3 * right * self.u[1] ** 2
+        step = -np.array([d * self.r[0] - b * self.r[1], a * self.r[1] - c * self.r[0]])
+        step /= a * d - b * c
+        before, (u, r) = self.size, self.searched(step)
+        now = self.norm(r)
+        self.iterations += 1
+        if now < self.rules.abs_tol or now < self.rules.rel_tol * self.first:
+            self.reason = Reason.CONVERGED
+        elif self.single and not now < before / 2:
+            moved, unknowns, first = self.norm(step), self.norm(self.u), self.first
+            both = before <= 1e-2 * first and moved <= 1e-4 * unknowns
+            if before <= 1e-5 * first or moved <= 1e-6 * unknowns or both:
+                self.reason = Reason.CONVERGED
+                return
+        self.u, self.r, self.size = u, r, now
+        self.look()
+
+    def searched(self, step: Array) -> tuple[Array, Array]:
+        rules, alpha = self.rules, 1.0
+        u = self.u + step
+        r = self.residual(u)
+        if rules.linesearch == "NONE":
+            return u, r
+        promised = self.r @ self.r
+        if rules.linesearch == "BACKTRACKING":
+            promised = -2 * (self.r @ step)
+        for _ in range(2, rules.max_linesearch_iterations):
+            bound = self.r @ self.r - rules.linesearch_stopping_criteria * alpha * promised
+            if r @ r <= bound or self.norm(r) <= rules.abs_tol:
+                break
+            alpha /= rules.linesearch_cutback
+            u = self.u + alpha * step
+            r = self.residual(u)
+        return u, r
+
+
+def by_oracle(rules: Newton, inputs: Mapping[str, Tensor]) -> list[Oracle]:
+    """Every point of a batch, alone or with the whole."""
+    single = inputs["u0"].dtype == torch.float32
+    largest = torch.finfo(inputs["u0"].dtype).max
+    columns = np.stack([x.double().numpy() for x in inputs.values()]).astype(np.longdouble)
+    with np.errstate(all="ignore"):
+        batch = [Oracle(rules, x[:2], x[2:], largest, single) for x in columns.T]
+        for _ in range(1, rules.max_its):
+            moving = [p for p in batch if p.reason == Reason.OUT_OF_STEPS]
+            if rules.stop == "batch" and moving:
+                moving = [p for p in batch if p.reason != Reason.NOT_FINITE]
+            for p in moving:
+                p.update()
+    return batch
+
+
+def draw(seed: int, dtype: torch.dtype) -> tuple[Newton, dict[str, Tensor]]:
+    """Rules, and points whose residuals may be of any size, or none."""
+    rng = np.random.default_rng(seed)
+    most = 290 if dtype == torch.float64 else 30
+    count = 21
+    size = rng.uniform(-most, most, count) * rng.choice([1.0, 0.7, 0.02], count)
+    units = 10.0 ** np.stack([size, size + rng.uniform(-5, 5, count)])
+    units[:, rng.random(count) < 0.15] = rng.choice([np.inf, np.nan, 0.0])
+    columns = np.stack([*rng.uniform(1.5, 4, (2, count)), *rng.uniform(1, 3, (2, count)), *units])
+    exponent = rng.choice([rng.uniform(-most, most), -8.0, -1.3 * most])
+    # After so few updates no residual is rounding yet, which would differ between executors.
+    rules = Newton(
+        abs_tol=float(rng.choice([0.0, 10.0**exponent])),
+        rel_tol=float(rng.choice([0.0, 1e-2, 1e-3])),
+        max_its=int(rng.integers(1, 5)),
+        stop=rng.choice(["point", "batch"]).item(),
+        linesearch=rng.choice(["NONE", "BACKTRACKING", "STRONG_WOLFE"]).item(),
+        linesearch_stopping_criteria=float(rng.choice([1e-3, 0.3, 0.9])),
+    )
+    names = ("u0", "u1", "g0", "g1", "g2", "g3")
+    return rules, {n: torch.from_numpy(x).to(dtype) for n, x in zip(names, columns, strict=True)}
+
+
+def assert_judged_alike(status: Status, unknowns: Tensor, points: list[Oracle]) -> None:
+    assert status.reason.tolist() == [p.reason for p in points]
+    assert status.iterations.tolist() == [p.iterations for p in points]
+    eps = torch.finfo(status.residual.dtype).eps
+    for found, size, p in zip(unknowns, status.residual.tolist(), points, strict=True):
+        assert bool(found.isnan().all()) == (p.reason != Reason.CONVERGED)
+        if p.reason != Reason.NOT_FINITE:
+            noise = 1e3 * eps * float(p.first)
+            assert size == pytest.approx(float(p.size), rel=1e-3, abs=noise)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("seed", range(30))
+def test_residuals_of_any_size_are_judged_by_their_true_norms(
+    seed: int, dtype: torch.dtype, backend: Backend
+) -> None:
+    rules, inputs = draw(seed, dtype)
+    outputs, (status,) = executor(implicit(cubes, 2, 4, rules), backend, dtype)(inputs)
+    unknowns = torch.stack([outputs["u0"], outputs["u1"]], 1)
+    assert_judged_alike(status, unknowns, by_oracle(rules, inputs))
+
+
+def test_a_residual_of_zero_ends_single_precision_whatever_the_tolerances(
+    backend: Backend,
+) -> None:
+    program = implicit(cubes, 2, 4, Newton(abs_tol=1e-300, rel_tol=0.0))
+    _, inputs = draw(3, torch.float32)
+    _, (status,) = executor(program, backend, torch.float32)(inputs)
+    assert not status.reason.any() and not status.residual.all()
+
+
+# tangents of points that failed
+
+
+def straight(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+    """A linear system: neither its Jacobian nor its right-hand sides depend on a point."""
+    return [2.0 * u[0] + u[1] - g[0], u[0] + 3.0 * u[1] - g[1]]
+
+
+BLOCKS = [(y, x) for y in ("u0", "u1") for x in ("g0", "g1")]
+
+
+def slanted(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+    """Its Jacobian depends on u, and is regular at zero."""
+    return [u[0] + u[0] * u[1] - g[0], u[1] + u[0] * u[0] - g[1]]
+
+
+@pytest.mark.parametrize("law", [straight, slanted])
+def test_a_failed_point_has_nan_tangents(law: Any, backend: Backend) -> None:
+    program = with_jacobian(implicit(law, 2, 2, Newton(max_its=1)), BLOCKS)
+    inputs = {n: torch.zeros(3, dtype=torch.float64) for n in ("u0", "u1", "g0", "g1")}
+    inputs["g0"] = torch.tensor([0.0, 1.0, torch.nan], dtype=torch.float64)
+    outputs, (status,) = executor(program, backend)(inputs)
+    assert status.reason.tolist() == [0, Reason.OUT_OF_STEPS, Reason.NOT_FINITE]
+    for y, x in BLOCKS:
+        assert outputs[f"{y}:{x}"].isnan().tolist() == [False, True, True]

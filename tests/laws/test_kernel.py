@@ -10,6 +10,7 @@ from torch.func import jvp
 
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
+from ingot.program import Choices
 from tests.laws.agreement import differences
 from tests.laws.samples import Case, all_cases, corners
 from tests.laws.together import one_for_each_function, padded, with_slopes
@@ -19,7 +20,7 @@ CASES = all_cases()
 USUAL = one_for_each_function(CASES)
 REST = [case for case in CASES if case not in USUAL]
 BATCH = 1 + max(len(x) for case in CASES for x in corners(case).values())
-ON_AXES = [case for case in USUAL if any(n.axes for n in case.program().lines())]
+ON_AXES = [case for case in USUAL if any(n.axes for n in case.program().lines)]
 
 
 def chunks(cases: Sequence[Case], what: str) -> list[object]:
@@ -37,7 +38,7 @@ every_chunk = pytest.mark.parametrize(
 def compiled(what: str, first: int) -> tuple[list[Case], Kernel]:
     cases = {"usual": USUAL, "loops": ON_AXES, "rest": REST}[what][first : first + CHUNK]
     limit = 0 if what == "loops" else 10**6
-    return cases, Kernel(with_slopes(cases), unroll_limit=limit)
+    return cases, Kernel(with_slopes(cases), choices=Choices(unroll_limit=limit))
 
 
 def points(case: Case, place: str) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -6,7 +6,7 @@ from torch.func import jvp
 
 from ingot.catalog import load
 from ingot.execute.interpret import Interpreter
-from ingot.program import along_direction, check
+from ingot.program import along_direction, verify
 from tests.laws.agreement import blocks, differences, plain_blocks, with_blocks
 from tests.laws.samples import Case, all_cases, corners
 
@@ -23,8 +23,7 @@ def at(case: Case, place: str) -> dict[str, torch.Tensor]:
 @every_place
 def test_values_and_jacobians_agree_with_plain_torch(case: Case, place: str) -> None:
     inputs = at(case, place)
-    program = with_blocks(case.program())
-    check(program)
+    program = verify(with_blocks(case.program()))
     results, _ = Interpreter(program)(inputs)
     theirs = case.plain(inputs)
     slopes = plain_blocks(case, inputs)

@@ -6,26 +6,25 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ingot.program import Program, along_direction
-from ingot.program.graph import Graph
-from ingot.program.rewrite import renewed
+from ingot.program import Builder, Program, along_direction
+from ingot.program.rewrite import renew
 from tests.laws.samples import EXTENTS, Case
 
 
 def joined(programs: Mapping[str, Program]) -> Program:
     """One program that runs all of them, each variable named `program/variable`."""
-    graph = Graph(dict(EXTENTS))
+    builder = Builder(EXTENTS)
     inputs, outputs = [], []
     for name, program in programs.items():
         fresh = {
-            node.id: graph.node("input", (), (f"{name}/{v.name}", i), v.axes)
+            node.id: builder.node("input", (), (f"{name}/{v.name}", i), v.axes)
             for v in program.inputs
             for i, node in enumerate(v.nodes)
         }
-        moved = renewed(program, fresh, graph)
+        moved = renew(program, fresh, builder)
         inputs += [replace(v, name=f"{name}/{v.name}") for v in moved.inputs]
         outputs += [replace(v, name=f"{name}/{v.name}") for v in moved.outputs]
-    return Program(graph, tuple(inputs), (), tuple(outputs))
+    return Program(builder.extents, tuple(inputs), (), tuple(outputs))
 
 
 def with_slopes(cases: Sequence[Case]) -> Program:

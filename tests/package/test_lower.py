@@ -3,13 +3,21 @@
 from pathlib import Path
 
 import pytest
+import torch
+from msgspec.structs import replace
 
+import ingot
 from ingot import IngotError
 from ingot.execute import compiler
+from ingot.execute.described import ImplicitSegment
+from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.package import compile_model
+from ingot.package.consistent import inconsistencies
 from ingot.package.target import Target
+from tests.compositions import NESTED
 from tests.packages import ELASTIC, TWO_UPDATES
+from tests.systems import program_of
 
 
 def test_derivatives_through_two_solves_are_refused_in_kernels(tmp_path: Path) -> None:
@@ -43,3 +51,32 @@ def test_a_package_that_no_loader_takes_is_not_written(
 def test_no_compiler_at_all_is_refused(jobs: int) -> None:
     with pytest.raises(IngotError, match="leaves no compiler to run"):
         Target(jobs=jobs)
+
+
+@pytest.mark.slow
+def test_graphs_of_a_solve_inside_a_residual_load_as_they_were_described(tmp_path: Path) -> None:
+    # the graphs are those that tests/execute/test_inductor.py compiles
+    target = Target(output_dir=tmp_path, backend=("inductor",), derivative=(":",))
+    package = compile_model(read_text(NESTED), "solve_x", target)
+    artifact = ingot.load(tmp_path / "solve_x")
+    meta = artifact.metadata
+    assert meta == package.metadata
+    program = program_of(NESTED, "solve_x")
+    given = {v.name: torch.linspace(0.1, 0.4, 5).double() for v in program.inputs}
+    given["t"] = given["t~1"] + 0.3
+    expected, told = Interpreter(program)(given)
+    torch.testing.assert_close(artifact.forward(given), expected, rtol=1e-9, atol=1e-12)
+    assert [s.solve for s in artifact.status] == [s.solve for s in told] == ["solve_z", "solve_x"]
+    assert list(inconsistencies(meta)) == []
+    graphs = meta.inductor
+    assert graphs is not None
+    (segment,) = graphs.segments
+    assert isinstance(segment, ImplicitSegment) and segment.inner is not None
+    for wrong, message in [
+        (replace(segment, inner=None), "lacks a graph"),
+        (replace(segment, inner=replace(segment.inner, outputs=())), "one residual for each"),
+        (replace(segment, inner=replace(segment.inner, slopes=())), "lacks derivatives"),
+        (replace(segment, inner=replace(segment.inner, segments=())), "which is not there"),
+    ]:
+        other = replace(meta, inductor=replace(graphs, segments=(wrong,)))
+        assert any(message in text for text in inconsistencies(other))

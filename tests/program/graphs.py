@@ -1,27 +1,28 @@
-"""Random programs: graphs over all operations, with arguments kept where they are smooth."""
+"""Random programs: lines over all operations, with arguments kept where they are smooth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
 from ingot.execute.interpret import Interpreter
-from ingot.program import Program, Variable, check
-from ingot.program.graph import Axis, Graph, Node
+from ingot.program import Axis, Builder, Newton, Node, Program, Solve, Variable, verify
+from ingot.program.implicit import close_solve, read_items
 from ingot.types import Scalar
 
 CELL, EDGE = Axis("cell"), Axis("cell", -1)
 EXTENTS = {"cell": 5}
 
 
-def inside(g: Graph, a: Node) -> Node:
+def inside(g: Builder, a: Node) -> Node:
     """Between -0.9 and 0.9."""
     return g.emit("mul", 0.9, g.emit("tanh", a))
 
 
-def above(g: Graph, a: Node) -> Node:
+def above(g: Builder, a: Node) -> Node:
     """Above one half."""
     return g.emit("add", 0.5, g.emit("mul", a, a))
 
@@ -34,7 +35,7 @@ BINARY = ("add", "sub", "mul", "div", "pow", "less", "greater", "equal", "either
 ALONG = ("sum", "first", "last", "pad left", "pad right", "append", "spread")
 
 
-def unary(g: Graph, op: str, a: Node) -> Node:
+def unary(g: Builder, op: str, a: Node) -> Node:
     """An operation on one node, its argument kept safe."""
     match op:
         case "sqrt" | "log" | "log10":
@@ -53,7 +54,7 @@ def unary(g: Graph, op: str, a: Node) -> Node:
             return g.emit(op, a)
 
 
-def binary(g: Graph, op: str, a: Node, b: Node) -> Node:
+def binary(g: Builder, op: str, a: Node, b: Node) -> Node:
     """An operation on two nodes, its arguments kept safe."""
     match op:
         case "mul":
@@ -78,58 +79,120 @@ def binary(g: Graph, op: str, a: Node, b: Node) -> Node:
             return g.emit(op, a, b)
 
 
-def along(g: Graph, op: str, a: Node) -> Node | None:
+def along(g: Builder, op: str, a: Node) -> Node | None:
     """An operation along the axis, None where the node does not have the axis for it."""
-    g.own = (CELL,)
-    try:
-        if op == "spread" and not a.axes:
-            return g.emit("mul", a, g.table(torch.arange(1.0, 6.0).numpy(), (CELL,)))
-        if a.axes == (CELL,) and op in ("first", "last"):
-            first, last = (0, 1) if op == "first" else (1, 0)
-            return g.along("window", a, axis="cell", first=first, last=last)
-        if a.axes == (EDGE,) and op in ("pad left", "pad right"):
-            first, last = (1, 0) if op == "pad left" else (0, 1)
-            return g.along("pad", a, axis="cell", first=first, last=last)
-        if a.axes == (EDGE,) and op == "append":
-            return g.along("append", a, 0.5, axis="cell", side="left")
-        if a.axes and op == "sum":
-            return g.along("sum", a, axis="cell")
-        return None
-    finally:
-        g.own = ()
+    if op == "spread" and not a.axes:
+        return g.emit("mul", a, g.table(torch.arange(1.0, 6.0).numpy(), (CELL,)))
+    if a.axes == (CELL,) and op in ("first", "last"):
+        first, last = (0, 1) if op == "first" else (1, 0)
+        return g.along("window", a, axis="cell", first=first, last=last)
+    if a.axes == (EDGE,) and op in ("pad left", "pad right"):
+        first, last = (1, 0) if op == "pad left" else (0, 1)
+        return g.along("pad", a, axis="cell", first=first, last=last)
+    if a.axes == (EDGE,) and op == "append":
+        return g.along("append", a, 0.5, axis="cell", side="left", own=(CELL,))
+    if a.axes and op == "sum":
+        return g.along("sum", a, axis="cell", own=(CELL,))
+    return None
 
 
 @dataclass(frozen=True)
 class Drawn:
     """A random program with one scalar output, its other lines, and where to evaluate it."""
 
-    graph: Graph
+    builder: Builder
     inputs: tuple[Node, ...]
     lines: tuple[Node, ...]
     output: Node
     point: tuple[Tensor, ...]
 
+    @property
+    def program(self) -> Program:
+        """The output as a program."""
+        given = [Variable(str(i), Scalar, n.axes, (n,)) for i, n in enumerate(self.inputs)]
+        gives = (Variable("out", Scalar, (), (self.output,)),)
+        return verify(Program(self.builder.extents, tuple(given), (), gives))
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """The point as inputs of the program, one point long."""
+        return {str(i): x.numpy()[None] for i, x in enumerate(self.point)}
+
     def run(self, nodes: Sequence[Node], point: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """The values of nodes of the graph, at the point or elsewhere."""
-        return values(self.graph, self.inputs, nodes, self.point if point is None else point)
+        """The values of lines, at the point or elsewhere."""
+        return values(self.builder, self.inputs, nodes, self.point if point is None else point)
 
 
 def values(
-    graph: Graph, inputs: Sequence[Node], nodes: Sequence[Node], point: Sequence[Tensor]
+    builder: Builder, inputs: Sequence[Node], nodes: Sequence[Node], point: Sequence[Tensor]
 ) -> list[Tensor]:
     """The values of nodes, given those of the inputs."""
     given = [Variable(str(i), Scalar, n.axes, (n,)) for i, n in enumerate(inputs)]
     gives = [Variable(f"out {i}", Scalar, n.axes, (n,)) for i, n in enumerate(nodes)]
-    program = Program(graph, tuple(given), (), tuple(gives))
-    check(program)
+    program = verify(Program(builder.extents, tuple(given), (), tuple(gives)))
     results, _ = Interpreter(program)({str(i): x for i, x in enumerate(point)})
     return [results[v.name] for v in gives]
 
 
+# implicit updates
+
+NEIGHBOURS = 0.2
+NEWTON = Newton(abs_tol=1e-13, rel_tol=1e-15)
+
+
+def update(g: Builder, name: str, a: Node, b: Node, *, nested: bool = False) -> list[Node]:
+    """Two unknowns on the axes of `a` and `b`, coupled to each other and to their neighbours.
+
+    nested: one of the residuals reads an update of its own, which reads an unknown.
+    """
+    axes = g.union((a, b))
+    u, v = (g.placeholder("unknown", axes, name) for _ in range(2))
+    first = g.emit("add", g.emit("mul", 3.0, u), g.emit("mul", 0.5, g.emit("tanh", u)))
+    coupled = g.emit("mul", 0.3, g.emit("mul", inside(g, a), v))
+    if nested:
+        (w,) = update_once(g, f"inside {name}", u, b)
+        coupled = g.emit("add", coupled, g.emit("mul", 0.4, w))
+    first = g.emit("sub", g.emit("add", first, coupled), inside(g, b))
+    second = g.emit("add", g.emit("mul", 2.0, v), g.emit("mul", 0.4, g.emit("sin", u)))
+    second = g.emit("sub", second, inside(g, a))
+    if axes:
+        kept = g.along("window", u, axis="cell", first=0, last=1)
+        moved = g.along("pad", kept, axis="cell", first=1, last=0)
+        second = g.emit("add", second, g.emit("mul", NEIGHBOURS, moved))
+    return closed(g, name, axes, (u, v), (first, second))
+
+
+def update_once(g: Builder, name: str, a: Node, b: Node) -> list[Node]:
+    """One unknown that reads two lines."""
+    axes = g.union((a, b))
+    w = g.placeholder("unknown", axes, name)
+    bent = g.emit("mul", 0.3, g.emit("tanh", g.emit("mul", w, inside(g, a))))
+    row = g.emit("sub", g.emit("add", g.emit("mul", 2.0, w), bent), inside(g, g.emit("add", a, b)))
+    return closed(g, name, axes, (w,), (row,))
+
+
+def closed(
+    g: Builder, name: str, axes: tuple[Axis, ...], columns: Sequence[Node], rows: Sequence[Node]
+) -> list[Node]:
+    """The unknowns that make the rows zero, from zero."""
+
+    def variables(title: str, nodes: Sequence[Node]) -> tuple[Variable, ...]:
+        return tuple(Variable(f"{title} {i}", Scalar, axes, (n,)) for i, n in enumerate(nodes))
+
+    residuals = variables(f"residual of {name}", rows)
+    solve = Solve(name, variables(name, columns), residuals, (), NEWTON)
+    return read_items(g, close_solve(g, solve, [g.zero for _ in columns]))
+
+
 @st.composite
-def programs(draw: st.DrawFn, *, axes: bool, sums: bool = True) -> Drawn:
-    """A program of a dozen operations or so over three inputs, with or without axes and sums."""
-    g = Graph(dict(EXTENTS))
+def programs(
+    draw: st.DrawFn, *, axes: bool, sums: bool = True, solves: int = 0, nested: bool = False
+) -> Drawn:
+    """A program of a dozen operations or so over three inputs, with or without axes and sums.
+
+    solves: how many updates stand in it, each reading the one before; nested: the last of them
+    has another inside its residuals.
+    """
+    g = Builder(EXTENTS)
     wanted = [(), (CELL,), (EDGE,)] if axes else [(), (), ()]
     inputs = tuple(g.node("input", (), (f"x{i}", 0), a) for i, a in enumerate(wanted))
     pool = list(inputs)
@@ -144,6 +207,12 @@ def programs(draw: st.DrawFn, *, axes: bool, sums: bool = True) -> Drawn:
             pool += [] if moved is None else [moved]
         elif len({a.axes, b.axes} - {()}) <= 1:
             pool.append(binary(g, op, a, b))
+    for k in range(solves):
+        i, j = draw(st.tuples(*[st.integers(0, 10**6)] * 2))
+        before = pool[-1] if k else pool[i % len(pool)]
+        fitting = [n for n in pool if len({n.axes, before.axes} - {()}) <= 1]
+        deep = nested and k == solves - 1
+        pool += update(g, f"solve {k}", before, fitting[j % len(fitting)], nested=deep)
     total = g.zero
     for node in pool[len(inputs) :][-5:]:
         term = inside(g, node)
@@ -154,3 +223,17 @@ def programs(draw: st.DrawFn, *, axes: bool, sums: bool = True) -> Drawn:
         for n in inputs
     )
     return Drawn(g, inputs, tuple(pool), total, point)
+
+
+SHAPES = {
+    "lines": {"axes": False},
+    "axes": {"axes": True},
+    "a solve": {"axes": False, "solves": 1},
+    "a solve on axes": {"axes": True, "solves": 1},
+    "solves in series": {"axes": False, "solves": 3},
+    "solves in series on axes": {"axes": True, "solves": 3},
+    "a nested solve": {"axes": False, "solves": 1, "nested": True},
+    "a nested solve after another": {"axes": False, "solves": 2, "nested": True},
+}
+"""Every make of program that a pass must keep as it is."""
+NEST_ON_AXES = {"axes": True, "solves": 1, "nested": True}

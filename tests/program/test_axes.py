@@ -19,10 +19,22 @@ from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read, read_text
 from ingot.model import Factory, build
-from ingot.program import Newton, Program, Solve, Variable, prepared, with_jacobian
+from ingot.program import (
+    Axis,
+    Builder,
+    Choices,
+    Newton,
+    Node,
+    Program,
+    Solve,
+    Variable,
+    prepared,
+    sort_lines,
+    with_jacobian,
+)  # fmt: skip
 from ingot.program.band import Band
-from ingot.program.graph import Axis, Graph, Node, ordered
-from ingot.program.rewrite import solve_node
+from ingot.program.builder import Symbol
+from ingot.program.implicit import close_solve, read_items
 from ingot.types import Scalar
 
 Shape = tuple[int, ...]
@@ -150,7 +162,7 @@ GRAINS = {"stress": (12,), "orientation_matrix": (12,), "slip_hardening": (12,)}
 
 @pytest.mark.parametrize(
     "run",
-    (Interpreter, Kernel, lambda p: Kernel(p, unroll_limit=0)),
+    (Interpreter, Kernel, lambda p: Kernel(p, choices=Choices(unroll_limit=0))),
     ids=("interpret", "lines", "loops"),
 )
 def test_twelve_grains_of_twelve_slip_systems_are_a_loop_over_grains(
@@ -220,7 +232,11 @@ def test_fluxes_with_both_boundaries_differenced_again_live_on_cells() -> None:
     assert axes["flux_with_bc_left_with_bc_right"] == (Axis("cell", 1),)
     u = torch.linspace(0, 1, 7, dtype=torch.float64).square()
     edges = torch.cat([torch.tensor([2.0]), -u.diff(), torch.tensor([5.0])])
-    for run in (Interpreter(program), Kernel(program), Kernel(program, unroll_limit=0)):
+    for run in (
+        Interpreter(program),
+        Kernel(program),
+        Kernel(program, choices=Choices(unroll_limit=0)),
+    ):
         found, _ = run({"u": u})
         torch.testing.assert_close(found["flux_with_bc_left_with_bc_right"], edges)
         torch.testing.assert_close(found["rate"], -2 * edges.diff())
@@ -249,11 +265,11 @@ def state_at(driver: TransientDriver, step: int) -> dict[str, Tensor]:
 
 def assert_loops_are_lines(program: Program, inputs: dict[str, Tensor]) -> None:
     """Relative to the largest entry of each output."""
-    loops = Kernel(program, unroll_limit=0)
-    lines = Kernel(program, unroll_limit=10**9)
-    inside = [n for s in loops.plan.program.solves() for n in ordered(s.rows)]
+    loops = Kernel(program, choices=Choices(unroll_limit=0))
+    lines = Kernel(program, choices=Choices(unroll_limit=10**9))
+    inside = [n for s in loops.compiled.solves for n in sort_lines(s.rows)]
     assert any(n.axes for n in inside), "nothing was left to loop over"
-    assert not any(n.axes for s in lines.plan.program.solves() for n in ordered(s.rows))
+    assert not any(n.axes for s in lines.compiled.solves for n in sort_lines(s.rows))
     (found, statuses), (expected, others) = loops(inputs), lines(inputs)
     for a, b in zip(statuses, others, strict=True):
         assert a.converged.all() and torch.equal(a.iterations, b.iterations)
@@ -336,37 +352,40 @@ Field = Callable[[list[Node]], Node]
 
 def banded(extent: int, newton: Newton) -> Program:
     """Two unknowns a cell that read two cells to either side; p and q scale the diagonal."""
-    graph = Graph({"cell": extent})
+    builder = Builder({"cell": extent})
 
     def field(op: str, name: str) -> Variable:
-        return Variable(name, Scalar, (CELL,), (graph.node(op, (), (name, 0), (CELL,)),))
+        return Variable(name, Scalar, (CELL,), (builder.node(op, (), (name, 0), (CELL,)),))
+
+    def scalar(x: Node) -> Scalar:
+        return Scalar((Symbol(builder, x),))
 
     def at(x: Node, shift: int) -> Scalar:
         """Entry i is entry i + shift, or zero beyond the ends."""
         ahead, behind = max(shift, 0), max(-shift, 0)
-        kept = graph.along("window", x, axis="cell", first=ahead, last=behind)
-        return Scalar((graph.along("pad", kept, axis="cell", first=behind, last=ahead),))
+        kept = builder.along("window", x, axis="cell", first=ahead, last=behind)
+        return scalar(builder.along("pad", kept, axis="cell", first=behind, last=ahead))
 
     given = [field("input", name) for name in ("a", "b", "p", "q", "f", "g")]
-    p, q, f, g = (Scalar(v.nodes) for v in given[2:])
+    p, q, f, g = (scalar(v.nodes[0]) for v in given[2:])
     unknowns = field("unknown", "a"), field("unknown", "b")
     a, b = (v.nodes[0] for v in unknowns)
-    u, v = Scalar((a,)), Scalar((b,))
+    u, v = scalar(a), scalar(b)
     rows = (
         p * u + 0.02 * u * u * u + v + 1.3 * at(a, 1) - 0.7 * at(b, -2) + 0.02 * at(a, 2) * u - f,
         q * v + 0.9 * u + 0.6 * at(b, 1) * 0.5 + 1.1 * at(a, -1) + 0.25 * at(b, 2) - g,
     )
     residuals = tuple(
-        Variable(f"{n}_residual", Scalar, (CELL,), row.data)
+        Variable(f"{n}_residual", Scalar, (CELL,), (row.data[0].node,))
         for n, row in zip("ab", rows, strict=True)
     )
-    solve = Solve("cells", unknowns, residuals, newton)
-    node = solve_node(graph, solve, tuple(v.nodes[0] for v in given[:2]))
+    solve = Solve("cells", unknowns, residuals, (), newton)
+    node = close_solve(builder, solve, [v.nodes[0] for v in given[:2]])
     outputs = tuple(
-        Variable(v.name, Scalar, (CELL,), (graph.node("item", (node,), i, (CELL,)),))
-        for i, v in enumerate(unknowns)
+        Variable(v.name, Scalar, (CELL,), (item,))
+        for v, item in zip(unknowns, read_items(builder, node), strict=True)
     )
-    return Program(graph, tuple(given), (), outputs)
+    return Program(builder.extents, tuple(given), (), outputs)
 
 
 def fields(points: int, extent: int, diagonal: Sequence[float]) -> dict[str, Tensor]:
@@ -380,13 +399,13 @@ def fields(points: int, extent: int, diagonal: Sequence[float]) -> dict[str, Ten
 def band(newton: Newton) -> tuple[Kernel, Interpreter]:
     """Executors of the band with some of its tangents; the kernel keeps its axis a loop."""
     program = with_jacobian(banded(11, newton), [("a", "f"), ("b", "f"), ("b", "q")])
-    return Kernel(program, unroll_limit=0), Interpreter(program)
+    return Kernel(program, choices=Choices(unroll_limit=0)), Interpreter(program)
 
 
 def test_a_band_of_two_unknowns_a_cell_is_solved_as_a_dense_system_is() -> None:
     kernel, reference = band(Newton())
-    (factored,) = kernel.plan.solves.values()
-    assert isinstance(factored.newton, Band)
+    (factored,) = (s.factored for s in kernel.compiled.solves)
+    assert factored is not None and isinstance(factored.newton, Band)
     assert (factored.newton.reach, factored.newton.components, factored.newton.half) == (2, 2, 5)
     inputs = fields(5, 11, [6.0, 8.0, 10.0, 12.0, -9.0])
     assert assert_solved_alike(kernel, reference, inputs).tolist() == [0] * 5

@@ -11,7 +11,7 @@ from ingot.catalog import CATALOG
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Program, along_direction, check, prepared, with_jacobian
+from ingot.program import Program, along_direction, prepared, verify, with_jacobian
 from ingot.types import SR2, Scalar
 from tests.laws.agreement import differences
 
@@ -108,9 +108,7 @@ Values = dict[str, Tensor]
 
 
 def program_of(name: str) -> Program:
-    program = prepared(build(read_text(TEXT), name))
-    check(program)
-    return program
+    return verify(prepared(build(read_text(TEXT), name)))
 
 
 def law(name: str) -> Callable[..., object]:

@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ingot.program.differentiate import directional, gradient, jacobian
-from ingot.program.graph import Axis, Graph, Node
-from ingot.program.ops import partials, positive
+from ingot.program import Axis, Builder, Node, operation, sort_lines
+from ingot.program.builder import Symbol
+from ingot.program.differentiate import differentiate_along, gradient, jacobian
 from ingot.types import R2, SR2, Scalar, Vec, exp, norm, sqrt, where
 from ingot.types import abs as absolute
-from ingot.types.elementwise import ON_TENSORS
+from ingot.types.elementwise import ELEMENTWISE
 from tests.program.graphs import BINARY, UNARY, Drawn, binary, programs, unary, values
 
 often = settings(
@@ -24,13 +24,13 @@ STEP = 1e-6
 
 def reverse(drawn: Drawn) -> list[Tensor]:
     """The gradient by each input, in reverse."""
-    found = drawn.run(gradient(drawn.output, drawn.inputs))
+    found = drawn.run(gradient(drawn.builder, drawn.output, drawn.inputs))
     return [x.expand_as(p) for x, p in zip(found, drawn.point, strict=True)]
 
 
 def forward(drawn: Drawn) -> list[Tensor]:
     """The same by columns, each entry of an axis a column."""
-    (row,) = jacobian([drawn.output], drawn.inputs, dense=True)
+    (row,) = jacobian(drawn.builder, [drawn.output], drawn.inputs, dense=True)
     found = []
     for j, x in enumerate(drawn.point):
         entry = row.get((j, ()))
@@ -85,11 +85,11 @@ def test_reverse_is_the_finite_difference_along_axes(drawn: Drawn) -> None:
 @often
 @given(drawn=programs(axes=True))
 def test_slope_along_a_direction_is_the_gradient_times_it(drawn: Drawn) -> None:
-    g = drawn.graph
+    g = drawn.builder
     source = torch.Generator().manual_seed(3)
     along = [torch.rand(x.shape, generator=source, dtype=torch.float64) for x in drawn.point]
     nodes = [g.node("input", (), (f"d{i}", 0), n.axes) for i, n in enumerate(drawn.inputs)]
-    (slope,) = directional([drawn.output], drawn.inputs, nodes)
+    (slope,) = differentiate_along(g, [drawn.output], drawn.inputs, nodes)
     (found,) = values(g, (*drawn.inputs, *nodes), [slope], (*drawn.point, *along))
     expected = sum(float((a * b).sum()) for a, b in zip(reverse(drawn), along, strict=True))
     assert float(found) == pytest.approx(expected, rel=1e-10, abs=1e-11)
@@ -100,9 +100,9 @@ def test_slope_along_a_direction_is_the_gradient_times_it(drawn: Drawn) -> None:
 def test_rows_by_shifts_are_the_dense_rows(drawn: Drawn) -> None:
     """Entry i of a row reads entry i + shift of a column."""
     rows = [n for n in drawn.lines if n.axes][-4:]
-    sparse, dense = (jacobian(rows, drawn.inputs, dense=d) for d in (False, True))
+    sparse, dense = (jacobian(drawn.builder, rows, drawn.inputs, dense=d) for d in (False, True))
     for row, by_shift, whole in zip(rows, sparse, dense, strict=True):
-        length = drawn.graph.extent(row.axes[0])
+        length = drawn.builder.extent(row.axes[0])
         for j, x in enumerate(drawn.point):
             expected = torch.zeros(length, *x.shape, dtype=x.dtype)
             if (j, ()) in whole:
@@ -124,19 +124,19 @@ def test_rows_by_shifts_are_the_dense_rows(drawn: Drawn) -> None:
 @settings(often, max_examples=40)
 @given(drawn=programs(axes=False))
 def test_second_derivatives_are_symmetric_and_those_of_the_first(drawn: Drawn) -> None:
-    first = gradient(drawn.output, drawn.inputs)
-    rows = jacobian(first, drawn.inputs)
+    first = gradient(drawn.builder, drawn.output, drawn.inputs)
+    rows = jacobian(drawn.builder, first, drawn.inputs)
     size = len(first)
-    zero = drawn.graph.zero
+    zero = drawn.builder.zero
     entries = [rows[i].get((j, ()), zero) for i in range(size) for j in range(size)]
     hessian = torch.stack(drawn.run(entries)).reshape(size, size)
     torch.testing.assert_close(hessian, hessian.T, rtol=1e-9, atol=1e-9)
     for j in range(size):
-        again = drawn.run(gradient(first[j], drawn.inputs))
+        again = drawn.run(gradient(drawn.builder, first[j], drawn.inputs))
         torch.testing.assert_close(torch.stack(again), hessian[j], rtol=1e-9, atol=1e-9)
 
 
-def linear(g: Graph, op: str, x: Node, first: int, last: int) -> Node:
+def linear(g: Builder, op: str, x: Node, first: int, last: int) -> Node:
     """A linear operation along the axis of `x`."""
     if op in ("window", "pad"):
         return g.along(op, x, axis="cell", first=first, last=last)
@@ -157,22 +157,22 @@ def test_reverse_of_a_linear_operation_is_its_adjoint(
     op: str, first: int, last: int, extent: int, seed: int
 ) -> None:
     """<A x, y> is <x, A* y>: the left by forward mode, the right by reverse mode."""
-    g = Graph({"cell": extent})
+    g = Builder({"cell": extent})
     axes = () if op == "spread" else (Axis("cell"),)
     x, dx = (g.node("input", (), (name, 0), axes) for name in ("x", "dx"))
     image = linear(g, op, x, first, last)
     y = g.node("input", (), ("y", 0), image.axes)
-    extra = [n for n in g.nodes if n.attr == ("unused", 0)]
+    extra = [n for n in sort_lines([image]) if n.attr == ("unused", 0)]
     source = torch.Generator().manual_seed(seed)
     given_nodes = [x, dx, y, *extra]
     point = [
         torch.rand([g.extent(a) for a in n.axes], generator=source, dtype=torch.float64)
         for n in given_nodes
     ]
-    (moved,) = directional([image], [x], [dx])
+    (moved,) = differentiate_along(g, [image], [x], [dx])
     product = g.emit("mul", image, y)
     scalar = g.along("sum", product, axis="cell") if product.axes else product
-    (adjoint,) = gradient(scalar, [x])
+    (adjoint,) = gradient(g, scalar, [x])
     forwards, backwards = values(g, given_nodes, [moved, adjoint], point)
     left = (forwards.expand_as(point[2]) * point[2]).sum()
     right = (backwards.expand_as(point[1]) * point[1]).sum()
@@ -180,27 +180,27 @@ def test_reverse_of_a_linear_operation_is_its_adjoint(
 
 
 def test_a_scalar_summed_with_others_counts_once_for_each_entry() -> None:
-    g = Graph({"cell": 6})
+    g = Builder({"cell": 6})
     c, x = g.node("input", (), ("c", 0)), g.node("input", (), ("x", 0), (Axis("cell"),))
     total = g.along("sum", g.emit("add", c, x), axis="cell")
     point = [torch.tensor(1.0).double(), torch.ones(6).double()]
-    by_c, by_x = values(g, [c, x], gradient(total, [c, x]), point)
+    by_c, by_x = values(g, [c, x], gradient(g, total, [c, x]), point)
     assert float(by_c) == 6.0
     assert by_x.expand(6).tolist() == [1.0] * 6
 
 
-def scalars(count: int) -> tuple[Graph, list[Node]]:
-    g = Graph()
+def scalars(count: int) -> tuple[Builder, list[Node]]:
+    g = Builder()
     return g, [g.node("input", (), (f"x{i}", 0)) for i in range(count)]
 
 
 def slopes_at(function: object, *numbers: float) -> list[float]:
     """Reverse derivatives of a function of scalars, which must equal the forward ones."""
     g, nodes = scalars(len(numbers))
-    result = function(*(Scalar((n,)) for n in nodes)).data[0]  # type: ignore[operator]
+    result = function(*(Scalar((Symbol(g, n),)) for n in nodes)).data[0].node  # type: ignore[operator]
     point = [torch.tensor(x, dtype=torch.float64) for x in numbers]
-    backwards = values(g, nodes, gradient(result, nodes), point)
-    (row,) = jacobian([result], nodes)
+    backwards = values(g, nodes, gradient(g, result, nodes), point)
+    (row,) = jacobian(g, [result], nodes)
     entries = [row.get((j, ()), g.zero) for j in range(len(nodes))]
     forwards = values(g, nodes, entries, point)
     assert [float(x) for x in forwards] == pytest.approx([float(x) for x in backwards], nan_ok=True)
@@ -232,9 +232,9 @@ def test_slope_at_a_corner(
 def test_norm_of_every_kind_has_a_finite_second_slope_at_zero() -> None:
     for kind in (Vec, SR2, R2):
         g, nodes = scalars(math.prod(kind.base))
-        size = norm(kind(tuple(nodes))).data[0]
-        first = gradient(size, nodes)
-        rows = jacobian(first, nodes)
+        size = norm(kind(tuple(Symbol(g, n) for n in nodes))).data[0].node
+        first = gradient(g, size, nodes)
+        rows = jacobian(g, first, nodes)
         entries = [t for row in rows for t in row.values()]
         found = values(g, nodes, entries, [torch.zeros((), dtype=torch.float64)] * len(nodes))
         assert all(bool(x.isfinite()) for x in found)
@@ -242,15 +242,17 @@ def test_norm_of_every_kind_has_a_finite_second_slope_at_zero() -> None:
 
 def test_every_operation_is_drawn_and_has_a_slope_or_is_constant_by_pieces() -> None:
     g, (a, b) = scalars(2)
-    for op in UNARY:
-        unary(g, op, a)
-    for op in BINARY:
-        binary(g, op, a, b)
-    drawn = {n.op for n in g.nodes} - {"input", "const"}
+    results = [*(unary(g, op, a) for op in UNARY), *(binary(g, op, a, b) for op in BINARY)]
+    lines = sort_lines(results)
+    drawn = {n.op for n in lines} - {"input", "const"}
     flat = {"sign", "lt", "le", "gt", "ge", "eq", "and", "or", "not"}
-    assert drawn == set(ON_TENSORS)
-    sloped = {n.op for n in g.nodes if n.args and partials(n)}
+    assert drawn == set(ELEMENTWISE)
+    sloped = {n.op for n in lines if n.args and ELEMENTWISE[n.op].slopes is not None}
     assert sloped == drawn - flat
+    for node in (n for n in lines if n.args):
+        seeds = {x.id: {(i, ()): g.one} for i, x in enumerate(node.args) if not x.is_number}
+        tangent = operation(node.op).push(g.slopes, node, seeds, [a, b])
+        assert bool(tangent) == (node.op in sloped), node.op
 
 
 @pytest.mark.parametrize(
@@ -266,4 +268,4 @@ def test_every_operation_is_drawn_and_has_a_slope_or_is_constant_by_pieces() -> 
 )
 def test_only_what_cannot_vanish_is_positive(function: object, expected: bool) -> None:
     g, (a,) = scalars(1)
-    assert positive(function(g, a)) is expected  # type: ignore[operator]
+    assert g.is_positive(function(g, a)) is expected  # type: ignore[operator]

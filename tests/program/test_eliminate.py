@@ -14,9 +14,15 @@ import pytest
 
 import ingot
 from ingot.errors import IngotError
-from ingot.program import Program, Solve
-from ingot.program.eliminate import Eliminated, Form, choose, eliminated
-from ingot.program.graph import Node, ordered
+from ingot.program import Node, Program, Solve, sort_lines
+from ingot.program.eliminate import (
+    Attempt,
+    Eliminated,
+    Form,
+    choose_form,
+    eliminate,
+    solve_again,
+)  # fmt: skip
 from ingot.program.probe import Probes
 from ingot.types import Scalar, add_up, atan, exp, minimum, sqrt
 from tests.systems import (
@@ -24,6 +30,7 @@ from tests.systems import (
     dense,
     evaluated,
     implicit,
+    node_of,
     numbers_of,
     plasticity,
     program_of,
@@ -42,32 +49,55 @@ class System:
     program: Program
 
     @cached_property
-    def solve(self) -> Solve:
-        return self.program.solves()[0]
+    def attempt(self) -> Attempt:
+        node = node_of(self.program)
+        return Attempt(
+            self.program, node.attr, Probes.of_program(self.program).enter(node, node.attr)
+        )
 
-    @cached_property
-    def sides(self) -> list[Node]:
-        graph = self.program.graph
-        return [graph.node("unknown", (), ("side", i)) for i in range(len(self.solve.columns))]
+    @property
+    def solve(self) -> Solve:
+        return self.attempt.solve
 
     @cached_property
     def forms(self) -> dict[Form, Eliminated]:
-        probes = Probes(self.solve)
-        return {form: eliminated(self.solve, self.sides, probes, form) for form in FORMS}
+        return {form: eliminate(self.attempt, form) for form in FORMS}
+
+    @cached_property
+    def sides(self) -> dict[Form, list[Node]]:
+        """A right-hand side among the lines of each form."""
+        size = len(self.solve.columns)
+        return {
+            form: [found.builder.node("unknown", (), ("side", i)) for i in range(size)]
+            for form, found in self.forms.items()
+        }
+
+    @cached_property
+    def again(self) -> dict[tuple[Form, bool], Eliminated]:
+        """Each form for any right-hand side, with the Jacobian and with its transpose."""
+        return {
+            (form, transposed): solve_again(
+                self.attempt, found, self.sides[form], transposed=transposed
+            )
+            for form, found in self.forms.items()
+            for transposed in (False, True)
+        }
 
     def residual(self, state: State) -> Array:
-        numbers = numbers_of(self.program, self.solve, [state])
+        numbers = numbers_of(self.program, [state])
         return np.array(evaluated(self.solve.rows, numbers), float)[:, 0]
 
     def matrices(self, states: Sequence[State]) -> Array:
-        return dense(self.solve, numbers_of(self.program, self.solve, states))[0]
+        return dense(self.solve, numbers_of(self.program, states))[0]
 
-    def solutions(self, form: Form, states: Sequence[State], right: Array) -> tuple[Array, Array]:
+    def solutions(
+        self, form: Form, states: Sequence[State], right: Array, *, transposed: bool = False
+    ) -> tuple[Array, Array]:
         """What a form gives at each state for a right-hand side each, and whether it is suspect."""
-        numbers = numbers_of(self.program, self.solve, states)
-        numbers |= {side.id: right[:, i] for i, side in enumerate(self.sides)}
-        found = self.forms[form]
-        roots = [*found.update, *([found.suspect] if found.suspect else [])]
+        numbers = numbers_of(self.program, states)
+        numbers |= {side.id: right[:, i] for i, side in enumerate(self.sides[form])}
+        found, suspect = self.again[form, transposed], self.forms[form].suspect
+        roots = [*found.update, *([suspect] if suspect else [])]
         values = [np.broadcast_to(x, len(states)) for x in evaluated(roots, numbers)]
         count = len(found.update)
         return np.stack(values[:count], axis=1), np.array(
@@ -171,6 +201,17 @@ def test_every_form_solves_plasticity_at_random_states(plastic: System) -> None:
 
     # The slope of FB's root loses the digits that a stiffness of 1e5 has more than a rate.
     assert_forms_agree(plastic, {f"random {i}": drawn() for i in range(40)}, tolerance=1e-8)
+
+
+def test_the_same_factors_solve_the_transposed_system(plastic: System) -> None:
+    states = [s for name, s in plastic_states(plastic).items() if name in ("elastic", "plastic")]
+    matrix = plastic.matrices(states)
+    right = np.random.default_rng(5).standard_normal(matrix.shape[:2])
+    expected = np.stack([solved(a.T, b) for a, b in zip(matrix, right, strict=True)])
+    for form in FORMS:
+        found, _ = plastic.solutions(form, states, right, transposed=True)
+        scale = np.abs(expected).max(axis=1, keepdims=True)
+        np.testing.assert_allclose(found / scale, expected / scale, atol=1e-9, err_msg=form)
 
 
 # mixed control
@@ -330,19 +371,15 @@ def twice(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
 def test_a_system_that_is_singular_whatever_its_values_is_refused(residual, form: Form) -> None:
     system = System(implicit(residual, 2, 2))
     with pytest.raises(IngotError, match=r"\[update\] are singular .* decide 'u[01]'") as raised:
-        eliminated(system.solve, system.sides, Probes(system.solve), form)
+        eliminate(system.attempt, form)
     assert raised.value.problems[0].code == "singular-system"
 
 
 # costs
 
 
-def minus_residuals(solve: Solve) -> list[Node]:
-    return [row.graph.emit("neg", row) for row in solve.rows]
-
-
 def test_the_extended_form_is_taken_only_where_it_saves_a_third(plastic: System) -> None:
-    best, costs = choose(plastic.solve, minus_residuals(plastic.solve), Probes(plastic.solve))
+    best, costs = choose_form(plastic.attempt)
     safe = min(costs["jacobian"], costs["accumulated"])
     assert best.operations == costs[best.form]
     if best.form == "extended":
@@ -356,8 +393,7 @@ def test_some_plasticity_is_worth_the_extended_form_and_some_is_not() -> None:
     chosen = set()
     for isotropic, kinematic in ((False, False), (False, True)):
         text = plasticity("MinMapComplementarity", isotropic=isotropic, kinematic=kinematic)
-        solve = System(program_of(text)).solve
-        chosen.add(choose(solve, minus_residuals(solve), Probes(solve))[0].form == "extended")
+        chosen.add(choose_form(System(program_of(text)).attempt)[0].form == "extended")
     assert chosen == {True, False}
 
 
@@ -365,23 +401,23 @@ def test_operations_are_those_that_the_residual_does_not_have(plastic: System) -
     found = plastic.forms["jacobian"]
     lines: dict[int, Node] = {}
     stack = [*found.update]
-    residual = {n.id for n in ordered(plastic.solve.rows)}
+    residual = {n.id for n in sort_lines(plastic.solve.rows)}
     while stack:
         node = stack.pop()
         if node.id not in lines and node.id not in residual:
             lines[node.id] = node
             stack += node.args
-    leaves = ("const", "unknown", "input")
+    leaves = ("const", "unknown", "given")
     assert found.operations == sum(node.op not in leaves for node in lines.values())
 
 
 SAME = """
 from hashlib import sha256
 from ingot.execute.cpp import source
-from ingot.program.passes import planned
+from ingot.program import compile_passes
 from tests.systems import plasticity, program_of
 text = plasticity("MinMapComplementarity", isotropic=True, kinematic=True)
-print(sha256(source(planned(program_of(text))).encode()).hexdigest())
+print(sha256(source(compile_passes(program_of(text))).encode()).hexdigest())
 """
 
 

@@ -39,7 +39,7 @@ def sampled(whole: Program, batch: int = 3) -> dict[str, Tensor]:
     source = torch.Generator().manual_seed(1)
     found = {}
     for v in whole.inputs:
-        sizes = [whole.graph.extent(a) for a in v.axes]
+        sizes = [whole.extent(a) for a in v.axes]
         shape = (batch, *sizes, *v.kind.base)
         found[v.name] = 0.1 * torch.rand(shape, generator=source, dtype=torch.float64)
     if "t" in found:
@@ -152,7 +152,7 @@ def test_renamed_output_is_the_unknown_itself() -> None:
 
 def test_constant_output_has_a_batch() -> None:
     whole = program("explicit")
-    fixed = replace(whole.outputs[0], name="fixed", nodes=(whole.graph.const(3.0),))
+    fixed = replace(whole.outputs[0], name="fixed", nodes=(whole.builder().const(3.0),))
     constant = replace(whole, outputs=(fixed,))
     (only,) = cut(constant)
     assert only.reads == ("a",)

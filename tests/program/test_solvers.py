@@ -9,7 +9,7 @@ from ingot import IngotError
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Newton, check, prepared
+from ingot.program import Newton, prepared, verify
 from ingot.program.combinators import ImplicitUpdate
 
 FILE = """
@@ -101,8 +101,7 @@ def refused(linear: str, **more: str) -> str:
 @pytest.mark.parametrize("name", LINEAR)
 def test_every_linear_solver_leads_to_the_same_exact_updates(name: str) -> None:
     more = "input_sensitivity_solver = 'linear'\nparam_sensitivity_solver = 'lu'"
-    program = prepared(build(read_text(text(LINEAR[name], more=more)), "update"))
-    check(program)
+    program = verify(prepared(build(read_text(text(LINEAR[name], more=more)), "update")))
     inputs = {n: torch.tensor(x, dtype=torch.float64) for n, x in INPUTS.items()}
     results, (status,) = Interpreter(program)(inputs)
     reference = prepared(build(read_text(text(LINEAR["lu"])), "update"))

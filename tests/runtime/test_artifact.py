@@ -740,6 +740,49 @@ def test_points_that_fail_are_warned_of_at_every_kind_of_call(backend: Backend) 
             whole(given)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("package", [packages.decay, packages.diffusion])
+def test_a_point_that_fails_has_nan_slopes_and_spoils_no_other(
+    package: Callable[[], packages.Made], backend: Backend
+) -> None:
+    made = package()
+    artifact = made.artifact(backend)
+    good = inputs_of(made, 3)
+    shapes = {v.name: len(v.sub_batch) + len(v.base) for v in artifact.metadata.inputs}
+    bad = {n: x.clone() if x.ndim > shapes[n] else x for n, x in good.items()}
+    spoiled = next(n for n, x in bad.items() if x.ndim > shapes[n])
+    bad[spoiled][1] = torch.nan
+    free = {(b.output, b.input) for b in artifact.metadata.derivatives if b.batch_independent}
+    up = {n: torch.ones_like(x) for n, x in artifact(good).items()}
+
+    def slopes(given: dict[str, Tensor]) -> dict[str, Tensor]:
+        found = {f"{y}:{x}": block for y, row in artifact.jacobian(given).items()
+                 for x, block in row.items() if (y, x) not in free}  # fmt: skip
+        for x in given:
+            jvp = artifact.jvp(given, {x: torch.ones_like(good[x])})
+            found |= {f"{y} along {x}": value for y, value in jvp.items()}
+        for y, one in up.items():
+            vjp = artifact.vjp(given, {y: one})
+            found |= {f"{y} back to {x}": value for x, value in vjp.items()}
+        return found
+
+    with torch.no_grad():
+        expected = slopes(good)
+        with pytest.warns(IngotWarning, match="1 of 3 points did not converge"):
+            found = slopes(bad)
+            values = artifact(bad)
+    assert all(bool(x[1].isnan().all()) for x in values.values())
+    for name, block in expected.items():
+        if block.shape[:1] == (3,):
+            assert bool(found[name][1].isnan().all()), name
+        for i in (0, 2):
+            one = block[i] if block.shape[:1] == (3,) else block
+            torch.testing.assert_close(found[name][i], one, rtol=0, atol=0)
+    for (y, x), block in ((pair, artifact.jacobian(good)[pair[0]][pair[1]]) for pair in free):
+        with pytest.warns(IngotWarning):
+            torch.testing.assert_close(artifact.jacobian(bad)[y][x], block)
+
+
 def test_a_state_fits_only_where_the_same_parameters_are_promoted(decay: Artifact) -> None:
     assert set(decay.state_dict()) == {KEY, ORDER_KEY}
     other = packages.single().artifact()

@@ -1,7 +1,7 @@
 """A function of values run on program atoms, for comparison with the same function on tensors."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
-from ingot.program import Program, Variable, check, freeze, with_jacobian
+from ingot.program import Builder, Node, Program, Variable, freeze, verify, with_jacobian
+from ingot.program.builder import Symbol
+from ingot.program.derivatives import block
 from ingot.program.differentiate import gradient
-from ingot.program.graph import Graph
-from ingot.program.tangent import block
 from ingot.types import Flag, Scalar, Value, where
 
 EPSILON = torch.finfo(torch.float64).eps
@@ -21,18 +21,24 @@ EPSILON = torch.finfo(torch.float64).eps
 
 def traced(function: Callable[..., Any], *values: Value) -> Program:
     """The program of a function, with one input a0, a1, ... for every value."""
-    graph = Graph()
+    builder = Builder()
     inputs = []
     for i, value in enumerate(values):
         size = math.prod(value.base)
-        nodes = tuple(graph.node("input", (), (f"a{i}", k)) for k in range(size))
+        nodes = tuple(builder.node("input", (), (f"a{i}", k)) for k in range(size))
         inputs.append(Variable(f"a{i}", type(value), (), nodes))
-    result = function(*(v.kind(v.nodes) for v in inputs))
+    result = function(*(v.kind(symbols(builder, v.nodes)) for v in inputs))
     if isinstance(result, Flag):
-        result = where(result, Scalar((graph.one,)), Scalar((graph.zero,)))
-    program = Program(graph, tuple(inputs), (), (Variable("out", type(result), (), result.data),))
-    check(program)
-    return program
+        one, zero = symbols(builder, (builder.one, builder.zero))
+        result = where(result, Scalar((one,)), Scalar((zero,)))
+    nodes = tuple(x.node for x in result.data)
+    outputs = (Variable("out", type(result), (), nodes),)
+    return verify(Program(builder.extents, tuple(inputs), (), outputs))
+
+
+def symbols(builder: Builder, nodes: Sequence[Node]) -> tuple[Symbol, ...]:
+    """Lines as the atoms that values hold."""
+    return tuple(Symbol(builder, n) for n in nodes)
 
 
 def on_atoms(function: Callable[..., Any], *values: Value) -> Tensor:
@@ -48,7 +54,8 @@ def slopes_on_atoms(
     program = traced(function, value)
     (given,), (result,) = program.inputs, program.outputs
     if reverse:
-        rows = [gradient(node, given.nodes) for node in result.nodes]
+        builder = program.builder()
+        rows = [gradient(builder, node, given.nodes) for node in result.nodes]
         kind = block((len(rows), len(given.nodes)))
         slopes = Variable("out:a0", kind, (), tuple(n for row in rows for n in row))
         program = replace(program, outputs=(slopes,))

@@ -360,8 +360,9 @@ def test_what_has_no_counterpart_is_refused_with_the_way_out(
 
 
 BUDGET = {  # operations of a value; a change that adds some says why
-    "principal values": 210, "directions": 250, "exponential": 380,
-    "symmetric exponential": 345, "rotation": 350, "stretch": 380,
+    # products with zeros of the identity are kept, since 0 * inf is NaN
+    "principal values": 220, "directions": 260, "exponential": 395,
+    "symmetric exponential": 360, "rotation": 355, "stretch": 390,
 }  # fmt: skip
 
 

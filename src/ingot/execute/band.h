@@ -5,6 +5,9 @@
 namespace ingot {
 namespace {
 
+// A pivot below this part of its column may cost ten of sixteen digits: the lane is solved anew.
+constexpr real small_pivot = 1e-10;
+
 // Factor in place without pivoting; the lanes in which some pivot is small beside its column.
 template <int n, int h> INGOT_CALL M band_factor(V* __restrict a) {
   constexpr int width = 2 * h + 1;
@@ -14,7 +17,7 @@ template <int n, int h> INGOT_CALL M band_factor(V* __restrict a) {
     V column{};
     for (int i = 1; i <= last; ++i) column += abs(a[(p + i) * width + h - i]);
     V& pivot = a[p * width + h];
-    suspect |= abs(pivot) < splat(1e-10) * column;
+    suspect |= abs(pivot) < splat(small_pivot) * column;
     pivot = splat(1) / pivot;
     for (int i = 1; i <= last; ++i) {
       V* row = a + (p + i) * width + h - i;

@@ -310,7 +310,7 @@ class _Writer:
         )
 
     def _linear_tail(self, solve: Solve, k: int, kind: str, again: Sequence[str]) -> list[str]:
-        """Solve again where the solution is in doubt; a solve that failed has no slopes."""
+        """Solve again where the solution is in doubt."""
         n, slopes = self._size(solve), self._call_slopes(solve, k)
         transposed = "true" if kind == "adjoint" else "false"
         return [
@@ -318,7 +318,6 @@ class _Writer:
             "  if (any(doubt)) {",
             *again,
             "  }",
-            f"  fail(u[0], x, {n} * sides);",
             "}",
         ]
 
@@ -396,6 +395,7 @@ class _Writer:
         size = sum(self.program.size(n.axes) for n in hoisted)
         lines = self._lines("  ")
         rows = self._loads(hoisted, lines)
+        rows += lines(self._hoisted_for_values(), hoisted)
         rows += lines(hoisted)
         axes = [n.axes for n in hoisted]
         rows += self._stores(lines, self._laid(hoisted, "h"), hoisted, axes, "  ")
@@ -406,6 +406,14 @@ class _Writer:
             " [[maybe_unused]] V* __restrict h) {", *rows, "}", "",
         ]  # fmt: skip
 
+    def _hoisted_for_values(self) -> list[Node]:
+        """The hoisted lines that values read, as in a kernel of values alone."""
+        own = {n.id for n in sort_lines(self.program.hoisted)}
+        values = [n for v in self.program.value_outputs for n in v.nodes]
+        read = {a.id for n in sort_lines(values) if n.id not in own for a in n.args}
+        read |= {n.id for n in values}
+        return [n for n in self.program.hoisted if n.id in read]
+
     def _point(self) -> list[str]:
         program = self.program
         lines = self._lines("  ")
@@ -413,6 +421,8 @@ class _Writer:
         lines.name({n.id: at for n, at in places})
         rows = ["  [[maybe_unused]] const Around around{knobs, &reports, in.lanes()};"]
         rows += self._loads(program.roots, lines)
+        # values first and by themselves: what derivatives read besides does not change their bits
+        rows += lines([n for v in program.value_outputs for n in v.nodes], program.roots)
         rows += lines(program.roots)
         for i, v in enumerate(program.outputs):
             rows += self._put(lines, i, v)

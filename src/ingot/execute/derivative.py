@@ -6,16 +6,15 @@ keep to their neighbours where they can.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ingot.execute.torch_source import Printer
-from ingot.program.differentiate import Tangent, Unstructured, push, seed_axis, unit
-from ingot.program.graph import Axis, Graph, Node, ordered
-from ingot.program.program import Variable
+from ingot.program import Axis, Builder, Node, Variable, batch_independent
+from ingot.program.differentiate import Tangent, Unstructured, push, seed_axis, seed_column
 
-__all__ = ["Derivative", "derivative"]
+__all__ = ["Derivative", "differentiate_rows"]
 
 _SCALARS = (-1, ())
 
@@ -27,7 +26,7 @@ class Derivative:
     tangents: for each row variable and component; dense: whether columns on axes have seed axes.
     """
 
-    graph: Graph
+    builder: Builder
     rows: tuple[Variable, ...]
     columns: tuple[Variable, ...]
     seed: Axis
@@ -45,7 +44,7 @@ class Derivative:
     def is_constant(self, row: Variable) -> bool:
         """Whether a row variable's derivative is the same for all points."""
         nodes = [n for t in self.tangents[self.rows.index(row)] for n in t.values()]
-        return not any(n.op in ("input", "parameter", "unknown") for n in ordered(nodes))
+        return batch_independent(replace(row, nodes=tuple(nodes)))
 
     def axes(self) -> set[Axis]:
         """All axes that printing needs."""
@@ -54,7 +53,7 @@ class Derivative:
 
     def width(self, variable: Variable) -> int:
         """The number of rows or columns of a variable."""
-        return len(variable.nodes) * math.prod(self.graph.extent(a) for a in variable.axes)
+        return len(variable.nodes) * self.builder.size(variable.axes)
 
     def matrix(self, printer: Printer) -> str:
         """All rows, (rows, columns, batch)."""
@@ -81,17 +80,17 @@ class Derivative:
         return printer.to.write(f"torch.cat([{', '.join(parts)}], 1)")
 
     def _node(self, tangent: Tangent, key: tuple[int, tuple[int, ...]]) -> Node:
-        return tangent.get(key, self.graph.zero)
+        return tangent.get(key, self.builder.zero)
 
     def _gathered(
         self, printer: Printer, row: Variable, tangents: Sequence[Tangent], column: Variable,
         first: int, batch: str,
     ) -> str:  # fmt: skip
         """The block of a column on axes: its entries laid end to end, then put in their places."""
-        to, graph = printer.to, self.graph
+        to, b = printer.to, self.builder
         seeds = tuple(seed_axis(a) for a in column.axes) if self.dense else ()
-        own = [graph.extent(a) for a in row.axes]
-        theirs = [graph.extent(a) for a in column.axes]
+        own = [b.extent(a) for a in row.axes]
+        theirs = [b.extent(a) for a in column.axes]
         entries, others = math.prod(own), math.prod(theirs)
         size = entries * (others if self.dense else 1)
         place = np.zeros((entries, len(tangents), others, len(column.nodes)), dtype=np.int64)
@@ -119,35 +118,40 @@ def _neighbours(
     shifts: Sequence[int],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Flat entries of the row, and those of the column that they read, where both exist."""
-    at = dict(zip([a.name for a in row], np.indices(own).reshape(len(own), -1), strict=True))
-    read = [at[a.name] + s for a, s in zip(column, shifts, strict=True)]
+    at = dict(zip([a.key for a in row], np.indices(own).reshape(len(own), -1), strict=True))
+    read = [at[a.key] + s for a, s in zip(column, shifts, strict=True)]
     inside = np.all([(r >= 0) & (r < n) for r, n in zip(read, theirs, strict=True)], axis=0)
     here = np.nonzero(inside)[0]
     return here, np.ravel_multi_index([r[inside] for r in read], theirs)
 
 
-def derivative(
-    graph: Graph, rows: Sequence[Variable], columns: Sequence[Variable], seed: str
+def differentiate_rows(
+    builder: Builder, rows: Sequence[Variable], columns: Sequence[Variable], seed: str
 ) -> Derivative:
     """The derivative of rows by columns, those without axes first, along a seed axis so named."""
     columns = (*(v for v in columns if not v.axes), *(v for v in columns if v.axes))
     nodes = [n for v in columns for n in v.nodes]
-    axis = Axis(seed)
+    axis = Axis(seed, seed=1)
     scalars = [n for n in nodes if not n.axes]
-    graph.extents[seed] = max(len(scalars), 1)
-    one = np.eye(graph.extents[seed])
-    below: dict[int, Tangent] = {
-        n.id: {_SCALARS: graph.table(one[j], (axis,))} for j, n in enumerate(scalars)
+    builder.add_axis(seed, max(len(scalars), 1))
+    one = np.eye(builder.extent(axis))
+    together: dict[int, Tangent] = {
+        n.id: {_SCALARS: builder.table(one[j], (axis,))} for j, n in enumerate(scalars)
     }
     roots = [n for v in rows for n in v.nodes]
+
+    def push_columns(dense: bool) -> list[Tangent]:
+        apart = {
+            n.id: seed_column(builder, j, n, dense=dense) for j, n in enumerate(nodes) if n.axes
+        }
+        return push(builder, roots, {**together, **apart}, nodes)
+
     try:
         dense = False
-        near = {n.id: unit(graph, j, n, dense=False) for j, n in enumerate(nodes) if n.axes}
-        found = push(roots, {**below, **near}, nodes)
+        found = push_columns(dense)
     except Unstructured:
         dense = True
-        far = {n.id: unit(graph, j, n, dense=True) for j, n in enumerate(nodes) if n.axes}
-        found = push(roots, {**below, **far}, nodes)
+        found = push_columns(dense)
     left = iter(found)
     tangents = tuple(tuple(next(left) for _ in v.nodes) for v in rows)
-    return Derivative(graph, tuple(rows), columns, axis, dense, tangents)
+    return Derivative(builder, tuple(rows), columns, axis, dense, tangents)

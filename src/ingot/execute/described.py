@@ -43,7 +43,7 @@ class ForwardSegment(
 ):
     """Graphs from values to values.
 
-    value: reads -> gives; jvp: reads -> gives, then the blocks of `slopes` (rows, columns, points).
+    value: reads -> gives; jvp: reads -> the blocks of `slopes` (rows, columns, points).
     """
 
     reads: tuple[str, ...]
@@ -70,15 +70,17 @@ class ImplicitSegment(
 
     rhs: u, reads -> -r; step: u, step lengths (points,), reads -> u after an update, -r there;
     ift: u, reads -> -A^-1 B (unknowns, columns, points), columns being those of `columns`;
+    inner: in their place where r solves another: what gives r, from unknowns, then from reads;
     predictor: reads -> u to start from, unless `guesses` names what each unknown starts from.
     """
 
     name: str
     reads: tuple[str, ...]
     gives: tuple[str, ...]
-    rhs: str
-    step: str
+    rhs: str | None
+    step: str | None
     ift: str | None
+    inner: "InductorDescription | None"
     columns: tuple[str, ...]
     predictor: str | None
     guesses: tuple[str, ...]
@@ -87,7 +89,9 @@ class ImplicitSegment(
     @property
     def files(self) -> tuple[str, ...]:
         """The graphs that it needs."""
-        return tuple(f for f in (self.rhs, self.step, self.ift, self.predictor) if f is not None)
+        own = (self.rhs, self.step, self.ift, self.predictor)
+        inner = self.inner.files if self.inner is not None else ()
+        return (*inner, *(f for f in own if f is not None))
 
 
 class InductorDescription(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -110,3 +114,13 @@ class InductorDescription(msgspec.Struct, forbid_unknown_fields=True, frozen=Tru
     def files(self) -> tuple[str, ...]:
         """Every graph of the folder."""
         return tuple(f for s in self.segments for f in s.files)
+
+    @property
+    def solves(self) -> tuple[str, ...]:
+        """The name of every solve, those inside another's residuals just before it."""
+        found: dict[str, None] = {}
+        for s in self.segments:
+            if isinstance(s, ImplicitSegment):
+                inside = s.inner.solves if s.inner is not None else ()
+                found |= dict.fromkeys((*inside, s.name))
+        return tuple(found)

@@ -1,19 +1,22 @@
 """A segment -> the torch functions that its graphs are compiled from."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ingot.execute.derivative import Derivative, derivative
+from ingot.execute.batch import shape_of
+from ingot.execute.derivative import Derivative, differentiate_rows
 from ingot.execute.torch_source import Function, Printer
-from ingot.program.graph import Axis, Graph, Node, ordered
+from ingot.program import Axis, Node, Program, Space, Variable, sort_lines
+from ingot.program.arrays import Layout
+from ingot.program.differentiate import jacobian
+from ingot.program.implicit import inline_residuals
 from ingot.program.partition import Segment
-from ingot.program.program import Program, Solve, Variable, dependent
-from ingot.program.rewrite import renewed
+from ingot.program.program import find_dependent
 
 __all__ = [
-    "STEP_LENGTH", "UNKNOWNS", "Pair", "Printed", "Slopes", "forward", "guesses", "predictor",
-    "residual", "sensitivity", "step", "tangents", "width",
+    "STEP_LENGTH", "UNKNOWNS", "Pair", "Printed", "Slopes", "find_columns", "find_guesses",
+    "open_residuals", "print_forward", "print_predictor", "print_residual", "print_sensitivity",
+    "print_step", "print_tangents",
 ]  # fmt: skip
 
 STEP_LENGTH = "step length"
@@ -48,20 +51,18 @@ class _Writing:
     """A function of a segment's values, under way."""
 
     def __init__(
-        self, program: Program, first: Sequence[tuple[str, int]], roots: Iterable[Node],
-        axes: Iterable[Axis], dtype: str,
+        self, space: Space, first: Sequence[tuple[str, int]], reads: Sequence[Variable],
+        roots: Iterable[Node], axes: Iterable[Axis], dtype: str,
     ) -> None:  # fmt: skip
-        graph = program.graph
-        self.reads = (*program.inputs, *(p.variable for p in program.parameters))
-        self.arguments = [*first, *((v.name, width(graph, v)) for v in self.reads)]
+        self.arguments = [*first, *((v.name, shape_of(v, space).width) for v in reads)]
         names = [_WRITTEN[name] for name, _ in first]
-        inputs = [f"x{i}" for i in range(len(self.reads))]
-        self.lines = ordered(roots)
-        used = {a for n in self.lines for a in n.axes} | {a for v in self.reads for a in v.axes}
-        self.function = Function(graph, [*names, *inputs], used | set(axes))
+        inputs = [f"x{i}" for i in range(len(reads))]
+        self.lines = sort_lines(roots)
+        layout = Layout(space, self.lines, [*axes, *(a for v in reads for a in v.axes)])
+        self.function = Function(layout, [*names, *inputs])
         self.printer = Printer(self.function, dtype)
         self.needed = {n.id for n in self.lines}
-        for v, name in zip(self.reads, inputs, strict=True):
+        for v, name in zip(reads, inputs, strict=True):
             self.printer.bind(v, name, self.needed)
 
     def bind(self, variables: Sequence[Variable], argument: str, printer: Printer) -> None:
@@ -69,36 +70,35 @@ class _Writing:
         at = 0
         for v in variables:
             printer.bind(v, argument, self.needed, at)
-            at += width(self.function.graph, v)
+            at += shape_of(v, self.function.space).width
+
+    def join(self, parts: Sequence[str]) -> str:
+        """Rows laid end to end."""
+        whole = f"torch.cat([{', '.join(parts)}])"
+        return parts[0] if len(parts) == 1 else self.function.write(whole)
 
     def done(self, gives: Sequence[str]) -> Printed:
+        """The function that returns these."""
         f = self.function
         count = len(f.rows)
         return Printed(tuple(self.arguments), f.text(gives), tuple(f.tables), tuple(f.index), count)
 
 
-def width(graph: Graph, variable: Variable) -> int:
-    """The number of components of a variable, every entry of its axes counted."""
-    return math.prod([*(graph.extent(a) for a in variable.axes), *variable.kind.base])
+# forward segments
 
 
-def _copied(program: Program) -> Program:
-    """The same in a graph of its own, where seed axes and tangents disturb nobody."""
-    return renewed(program, {}, Graph(program.graph.extents))
-
-
-def forward(segment: Segment, dtype: str) -> Printed:
+def print_forward(segment: Segment, dtype: str) -> Printed:
     """Values read -> values given."""
     program = segment.program
     axes = [a for v in program.outputs for a in v.axes]
-    w = _Writing(program, (), program.roots, axes, dtype)
+    w = _Writing(program, (), program.given, program.roots, axes, dtype)
     w.printer.lines(w.lines)
     return w.done([w.printer.value(v) for v in program.outputs])
 
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """The derivative blocks that a forward graph gives after its values, in order.
+    """The derivative blocks that a graph gives, in order.
 
     constant: whether each is the same for all points, and has no batch.
     """
@@ -107,132 +107,165 @@ class Slopes:
     constant: tuple[bool, ...]
 
 
-def tangents(segment: Segment, pairs: Sequence[Pair], dtype: str) -> tuple[Printed, Slopes]:
-    """Values read -> values given, then one block (rows, columns, batch) for each pair."""
-    program = _copied(segment.program)
-    known = {v.name: v for v in (*program.inputs, *(p.variable for p in program.parameters))}
+def print_tangents(segment: Segment, pairs: Sequence[Pair], dtype: str) -> tuple[Printed, Slopes]:
+    """Values read -> one block (rows, columns, batch) for each pair that is not zero."""
+    program = segment.program
+    builder = program.builder()
+    known = {v.name: v for v in program.given}
     gives = {v.name: v for v in program.outputs}
     found: dict[Pair, Derivative] = {}
     for x in dict.fromkeys(x for _, x in pairs):
         rows = [gives[y] for y, other in pairs if other == x]
-        block = derivative(program.graph, rows, [known[x]], f"^{x}")
+        block = differentiate_rows(builder, rows, [known[x]], f"all of {x}")
         found |= {(v.name, x): block for v in rows if not block.is_zero(v)}
     kept = [pair for pair in pairs if pair in found]
-    axes = {a for v in program.outputs for a in v.axes}
-    axes |= {a for d in found.values() for a in d.axes()}
+    axes = {a for d in found.values() for a in d.axes()}
     nodes = [n for d in found.values() for n in d.nodes()]
-    w = _Writing(program, (), [*program.roots, *nodes], axes, dtype)
+    w = _Writing(builder, (), program.given, nodes, axes, dtype)
     w.printer.lines(w.lines)
-    values = [w.printer.value(v) for v in program.outputs]
     flat = [found[pair].is_constant(gives[pair[0]]) for pair in kept]
+    blocks = []
     for pair, constant in zip(kept, flat, strict=True):
         block = found[pair].block(w.printer, gives[pair[0]], "1" if constant else "batch")
-        values.append(w.function.write(f"{block}.select(-1, 0).clone()") if constant else block)
-    return w.done(values), Slopes(tuple(kept), tuple(flat))
+        blocks.append(w.function.write(f"{block}.select(-1, 0).clone()") if constant else block)
+    return w.done(blocks), Slopes(tuple(kept), tuple(flat))
 
 
-def _system(program: Program) -> tuple[Solve, int]:
-    (solve,) = program.solves()
-    return solve, sum(width(program.graph, v) for v in solve.unknowns)
+# implicit segments
 
 
-def guesses(segment: Segment) -> tuple[str, ...] | None:
+def find_guesses(segment: Segment) -> tuple[str, ...] | None:
     """The value that each unknown starts from, or None where a guess is computed."""
-    program = segment.program
-    known = {v.nodes: v.name for v in (*program.inputs, *(p.variable for p in program.parameters))}
-    node = next(n for n in program.lines() if n.op == "solve")
+    known = {v.nodes: v.name for v in segment.program.given}
     found, at = [], 0
     for v in segment.solve.unknowns:
-        found.append(known.get(node.args[at : at + len(v.nodes)]))
+        found.append(known.get(segment.node.args[at : at + len(v.nodes)]))
         at += len(v.nodes)
     return tuple(n for n in found if n is not None) if None not in found else None
 
 
-def predictor(segment: Segment, dtype: str) -> Printed:
+def print_predictor(segment: Segment, dtype: str) -> Printed:
     """Values read -> unknowns to start from."""
-    program = segment.program
-    solve = segment.solve
-    node = next(n for n in program.lines() if n.op == "solve")
-    first = node.args[: len(solve.columns)]
+    program, solve = segment.program, segment.solve
+    first = segment.node.args[: len(solve.columns)]
     axes = [a for v in solve.unknowns for a in v.axes]
-    w = _Writing(program, (), first, axes, dtype)
+    w = _Writing(program, (), program.given, first, axes, dtype)
     w.printer.lines(w.lines)
     left = iter(first)
     parts = [w.printer.stacked([next(left) for _ in v.nodes], v.axes) for v in solve.unknowns]
-    return w.done([_laid(w, parts)])
+    return w.done([w.join(parts)])
 
 
-def _laid(w: _Writing, parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else w.function.write(f"torch.cat([{', '.join(parts)}])")
+def open_residuals(segment: Segment) -> Program:
+    """The residuals as a program: of `unknown X` for each unknown X, then of what is read."""
+    program, node, solve = segment.program, segment.node, segment.solve
+    builder = program.builder()
+    unknowns = []
+    for v in solve.unknowns:
+        name = f"unknown {v.name}"
+        nodes = [builder.node("input", (), (name, i), n.axes) for i, n in enumerate(v.nodes)]
+        unknowns.append(replace(v, name=name, nodes=tuple(nodes)))
+    columns = [n for v in unknowns for n in v.nodes]
+    rows = iter(inline_residuals(builder, solve, columns, node.args[len(columns) :]))
+    outputs = tuple(
+        replace(v, name=f"residual {v.name}", nodes=tuple(next(rows) for _ in v.nodes))
+        for v in solve.residuals
+    )
+    inputs = (*unknowns, *program.inputs)
+    return Program(builder.extents, inputs, program.parameters, outputs)
 
 
-def _rows(w: _Writing, printer: Printer, solve: Solve) -> str:
-    """The residuals laid end to end, (rows, batch)."""
-    if not any(v.axes for v in solve.residuals):
-        return printer.stacked(solve.rows, ())
-    return _laid(w, [printer.value(v) for v in solve.residuals])
+def find_columns(segment: Segment, by: Iterable[str]) -> tuple[str, ...]:
+    """The values among those read that the residuals have a derivative by."""
+    program = open_residuals(segment)
+    known = {v.name: v for v in program.given}
+    owner = [(x, n) for x in by for n in known[x].nodes]
+    rows = jacobian(program.builder(), program.roots, [n for _, n in owner], dense=True)
+    return tuple(dict.fromkeys(owner[j][0] for j in sorted({j for row in rows for j, _ in row})))
 
 
-def residual(segment: Segment, dtype: str) -> Printed:
+class _Equations:
+    """The residuals of a segment's solve, in a builder where derivatives disturb nobody."""
+
+    def __init__(self, segment: Segment) -> None:
+        program = open_residuals(segment)
+        count = len(segment.solve.unknowns)
+        self.builder = program.builder()
+        self.unknowns, self.reads = program.given[:count], program.given[count:]
+        self.residuals, self.rows = program.outputs, program.roots
+        self.size = sum(shape_of(v, program).width for v in self.unknowns)
+
+    def slope(self) -> Derivative:
+        """That of the residuals by the unknowns, the Jacobian $A$."""
+        return differentiate_rows(self.builder, self.residuals, self.unknowns, UNKNOWNS)
+
+    def write(
+        self, first: Sequence[tuple[str, int]], roots: Iterable[Node], axes: Iterable[Axis],
+        dtype: str,
+    ) -> _Writing:  # fmt: skip
+        """A function of the unknowns and of what is read, with the lines that the roots need."""
+        arguments = [(UNKNOWNS, self.size), *first]
+        w = _Writing(self.builder, arguments, self.reads, roots, axes, dtype)
+        w.bind(self.unknowns, _WRITTEN[UNKNOWNS], w.printer)
+        w.printer.lines(w.lines)
+        return w
+
+    def residual(self, w: _Writing, printer: Printer) -> str:
+        """The residuals laid end to end, (rows, batch)."""
+        if not any(v.axes for v in self.residuals):
+            return printer.stacked(self.rows, ())
+        return w.join([printer.value(v) for v in self.residuals])
+
+    def in_order(self, w: _Writing, slope: Derivative, x: str) -> str:
+        """Rows that stand in the order of the matrix's columns, in the order of the unknowns."""
+        if slope.columns == self.unknowns:
+            return x
+        starts, at = {}, 0
+        for v in slope.columns:
+            starts[v.name] = (at, at + slope.width(v))
+            at += slope.width(v)
+        return w.join([f"{x}[{a}:{b}]" for a, b in (starts[v.name] for v in self.unknowns)])
+
+
+def print_residual(segment: Segment, dtype: str) -> Printed:
     r"""Unknowns, values read -> $-r(u, g)$."""
-    solve, size = _system(segment.program)
-    axes = [a for v in solve.unknowns for a in v.axes]
-    w = _Writing(segment.program, [(UNKNOWNS, size)], solve.rows, axes, dtype)
-    w.bind(solve.unknowns, "u", w.printer)
-    w.printer.lines(w.lines)
-    return w.done([w.function.write(f"-{_rows(w, w.printer, solve)}")])
+    e = _Equations(segment)
+    w = e.write((), e.rows, [a for v in e.residuals for a in v.axes], dtype)
+    return w.done([w.function.write(f"-{e.residual(w, w.printer)}")])
 
 
-def step(segment: Segment, dtype: str) -> Printed:
+def print_step(segment: Segment, dtype: str) -> Printed:
     r"""Unknowns, step lengths, values read -> $u + \alpha \, \Delta u$ and $-r$ there.
 
     Points of step length 0 stay exactly where they are, whatever their update is.
     """
-    program = _copied(segment.program)
-    solve, size = _system(program)
-    slope = derivative(program.graph, solve.residuals, solve.unknowns, "^u")
-    arguments = [(UNKNOWNS, size), (STEP_LENGTH, 0)]
-    roots = [*solve.rows, *slope.nodes()]
-    w = _Writing(program, arguments, roots, slope.axes(), dtype)
-    w.bind(solve.unknowns, "u", w.printer)
-    w.printer.lines(w.lines)
-    matrix = slope.matrix(w.printer)
-    right = f"{_rows(w, w.printer, solve)}.permute(1, 0).unsqueeze(-1)"
+    e = _Equations(segment)
+    slope = e.slope()
+    w = e.write([(STEP_LENGTH, 0)], [*e.rows, *slope.nodes()], slope.axes(), dtype)
     write = w.function.write
+    matrix = slope.matrix(w.printer)
+    right = f"{e.residual(w, w.printer)}.permute(1, 0).unsqueeze(-1)"
     solution = write(f"torch.linalg.solve_ex({matrix}.permute(2, 0, 1), {right})[0]")
-    update = _in_order(w, slope, solve, write(f"{solution}.squeeze(-1).permute(1, 0)"))
+    update = e.in_order(w, slope, write(f"{solution}.squeeze(-1).permute(1, 0)"))
     moved = write(f"torch.where(alpha != 0, u - alpha * {update}, u)")
-    again = w.printer.without(dependent(solve.rows, solve.columns))
-    w.bind(solve.unknowns, moved, again)
-    again.lines(ordered(solve.rows))
-    return w.done([moved, write(f"-{_rows(w, again, solve)}")])
+    columns = [n for v in e.unknowns for n in v.nodes]
+    again = w.printer.without(find_dependent(e.rows, columns))
+    w.bind(e.unknowns, moved, again)
+    again.lines(sort_lines(e.rows))
+    return w.done([moved, write(f"-{e.residual(w, again)}")])
 
 
-def _in_order(w: _Writing, slope: Derivative, solve: Solve, x: str) -> str:
-    """Rows that stand in the order of the matrix's columns, in the order of the unknowns."""
-    if slope.columns[: len(solve.unknowns)] == solve.unknowns:
-        return x
-    starts, at = {}, 0
-    for v in slope.columns:
-        starts[v.name] = (at, at + slope.width(v))
-        at += slope.width(v)
-    return _laid(w, [f"{x}[{a}:{b}]" for a, b in (starts[v.name] for v in solve.unknowns)])
-
-
-def sensitivity(segment: Segment, by: Sequence[str], dtype: str) -> tuple[Printed, tuple[str, ...]]:
+def print_sensitivity(
+    segment: Segment, by: Sequence[str], dtype: str
+) -> tuple[Printed, tuple[str, ...]]:
     r"""Unknowns, values read -> $-A^{-1} B$ (unknowns, columns, batch); and whose columns."""
-    program = _copied(segment.program)
-    graph = program.graph
-    solve, size = _system(program)
-    known = {v.name: v for v in (*program.inputs, *(p.variable for p in program.parameters))}
-    left = derivative(graph, solve.residuals, solve.unknowns, "^u")
-    right = derivative(graph, solve.residuals, [known[x] for x in by], "^g")
-    axes = left.axes() | right.axes()
+    e = _Equations(segment)
+    known = {v.name: v for v in e.reads}
+    left = e.slope()
+    right = differentiate_rows(e.builder, e.residuals, [known[x] for x in by], "all given")
     roots = [*left.nodes(), *right.nodes()]
-    w = _Writing(program, [(UNKNOWNS, size)], roots, axes, dtype)
-    w.bind(solve.unknowns, "u", w.printer)
-    w.printer.lines(w.lines)
+    w = e.write((), roots, left.axes() | right.axes(), dtype)
     a, b = (f"{d.matrix(w.printer)}.permute(2, 0, 1)" for d in (left, right))
     x = w.function.write(f"torch.linalg.solve_ex({a}, -{b})[0]")
-    solution = _in_order(w, left, solve, w.function.write(f"{x}.permute(1, 2, 0)"))
+    solution = e.in_order(w, left, w.function.write(f"{x}.permute(1, 2, 0)"))
     return w.done([solution]), tuple(v.name for v in right.columns)

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from ingot.errors import IngotError, Problem
-from ingot.execute import graphs
+from ingot.execute.batch import shape_of
 from ingot.execute.described import (
     ForwardSegment,
     ImplicitSegment,
@@ -18,16 +18,27 @@ from ingot.execute.described import (
     SlopeInfo,
     ValueInfo,
 )
-from ingot.execute.graphs import Pair, Printed
+from ingot.execute.graphs import (
+    Pair,
+    Printed,
+    find_columns,
+    find_guesses,
+    open_residuals,
+    print_forward,
+    print_predictor,
+    print_residual,
+    print_sensitivity,
+    print_step,
+    print_tangents,
+)
 from ingot.execute.inductor_pool import Children
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.trial import SIZES, Arrays, Trial
-from ingot.program import Program, Variable
-from ingot.program.graph import Graph, ordered
+from ingot.program import Program, Space, Variable, sort_lines
 from ingot.program.partition import Segment, partition
 from ingot.types.history import given_name, source_name
 
-__all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "lower", "planned"]
+__all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "lower", "plan_graphs"]
 
 WARN = 2000
 LIMIT = 6000
@@ -89,7 +100,7 @@ def lower(
 
 def compile_graphs(program: Program, dtype: torch.dtype = torch.float64) -> InductorProgram:
     """A program that runs as compiled graphs, of which nothing is left on disk."""
-    plan = planned(program, (), "model", dtype=dtype)
+    plan = plan_graphs(program, (), "model", dtype=dtype)
     held = {p.variable.name: p.value.data.detach().to(dtype) for p in program.parameters}
     with tempfile.TemporaryDirectory(prefix="ingot-") as name:
         folder = Path(name)
@@ -107,7 +118,7 @@ def _require(file: str, points: int, wrong: str | None) -> None:
         )])  # fmt: skip
 
 
-def planned(
+def plan_graphs(
     program: Program, pairs: Sequence[Pair], stem: str, *, dtype: torch.dtype = torch.float64,
     segments: Sequence[Segment] | None = None,
 ) -> Planned:  # fmt: skip
@@ -127,10 +138,10 @@ def planned(
         infos.append(info)
         made += found
     _check_sizes(made)
-    known = {v.name: _value(v, s.program.graph) for s in segments for v in _variables(s.program)}
+    known = {v.name: _value(v, program) for s in segments for v in _variables(s.program)}
     inputs, parameters = _keys(program, segments)
     for key, v in (*inputs.items(), *parameters.items()):
-        known.setdefault(key, _value(v, program.graph, key))
+        known.setdefault(key, _value(v, program, key))
     description = InductorDescription(
         dtype=precision,
         values=tuple(known.values()),
@@ -145,7 +156,7 @@ def planned(
 
 
 def _variables(program: Program) -> tuple[Variable, ...]:
-    return (*program.inputs, *(p.variable for p in program.parameters), *program.outputs)
+    return (*program.given, *program.outputs)
 
 
 def _keys(
@@ -163,26 +174,25 @@ def _keys(
     return {key(v.name): v for v in program.inputs}, parameters
 
 
-def _value(v: Variable, graph: Graph, name: str | None = None) -> ValueInfo:
-    sizes = tuple(graph.extent(a) for a in v.axes)
-    axes = tuple(map(str, v.axes))
-    return ValueInfo(name or v.name, v.kind.__name__, axes, sizes, v.kind.base)
+def _value(v: Variable, space: Space, name: str | None = None) -> ValueInfo:
+    axes, shape = tuple(map(str, v.axes)), shape_of(v, space)
+    return ValueInfo(name or v.name, v.kind.__name__, axes, shape.sizes, shape.base)
 
 
 def _forward(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
 ) -> tuple[ForwardSegment, list[Graphed]]:
-    value = graphs.forward(segment, dtype)
-    made = [Graphed(f"{name}.pt2", segment, value, lambda t, x, y: t.judge_values(x, y, ()))]
+    value = print_forward(segment, dtype)
+    made = [Graphed(f"{name}.pt2", segment, value, Trial.judge_values)]
     slopes: tuple[SlopeInfo, ...] = ()
     if passing:
-        printed, found = graphs.tangents(segment, passing, dtype)
+        printed, found = print_tangents(segment, passing, dtype)
         rows = zip(found.pairs, found.constant, strict=True)
         slopes = tuple(SlopeInfo(y, x, constant) for (y, x), constant in rows)
         if slopes:
             made.append(Graphed(
                 f"{name}_jvp.pt2", segment, printed,
-                lambda t, x, y: t.judge_values(x, y, found.pairs),
+                lambda t, x, y: t.judge_tangents(x, y, found.pairs),
             ))  # fmt: skip
     info = ForwardSegment(
         reads=segment.reads, gives=segment.gives, value=made[0].file,
@@ -194,29 +204,44 @@ def _forward(
 def _implicit(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
 ) -> tuple[ImplicitSegment, list[Graphed]]:
-    made = [
-        Graphed(f"{name}_rhs.pt2", segment, graphs.residual(segment, dtype), Trial.judge_residual),
-        Graphed(f"{name}_step.pt2", segment, graphs.step(segment, dtype), Trial.judge_step),
-    ]
-    columns: tuple[str, ...] = ()
-    by = [n for n in segment.reads if any(x == n for _, x in passing)]
-    if by:
-        printed, columns = graphs.sensitivity(segment, by, dtype)
-        made.append(Graphed(
-            f"{name}_ift.pt2", segment, printed,
-            lambda t, x, y: t.judge_sensitivity(x, y, columns),
-        ))  # fmt: skip
-    guesses = graphs.guesses(segment)
+    by = find_columns(segment, dict.fromkeys(x for _, x in passing))
+    rhs = step = ift = inner = None
+    columns = by
+    if any(n.op == "solve" for n in sort_lines(segment.solve.rows)):
+        plan = _residuals(segment, by, f"{name}_rhs", dtype)
+        inner, made = plan.description, list(plan.graphs)
+    else:
+        rhs, step = f"{name}_rhs.pt2", f"{name}_step.pt2"
+        made = [
+            Graphed(rhs, segment, print_residual(segment, dtype), Trial.judge_residual),
+            Graphed(step, segment, print_step(segment, dtype), Trial.judge_step),
+        ]
+        if by:
+            ift = f"{name}_ift.pt2"
+            printed, columns = print_sensitivity(segment, by, dtype)
+            made.append(Graphed(
+                ift, segment, printed, lambda t, x, y: t.judge_sensitivity(x, y, columns)
+            ))  # fmt: skip
+    predictor = None
+    guesses = find_guesses(segment)
     if guesses is None:
-        printed = graphs.predictor(segment, dtype)
-        made.append(Graphed(f"{name}_predictor.pt2", segment, printed, Trial.judge_guess))
+        predictor = f"{name}_predictor.pt2"
+        printed = print_predictor(segment, dtype)
+        made.append(Graphed(predictor, segment, printed, Trial.judge_guess))
     info = ImplicitSegment(
-        name=segment.name, reads=segment.reads, gives=segment.gives,
-        rhs=f"{name}_rhs.pt2", step=f"{name}_step.pt2", ift=f"{name}_ift.pt2" if by else None,
-        columns=columns, predictor=f"{name}_predictor.pt2" if guesses is None else None,
-        guesses=guesses or (), rules=segment.solve.newton,
+        name=segment.name, reads=segment.reads, gives=segment.gives, rhs=rhs, step=step, ift=ift,
+        inner=inner, columns=columns, predictor=predictor, guesses=guesses or (),
+        rules=segment.solve.newton,
     )  # fmt: skip
     return info, made
+
+
+def _residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> Planned:
+    """The residuals of a solve that solve another: segments themselves, with their derivatives."""
+    residuals = open_residuals(segment)
+    unknowns = [v.name for v in residuals.inputs[: len(segment.solve.unknowns)]]
+    pairs = [(r.name, x) for r in residuals.outputs for x in (*unknowns, *by)]
+    return plan_graphs(residuals, pairs, stem, dtype=getattr(torch, dtype))
 
 
 def _check_sizes(made: Sequence[Graphed]) -> None:
@@ -270,10 +295,12 @@ def _local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[lis
 def _depends(segment: Segment) -> Iterator[tuple[str, set[str]]]:
     """What each value that a segment gives depends on; guesses do not count."""
     program = segment.program
-    known = {n.id: v.name for v in _variables(program)[: len(segment.reads)] for n in v.nodes}
+    known = {n.id: v.name for v in program.given for n in v.nodes}
     for v in program.outputs:
-        roots = v.nodes if segment.kind == "forward" else segment.solve.rows
-        yield v.name, {known[n.id] for n in ordered(roots) if n.id in known}
+        roots = v.nodes
+        if segment.kind == "implicit":
+            roots = segment.node.args[len(segment.solve.columns) :]
+        yield v.name, {known[n.id] for n in sort_lines(roots) if n.id in known}
 
 
 def _slopes(

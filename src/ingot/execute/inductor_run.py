@@ -28,6 +28,8 @@ WORTH_THREADS = 2000
 
 Values = dict[str, Tensor]
 Pair = tuple[str, str]
+Boxed = Callable[[list[Tensor]], Sequence[Tensor]]
+"""A loaded graph; it empties the list of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,14 @@ class InductorProgram:
         self.dtype: torch.dtype = getattr(torch, description.dtype)
         self.parameters = dict(parameters or {})
         self.rules = dict(rules or {})
-        self._graphs = {file: load(read(file)).boxed_run for file in description.files}
+        self._inner = {
+            s.name: InductorProgram(read, s.inner, load=load)
+            for s in description.segments
+            if isinstance(s, ImplicitSegment) and s.inner is not None
+        }
+        inside = {f for inner in self._inner.values() for f in inner.description.files}
+        own = [file for file in description.files if file not in inside]
+        self._graphs = {file: load(read(file)).boxed_run for file in own}
         self._shape = {v.name: v.shape for v in description.values}
         names = (*description.inputs, *description.parameters)
         self._given = {description.given.get(n, n): self._shape[n] for n in names}
@@ -128,8 +137,7 @@ class InductorProgram:
         outputs = {v.name: self._empty((*batch, *v.sizes, *v.base)) for v in shapes}
         none = torch.empty(0, dtype=torch.int32, device="cpu")
         rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
-        names = [s.name for s in d.segments if isinstance(s, ImplicitSegment)]
-        statuses = tuple(Status(n, *rows) for n in names)
+        statuses = tuple(Status(name, *rows) for name in d.solves)
         if not slopes:
             return outputs, statuses, {}
         one = self._run(self._ones(), slopes=True)
@@ -152,34 +160,40 @@ class InductorProgram:
     # segments in turn
 
     def _run(self, values: Values, *, slopes: bool) -> Found:
-        statuses: list[Status] = []
+        statuses: dict[str, Status] = {}
         known: dict[Pair, Tensor] = {}
         for segment in self.description.segments:
             reads = [values[n] for n in segment.reads]
             if isinstance(segment, ForwardSegment):
-                file = segment.jvp if slopes and segment.jvp is not None else segment.value
-                found = self._graphs[file](reads)
-                values.update(zip(segment.gives, found, strict=False))
-                local = {
-                    (s.output, s.input): x
-                    for s, x in zip(segment.slopes, found[len(segment.gives) :], strict=False)
-                }
+                # values are those of a call without derivatives, to the last bit
+                found = self._graphs[segment.value](list(reads))
+                values.update(zip(segment.gives, found, strict=True))
+                local = self._tangents(segment, reads) if slopes else {}
             else:
-                u, status = self._solved(segment, reads, values)
-                statuses.append(status)
+                u, solved = self._solved(segment, reads, values)
+                statuses |= {s.solve: s for s in solved}
                 widths = [self._shape[n].width for n in segment.gives]
                 values.update(zip(segment.gives, u.split(widths), strict=True))
                 local = self._sensitivity(segment, u, reads) if slopes else {}
             if slopes:
                 self._chain(local, known)
-        return Found(values, tuple(statuses), known)
+        return Found(values, tuple(statuses.values()), known)
+
+    def _tangents(self, segment: ForwardSegment, reads: Sequence[Tensor]) -> dict[Pair, Tensor]:
+        if segment.jvp is None:
+            return {}
+        blocks = self._graphs[segment.jvp](list(reads))
+        pairs = [(s.output, s.input) for s in segment.slopes]
+        return dict(zip(pairs, blocks, strict=True))
 
     def _sensitivity(
         self, segment: ImplicitSegment, u: Tensor, reads: Sequence[Tensor]
     ) -> dict[Pair, Tensor]:
-        if segment.ift is None:
+        """The derivatives of the unknowns by what is read; NaN at points that failed."""
+        if not segment.columns:
             return {}
-        (whole,) = self._graphs[segment.ift]([u, *reads])
+        whole = self._system(segment, reads).sensitivity(u)
+        whole = torch.where(u.isfinite().all(0), whole, math.nan)
         rows = whole.split([self._shape[n].width for n in segment.gives])
         widths = [self._shape[n].width for n in segment.columns]
         return {
@@ -201,11 +215,7 @@ class InductorProgram:
         result: dict[Pair, Tensor] = {}
         for s in self.description.slopes:
             y, x = self._shape[s.output], self._given[s.input]
-            block = found.slopes.get((s.output, s.input))
-            if block is None:
-                block = self._empty((y.width, x.width)).zero_()
-                if s.output == x.name:
-                    block.fill_diagonal_(1)
+            block = self._block(found, s.output, s.input)
             shape = (*y.sizes, *y.base, *x.sizes, *x.base)
             a, b, c = len(y.sizes), len(y.base), len(x.sizes)
             order = [*range(a), *range(a + b, a + b + c), *range(a, a + b),
@@ -219,30 +229,124 @@ class InductorProgram:
                 result[s.output, s.input] = whole.permute(order)
         return result
 
+    def _block(self, found: Found, output: str, input: str) -> Tensor:
+        """A derivative (rows, columns, points), or (rows, columns) where it is constant."""
+        block = found.slopes.get((output, input))
+        if block is not None:
+            return block
+        y, x = self._shape[output], self._given[input]
+        none = self._empty((y.width, x.width)).zero_()
+        return none.fill_diagonal_(1) if output == x.name else none
+
     # Newton
 
     def _solved(
         self, segment: ImplicitSegment, reads: Sequence[Tensor], values: Values
-    ) -> tuple[Tensor, Status]:
-        """The unknowns, NaN where a point did not converge, and what became of every point."""
+    ) -> tuple[Tensor, list[Status]]:
+        """The unknowns, NaN where a point did not converge, and what became of every point.
+
+        Solves inside the residuals tell of their last call, before the solve itself.
+        """
         if segment.predictor is not None:
             (start,) = self._graphs[segment.predictor](list(reads))
         else:
             start = torch.cat([values[n] for n in segment.guesses])
-
-        def rhs(u: Tensor) -> Tensor:
-            (right,) = self._graphs[segment.rhs]([u, *reads])
-            return right
-
-        def step(u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
-            # Held here: a graph that frees an argument's last reference waits for the interpreter
-            # lock while it has the graph, and another thread may wait for the graph with the lock.
-            length = active.to(self.dtype)
-            moved, after = self._graphs[segment.step]([u, length, *reads])
-            return moved, after
-
+        system = self._system(segment, reads)
         rules = self.rules.get(segment.name, segment.rules)
-        return run_newton(segment.name, start, rhs, step, rules)
+        u, status = run_newton(segment.name, start, system.rhs, system.step, rules)
+        return u, [*system.statuses, status]
+
+    def _system(self, segment: ImplicitSegment, reads: Sequence[Tensor]) -> "_Graphs | _Nested":
+        """The equations of a solve, given what it reads."""
+        inner = self._inner.get(segment.name)
+        if inner is None:
+            return _Graphs(self._graphs, segment, reads)
+        given = dict(zip(segment.reads, reads, strict=True))
+        return _Nested(inner.under(rules=self.rules), given, segment)
+
+
+@dataclass(frozen=True, slots=True)
+class _Graphs:
+    """Equations as graphs."""
+
+    graphs: Mapping[str, Boxed]
+    segment: ImplicitSegment
+    reads: Sequence[Tensor]
+    statuses: tuple[Status, ...] = ()
+
+    def _run(self, file: str | None, *given: Tensor) -> Sequence[Tensor]:
+        assert file is not None
+        return self.graphs[file]([*given, *self.reads])
+
+    def rhs(self, u: Tensor) -> Tensor:
+        """The residual with its sign changed."""
+        (right,) = self._run(self.segment.rhs, u)
+        return right
+
+    def step(self, u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+        """The unknowns after an update of the active points, and the right-hand side there."""
+        # Held here: a graph that frees an argument's last reference waits for the interpreter
+        # lock while it has the graph, and another thread may wait for the graph with the lock.
+        length = active.to(u.dtype)
+        moved, after = self._run(self.segment.step, u, length)
+        return moved, after
+
+    def sensitivity(self, u: Tensor) -> Tensor:
+        """$-A^{-1} B$ (unknowns, columns, points)."""
+        (whole,) = self._run(self.segment.ift, u)
+        return whole
+
+
+@dataclass(slots=True)
+class _Nested:
+    """Equations whose residuals solve others: a run of segments at every call."""
+
+    inner: InductorProgram
+    given: Values
+    segment: ImplicitSegment
+    statuses: tuple[Status, ...] = ()
+
+    def _run(self, u: Tensor, *, slopes: bool) -> Found:
+        names = self.inner.description.inputs[: len(self.segment.gives)]
+        unknowns = u.split([self.inner._shape[n].width for n in names])
+        return self.inner._run(
+            {**self.given, **dict(zip(names, unknowns, strict=True))}, slopes=slopes
+        )
+
+    def rhs(self, u: Tensor) -> Tensor:
+        """The residual with its sign changed."""
+        found = self._run(u, slopes=False)
+        self.statuses = found.statuses
+        return -torch.cat([found.values[n] for n in self.inner.description.outputs])
+
+    def step(self, u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+        """The unknowns after an update of the active points, and the right-hand side there."""
+        matrix, _ = self._slopes(u)
+        update = torch.linalg.solve_ex(matrix, right.t()[..., None])[0][..., 0].t()
+        moved = torch.where(active, u + update.contiguous(), u)
+        return moved, self.rhs(moved)
+
+    def sensitivity(self, u: Tensor) -> Tensor:
+        """$-A^{-1} B$ (unknowns, columns, points)."""
+        left, right = self._slopes(u)
+        return torch.linalg.solve_ex(left, -right)[0].permute(1, 2, 0)
+
+    def _slopes(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """The residuals' derivatives by unknowns and by columns read, (points, rows, columns)."""
+        found, inner = self._run(u, slopes=True), self.inner
+        outputs, inputs = inner.description.outputs, inner.description.inputs
+
+        def join(names: Sequence[str]) -> Tensor:
+            rows = [torch.cat([lift(y, x) for x in names], 1) for y in outputs]
+            return torch.cat(rows).permute(2, 0, 1)
+
+        def lift(y: str, x: str) -> Tensor:
+            block = inner._block(found, y, x)
+            return block if block.ndim == 3 else block[..., None].expand(-1, -1, u.shape[-1])
+
+        matrix = join(inputs[: len(self.segment.gives)])
+        columns = self.segment.columns
+        return matrix, join(columns) if columns else matrix[..., :0]
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:

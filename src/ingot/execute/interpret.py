@@ -31,7 +31,8 @@ class Interpreter:
         self.dtype = dtype
         given = [n for v in program.given for n in v.nodes]
         self._lines = sort_lines(program.roots, given)
-        self._layout = Layout(program, (*given, *self._lines))
+        laid_out = [a for v in (*program.given, *program.outputs) for a in v.axes]
+        self._layout = Layout(program, (*given, *self._lines), laid_out)
         self._equations = {s: _Equations(program, s) for s in program.solves}
 
     def __call__(

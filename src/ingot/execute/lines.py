@@ -59,8 +59,10 @@ class Lines:
                 statements, self.results[node.id] = self.blocks(node, self)
                 rows += statements
         lines = schedule_lines(wanted, self.names)
+        staying = {n.id for n in wanted}
         if any(n.axes for n in lines):
-            wanted += [a for n in schedule_lines(later, self.names) for a in n.args if a.axes]
+            after = schedule_lines(later, self.names)
+            staying |= {a.id for n in after for a in n.args if a.axes}
         for node in lines:
             if operation(node.op).is_leaf:
                 self._constant(node)
@@ -78,7 +80,7 @@ class Lines:
             return [*rows, *outlined(self, straight, fused, kept, self.outline)]
         for group in _groups([n for n in lines if n.id not in fused], fused):
             if group[0].axes:
-                rows += self._loop(group, {n.id for n in wanted}, lines, fused)
+                rows += self._loop(group, staying, lines, fused)
             else:
                 rows += [self._line(n, {}, fused, self.indent) for n in group]
         return rows

@@ -5,9 +5,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from sys import getrefcount
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ingot.execute.abi import ARGUMENTS, Given, Gives, Slot, knobs
@@ -29,6 +32,13 @@ WORTH_A_TEAM = 200_000
 
 KEPT = 256
 """How many signatures of calls are remembered."""
+
+KEPT_BYTES = 1 << 26
+"""The largest history whose memory is kept for the next run of the same transient.
+
+A fresh page costs up to 2 µs: at 1000 points and 100 steps of `isoharden` that is as much as the
+steps themselves. What is larger is given back, for others may need it.
+"""
 
 Steps = Callable[[int, int, object, bytes], None]
 
@@ -60,6 +70,7 @@ class Native:
         self._knobs = knobs([s.newton for s in solvers])
         self._together = any(s.newton.stop == "batch" for s in solvers)
         self._ready: dict[Signature, Ready] = {}
+        self._rooms: dict[tuple[str, tuple[int, ...]], NDArray[np.floating]] = {}
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -95,10 +106,7 @@ class Native:
         self, slots: Sequence[Slot], points: int, steps: range, initial: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """Run a range of steps; outputs are (steps.stop, components, points), zero before it."""
-        outputs = {
-            v.name: torch.empty(steps.stop, v.width, points, dtype=self.dtype, device="cpu")
-            for v in self.outputs
-        }
+        outputs = {v.name: self._room(v.name, (steps.stop, v.width, points)) for v in self.outputs}
         for name, x in outputs.items():
             x[: steps.start] = initial.get(name, 0.0)
         given = (Given * max(len(slots), 1))()
@@ -112,6 +120,18 @@ class Native:
         for i, x in enumerate(outputs.values()):
             gives[i] = Gives(x.data_ptr(), x.stride(0), 1, x.stride(1))
         return outputs, self._reported(given, gives, points, steps).statuses(steps.start)
+
+    def _room(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """Memory for a history: that of the last one, if no tensor reads it any more."""
+        key = (name, shape)
+        kept = self._rooms.pop(key, None)  # of two threads one finds it
+        if kept is None or getrefcount(kept) > 2:
+            # torch's memory: NumPy asks for huge pages, which take longer to get than small ones
+            kept = torch.empty(shape, dtype=self.dtype, device="cpu").numpy()
+        room = torch.from_numpy(kept)  # its storage counts as a reader until the last view is gone
+        if kept.nbytes <= KEPT_BYTES:
+            self._rooms[key] = kept
+        return room
 
     def _reported(self, given: object, gives: object, points: int, steps: range) -> Reports:
         """Run steps on all points, and tell what the solves reported."""

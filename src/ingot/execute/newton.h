@@ -27,11 +27,17 @@ struct Reports {
   int n;
 };
 
-// Squares of parts of the residual: what an update may leave in the linearised equations, what a
-// tangent may, and what an update must leave in the true equations to need no check at all.
-[[maybe_unused]] constexpr real linear_tolerance = sizeof(real) == 8 ? 1e-12 : 1e-4;
-[[maybe_unused]] constexpr real tangent_tolerance = sizeof(real) == 8 ? 1e-20 : 1e-8;
-[[maybe_unused]] constexpr real well_down = 1e-2;
+// The part of the residual that an update may leave in the linearised equations: Newton's method
+// then gains six digits an update (two in single precision), where exact updates double them.
+[[maybe_unused]] constexpr real linear_tolerance = sizeof(real) == 8 ? 1e-6 : 1e-2;
+// The part of its right-hand sides that a tangent may leave: tangents are held to 1e-9, and to some
+// 1e3 times rounding in single precision.
+[[maybe_unused]] constexpr real tangent_tolerance = sizeof(real) == 8 ? 1e-10 : 1e-4;
+// An update that brings the residual down by a factor of ten has proven itself, and needs no check.
+[[maybe_unused]] constexpr real well_down = 0.1;
+constexpr real smallest_real = sizeof(real) == 8 ? 0x1p-1022 : 0x1p-126f;  // of full precision
+constexpr real largest_real = sizeof(real) == 8 ? 0x1.fffffffffffffp+1023 : 0x1.fffffep+127f;
+constexpr real rounding = sizeof(real) == 8 ? 0x1p-52 : 0x1p-23;
 
 enum Verdict { stop, update, retry };
 
@@ -118,13 +124,39 @@ template <int n> INGOT_INLINE V product(const V* a, const V* b) {
   return total;
 }
 
+// The lanes in which a sum of so many squares is right to rounding: it did not overflow, and terms
+// that underflowed are too small for it.
+INGOT_INLINE M summed(V squares, int count) {
+  return (squares >= splat(real(count) * (smallest_real / rounding))) & finite(squares);
+}
+
+// The Euclidean norm with every entry in parts of the largest, which overflows only if the norm does.
+INGOT_CALL __attribute__((cold)) V scaled_norm(const V* x, int count) {
+  V largest{}, total{};
+  for (int i = 0; i < count; ++i) largest = max(largest, abs(x[i]));
+  const V scale = max(splat(smallest_real), min(splat(largest_real), largest));
+  for (int i = 0; i < count; ++i) total = fma(x[i] / scale, x[i] / scale, total);
+  return scale * sqrt(total);
+}
+
+INGOT_INLINE V norm(const V* x, int count) {
+  V squares = x[0] * x[0];
+  for (int i = 1; i < count; ++i) squares = fma(x[i], x[i], squares);
+  const M plain = summed(squares, count);
+  return all(plain) ? sqrt(squares) : select(plain, sqrt(squares), scaled_norm(x, count));
+}
+
 // The lanes in which solutions of J x = b are not as good as tangents should be: one combination of
 // all right-hand sides, with weights that no error is likely to know, is put back into the equations.
-// The slopes give J s, which of the transposed system tells s . J^T x = x . J s: there one random s
-// is tried against all right-hand sides.
+// Of transposed systems the slopes J s tell s . J^T x = x . J s: one s is tried on all of them.
+// Lanes whose solve failed (u is NaN) have NaN tangents, also where J does not depend on u.
 template <int n, bool transposed = false, class Slopes>
-[[maybe_unused]] INGOT_CALL M unsolved(const V* g, const V* u, const V* b, const V* x, int sides, Slopes slopes) {
-  V side[n] = {}, solution[n] = {}, left[n], scale{};
+[[maybe_unused]] INGOT_CALL M unsolved(const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
+  const M failed = u[0] != u[0];
+  if (any(failed))
+    for (int i = 0; i < n * sides; ++i) x[i] = select(failed, splat(nan), x[i]);
+  const V scale = norm(b, n * sides);
+  V side[n] = {}, solution[n] = {}, left[n];
   uint32_t seed = 1;
   if (transposed) {
     for (int i = 0; i < n; ++i) {
@@ -135,9 +167,9 @@ template <int n, bool transposed = false, class Slopes>
     M doubt{};
     for (int s = 0; s < sides; ++s, b += n, x += n) {
       const V error = product<n>(x, left) - product<n>(b, solution);
-      doubt |= ~(error * error <= splat(tangent_tolerance) * product<n>(b, b));
+      doubt |= ~(abs(error) <= splat(tangent_tolerance) * norm(b, n));
     }
-    return doubt;
+    return ~failed & doubt;
   }
   for (int s = 0; s < sides; ++s, b += n, x += n) {
     seed = seed * 1664525u + 1013904223u;
@@ -146,32 +178,25 @@ template <int n, bool transposed = false, class Slopes>
       side[i] = fma(weight, b[i], side[i]);
       solution[i] = fma(weight, x[i], solution[i]);
     }
-    scale += product<n>(b, b);
   }
   slopes(g, u, solution, left);
   for (int i = 0; i < n; ++i) left[i] -= side[i];
-  return ~(product<n>(left, left) <= splat(tangent_tolerance) * scale);
+  return ~failed & ~(norm(left, n) <= splat(tangent_tolerance) * scale);
 }
 
-// A solve that failed has no slopes, also where they do not depend on its unknowns.
-[[maybe_unused]] INGOT_INLINE void fail(V unknown, V* x, int n) {
-  const M failed = unknown != unknown;
-  if (any(failed))
-    for (int i = 0; i < n; ++i) x[i] = select(failed, splat(nan), x[i]);
-}
-
-// A solve under way. u: unknowns, r: residuals, d: update; base and old: both before the update.
+// A solve under way. u: unknowns, r: residuals, d: update; base and old: u and r before the update.
+// size, first, before: norms of the residual, now, at the start and before the update.
 template <int n> struct Search {
   V u[n], r[n], d[n], base[n], old[n];
-  V size, first, square, before, slope, alpha, steps, redone;
+  V size, first, before, alpha, steps, redone;
   M alive, active, done, bad;
   int updates, tries;
   bool proven;
 
   Search& begin(M lanes) {
-    alive = lanes;
-    active = done = bad = M{};
-    steps = redone = before = V{};
+    alive = active = lanes;
+    done = bad = M{};
+    steps = redone = size = before = V{};
     updates = tries = 0;
     proven = true;
     return *this;
@@ -179,37 +204,45 @@ template <int n> struct Search {
 
   // Judge the residuals at u: stop, update, or evaluate again at shorter steps.
   INGOT_INLINE Verdict judge(const Knobs& k) {
-    square = product<n>(r, r);
+    const V squares = product<n>(r, r);
+    size = select(active, sqrt(squares), size);
+    const M rare = active & ~summed(squares, n);
+    if (__builtin_expect(any(rare), 0)) size = select(rare, scaled_norm(r, n), size);
     if (tries && k.linesearch != full_step && again(k)) return retry;
-    size = sqrt(square);
     if (updates == 0) first = size;
     M now = size < splat(k.abs_tol);
     if (updates) now |= size < splat(k.rel_tol) * first;
-    if (sizeof(real) == 4 && updates) now |= settled(now);
-    done = updates < k.min_its ? M{} : done | (alive & now);
-    bad |= (updates == 0 ? alive : active) & ~finite(size);
-    active = alive & ~bad & ~done;
+    if (sizeof(real) == 4 && updates) now |= stalled(now);
+    bad |= active & ~finite(size);
+    done = (done | (active & now)) & ~bad;
+    active = alive & ~bad & (updates < k.min_its ? alive : ~done);
     return any(active) && updates + 1 < k.max_its ? update : stop;
   }
 
-  // newton.py: the points that had come as far as they can before an update that did not halve the
-  // residual; they are put back.
-  INGOT_INLINE M settled(M now) {
-    const V from = before, start = first * first, moved = product<n>(d, d), all = product<n>(base, base);
-    const M far = (from <= splat(1e-4) * start) & (moved <= splat(1e-8) * all);
-    const M limit = (from <= splat(1e-10) * start) | far | (moved <= splat(1e-12) * all);
-    const M still = active & ~now & ~(square <= splat(0.25) * from) & limit;
+  // newton.py, stalled_by_rounding: the points that had come as far as single precision lets them
+  // before an update that did not halve the residual; they are put back.
+  INGOT_INLINE M stalled(M now) {
+    const M stuck = active & ~now & ~(size < splat(0.5) * before);
+    if (!any(stuck)) return M{};
+    const V moved = norm(d, n), all = norm(base, n);
+    const M both = (before <= splat(1e-2) * first) & (moved <= splat(1e-4) * all);
+    const M still = stuck & ((before <= splat(1e-5) * first) | both | (moved <= splat(1e-6) * all));
     for (int i = 0; i < n; ++i) u[i] = select(still, base[i], u[i]), r[i] = select(still, old[i], r[i]);
-    square = select(still, from, square);
-    size = select(still, sqrt(from), size);
+    size = select(still, before, size);
     return still;
   }
 
-  // Whether some point must try a shorter step; then u holds it.
+  // Whether some point must try a shorter step; then u holds it. The decrease is judged in parts of
+  // the norm before, whose square may be no number.
   INGOT_INLINE bool again(const Knobs& k) {
-    const V c = splat(k.linesearch_stopping_criteria);
-    const V bound = k.linesearch == backtracking ? before - splat(2) * c * alpha * slope : (splat(1) - c * alpha) * before;
-    const M accepted = ~active | (square <= bound) | (square <= splat(k.abs_tol * k.abs_tol));
+    const V part = size / before;
+    V promised = splat(1);
+    if (k.linesearch == backtracking) {
+      promised = V{};
+      for (int i = 0; i < n; ++i) promised = fma(splat(-2) * (old[i] / before), d[i] / before, promised);
+    }
+    const V bound = splat(1) - splat(k.linesearch_stopping_criteria) * alpha * promised;
+    const M accepted = ~active | (part * part <= bound) | (size <= splat(k.abs_tol));
     if (all(accepted) || tries + 1 >= k.max_linesearch_iterations) return false;
     alpha = select(accepted, alpha, alpha / splat(k.linesearch_cutback));
     for (int i = 0; i < n; ++i) u[i] = select(accepted, u[i], fma(alpha, d[i], base[i]));
@@ -222,15 +255,14 @@ template <int n> struct Search {
   template <class Slopes, class Redo> INGOT_INLINE bool mended(const V* g, Slopes slopes, Redo redo) {
     if (proven) return false;
     proven = true;
-    const V now = product<n>(r, r);
-    if (all(~active | (now <= splat(well_down) * before))) return false;
+    const V now = product<n>(r, r), from = before * before;
+    if (all(~active | (summed(from, n) & (now <= splat(well_down * well_down) * from)))) return false;
     V left[n];
     slopes(g, base, d, left);
     for (int i = 0; i < n; ++i) left[i] += old[i];
-    const M doubt = active & ~(product<n>(left, left) <= splat(linear_tolerance) * before);
+    const M doubt = active & ~(norm(left, n) <= splat(linear_tolerance) * before);
     if (!any(doubt)) return false;
     again_from(doubt, redo);
-    slope = -product<n>(old, d);
     for (int i = 0; i < n; ++i) u[i] = select(doubt, base[i] + d[i], u[i]);
     return true;
   }
@@ -245,10 +277,9 @@ template <int n> struct Search {
   // Move the active points by the update d; `redo` supplies it anew where it is in doubt.
   template <class Redo> INGOT_INLINE void advance(M suspect, Redo redo) {
     for (int i = 0; i < n; ++i) base[i] = u[i], old[i] = r[i];
-    before = square;
+    before = size;
     const M doubt = active & (suspect | ~finite(sum<n>(d)));
     if (any(doubt)) again_from(doubt, redo);
-    slope = -product<n>(r, d);
     alpha = splat(1);
     for (int i = 0; i < n; ++i) u[i] = select(active, u[i] + d[i], u[i]);
     steps += select(active, splat(1), V{});

@@ -90,8 +90,16 @@ def _cut_back(
 
 
 def column_norms(x: Tensor) -> Tensor:
-    """The Euclidean norm of each column of (rows, points)."""
-    return torch.linalg.vector_norm(x, dim=0)
+    """The Euclidean norm of each column of (rows, points), wherever a norm itself is a number."""
+    plain = torch.linalg.vector_norm(x, dim=0)
+    info = torch.finfo(x.dtype)
+    # Squares below the smallest normal number lose digits; from here on rounding hides n of those.
+    safe = math.sqrt(len(x) * info.tiny / info.eps)
+    least, most = torch.aminmax(plain)
+    if float(least) > safe and float(most) < math.inf:
+        return plain
+    scale = torch.linalg.vector_norm(x, math.inf, dim=0).clamp(info.tiny, info.max)
+    return scale * torch.linalg.vector_norm(x / scale, dim=0)
 
 
 def stalled_by_rounding(
@@ -105,8 +113,9 @@ def stalled_by_rounding(
     """
     # Newton's method at least halves a residual that is not yet rounding (eps is 1.2e-7), but far
     # from the solution it may stall too: so the residual must be down by what single precision has
-    # digits for, or the update be lost in the unknowns, or a good part of both.
+    # digits for, or the update be lost in the unknowns, or a good part of both. A residual of zero,
+    # which no update halves, is below no tolerance of zero, and ends here too.
     down = before <= 1e-5 * first
     lost = update <= 1e-6 * unknowns
     both = (before <= 1e-2 * first) & (update <= 1e-4 * unknowns)
-    return ~(now <= 0.5 * before) & (down | lost | both)
+    return ~(now < 0.5 * before) & (down | lost | both)

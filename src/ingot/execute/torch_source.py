@@ -5,34 +5,28 @@ Components are split, axes are dimensions left of the batch; constants on axes l
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ingot.program.graph import Axis, Graph, Node
-from ingot.program.program import Variable
+from ingot.program import Axis, Node, Variable, operation
+from ingot.program.arrays import Layout
+from ingot.types.elementwise import ELEMENTWISE, Elementwise
 
 __all__ = ["Function", "Printer"]
-
-_INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/",
-    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-}  # fmt: skip
-_FLAGS = {"lt", "le", "gt", "ge", "eq", "and", "or", "not"}
-_LOGICAL = {"and": "torch.logical_and", "or": "torch.logical_or", "not": "torch.logical_not"}
 
 
 class Function:
     """A torch function in the writing: its arguments, lines and constants."""
 
-    def __init__(self, graph: Graph, arguments: Sequence[str], axes: Iterable[Axis]) -> None:
-        self.graph = graph
+    def __init__(self, layout: Layout, arguments: Sequence[str]) -> None:
+        self.layout = layout
+        self.space = layout.space
         self.arguments = tuple(arguments)
         self.rows: list[str] = []
         self.tables: list[float] = []
         self.index: list[int] = []
         self.fresh = 0
-        names = {a.name for a in axes}
-        self.axes = [name for name in graph.extents if name in names]
         self.write(f"{self.arguments[0]}.shape[-1]", "batch")
 
     def write(self, expression: str, name: str | None = None) -> str:
@@ -55,14 +49,14 @@ class Function:
         self.index += values.ravel().tolist()
         return self.write(f"index[{at}:{len(self.index)}]")
 
-    def dim(self, axis: str) -> int:
-        """The dimension of an axis, counted from the right."""
-        return self.axes.index(axis) - len(self.axes) - 1
-
-    def shape(self, axes: Sequence[Axis]) -> list[int]:
+    def sizes(self, axes: Sequence[Axis]) -> list[int]:
         """The sizes of all dimensions left of the batch."""
-        sizes = {a.name: self.graph.extent(a) for a in axes}
-        return [sizes.get(name, 1) for name in self.axes]
+        return self.layout.shape(axes, 1)[:-1]
+
+    def own_sizes(self, axes: Sequence[Axis]) -> list[int]:
+        """Those from the first axis on: operands align from the right."""
+        order = self.layout.order(axes)
+        return self.sizes(axes)[self.layout.dim(axes[order[0]]) + 1 :] if axes else []
 
     def text(self, gives: Sequence[str]) -> str:
         """The function that returns these."""
@@ -72,27 +66,31 @@ class Function:
 
 
 class Printer:
-    """Writes nodes into a function, each once; knows which of them differ from point to point."""
+    """Writes nodes into a function, each once; knows which of them differ from point to point.
+
+    It is the `Arrays` of structural operations: an array is the name of its line.
+    """
 
     def __init__(self, function: Function, dtype: str) -> None:
         self.to = function
         self.dtype = f"torch.{dtype}"
         self.names: dict[int, str] = {}
         self.varies: set[int] = set()
-        self.casts: dict[str, str] = {}
+        self.shared: dict[str, str] = {}
 
     def without(self, ids: set[int]) -> "Printer":
         """A printer into the same function that knows all but some nodes."""
         other = Printer(self.to, self.dtype.removeprefix("torch."))
         other.names = {i: n for i, n in self.names.items() if i not in ids}
         other.varies = self.varies - ids
+        other.shared = self.shared
         return other
 
     def bind(self, variable: Variable, argument: str, needed: set[int], first: int = 0) -> None:
         """Take the components of a variable that are needed from rows of a (rows, batch) array."""
-        sizes = [self.to.graph.extent(a) for a in variable.axes]
+        sizes = [self.to.space.extent(a) for a in variable.axes]
         count = len(variable.nodes)
-        order = sorted(range(len(sizes)), key=lambda i: self._rank(variable.axes[i]))
+        order = self.to.layout.order(variable.axes)
         block = None
         for i, node in enumerate(variable.nodes):
             if node.id not in needed or node.id in self.names:
@@ -106,109 +104,95 @@ class Printer:
                 part = f"{block}.select({len(sizes)}, {i})"
                 if order != sorted(order):
                     part += f".permute({_listed([*order, len(sizes)])})"
-                full = self._trimmed(self.to.shape(variable.axes))
+                full = self.to.own_sizes(variable.axes)
                 if full != [sizes[i] for i in order]:
                     part += f".reshape({_listed([*full, -1])})"
                 self.names[node.id] = self.to.write(part)
             self.varies.add(node.id)
 
-    def _rank(self, axis: Axis) -> int:
-        return self.to.axes.index(axis.name)
-
-    def _trimmed(self, shape: list[int]) -> list[int]:
-        """Without leading ones: operands align from the right."""
-        while shape and shape[0] == 1:
-            shape = shape[1:]
-        return shape
-
     def lines(self, nodes: Iterable[Node]) -> None:
         """Write nodes in an order in which their arguments come first."""
         for node in nodes:
             if node.id not in self.names and node.op != "const":
-                self.names[node.id] = self._line(node)
+                row = ELEMENTWISE.get(node.op)
+                self.names[node.id] = (
+                    self._apply(row, node.args) if row is not None else self._evaluate(node)
+                )
                 if any(a.id in self.varies for a in node.args):
                     self.varies.add(node.id)
 
-    def _line(self, node: Node) -> str:
-        to = self.to
-        if node.op == "table":
-            order = sorted(range(len(node.axes)), key=lambda i: self._rank(node.axes[i]))
-            values = to.graph.values(node).transpose(order)
-            return to.constant(values, [*self._trimmed(to.shape(node.axes)), 1])
-        if node.op == "eye":
-            n = to.graph.extent(node.axes[0])
-            return to.constant(np.eye(n), [*self._trimmed(to.shape(node.axes)), 1])
-        if node.op == "sum":
-            return to.write(
-                f"{self.number(node.args[0])}.sum({to.dim(node.attr.name)}, keepdim=True)"
-            )
-        if node.op in ("window", "pad"):
-            return self._shifted(node)
-        if node.op in _LOGICAL:
-            return to.write(f"{_LOGICAL[node.op]}({', '.join(map(self.flag, node.args))})")
-        if node.op == "where":
-            return self._where(node)
-        args = [self.number(a) for a in node.args]
-        if node.op in _INFIX:
-            return to.write(f"{args[0]} {_INFIX[node.op]} {args[1]}")
-        if node.op == "neg":
-            return to.write(f"-{args[0]}")
-        return to.write(f"torch.{node.op}({', '.join(args)})")
+    def _apply(self, row: Elementwise, args: Sequence[Node]) -> str:
+        # functions take tensors alone; a sign takes numbers too, which torch folds into it
+        number = self.tensor if "torch." in row.torch else self.number
+        operands = [
+            self.flag(a) if i in row.takes_conditions else number(a) for i, a in enumerate(args)
+        ]
+        return self.to.write(row.torch.format(*operands))
 
-    def _where(self, node: Node) -> str:
-        condition, a, b = node.args
-        if a.is_constant(1.0) and b.is_constant(0.0):
-            return self.to.write(f"{self.flag(condition)}.to({self.dtype})")
-        one = self.number(a)
-        if a.op == b.op == "const":
-            # between two numbers torch would choose its default precision
-            one = self.to.constant(np.asarray(a.attr), [1])
-        return self.to.write(f"torch.where({self.flag(condition)}, {one}, {self.number(b)})")
+    def _evaluate(self, node: Node) -> str:
+        args = [self.tensor(a) for a in node.args]
+        return operation(node.op).evaluate(self, self.to.space, node, args)
 
-    def _shifted(self, node: Node) -> str:
-        held, first = node.attr
-        dim = self.to.dim(held.name)
-        now = next(a for a in node.axes if a.name == held.name)
-        size, whole = self.to.graph.extent(now), self.to.graph.extent(held)
-        x = self.number(node.args[0])
-        if node.op == "window":
-            return self.to.write(f"{x}.narrow({dim}, {first}, {size})")
-        width = [0, 0] * (-dim - 1) + [first, size - whole - first]
-        return self.to.write(f"torch.constant_pad_nd({x}, [{_listed(width)}])")
+    # operands
 
     def number(self, node: Node) -> str:
         """A node as an operand of arithmetic."""
         if node.op == "const":
             return _literal(node.attr)
         name = self.names[node.id]
-        return self._cast(name, f"{name}.to({self.dtype})") if node.op in _FLAGS else name
+        return self._share(f"{name}.to({self.dtype})") if node.is_condition else name
+
+    def tensor(self, node: Node) -> str:
+        """A node as a tensor, of the precision also where it is a plain number."""
+        return self.fill(node.attr) if node.op == "const" else self.number(node)
 
     def flag(self, node: Node) -> str:
         """A node as a condition."""
-        if node.op == "const":
-            return self.to.write(f"{self.to.constant(np.asarray(node.attr), [1])} != 0")
-        name = self.names[node.id]
-        return name if node.op in _FLAGS else self._cast(f"!{name}", f"{name} != 0")
+        return (
+            self.names[node.id] if node.is_condition else self._share(f"{self.tensor(node)} != 0")
+        )
 
-    def _cast(self, key: str, expression: str) -> str:
-        if key not in self.casts:
-            self.casts[key] = self.to.write(expression)
-        return self.casts[key]
+    def _share(self, expression: str) -> str:
+        """The name of an expression that is written once."""
+        if expression not in self.shared:
+            self.shared[expression] = self.to.write(expression)
+        return self.shared[expression]
+
+    # what structural operations are evaluated by
+
+    def fill(self, number: float) -> str:
+        """One number everywhere."""
+        return self._share(f"tables.new_full((1,), {_literal(number)})")
+
+    def table(self, values: np.ndarray, axes: Sequence[Axis]) -> str:
+        """Numbers along axes."""
+        ordered = values.transpose(self.to.layout.order(axes))
+        return self.to.constant(ordered, [*self.to.own_sizes(axes), 1])
+
+    def epsilon(self) -> str:
+        """That of the precision."""
+        return self._share(f"tables.new_full((1,), torch.finfo({self.dtype}).eps)")
+
+    def spell(self, torch: str, numpy: Any, args: Sequence[str], axis: Axis) -> str:
+        """Torch's function along an axis."""
+        return self.to.write(torch.format(*args, dim=self.to.layout.dim(axis)))
+
+    def block(self, node: Node, args: Sequence[str]) -> str:
+        """None: solves stand between graphs."""
+        raise AssertionError(f"'{node.attr}' stands inside a graph")
 
     # results
 
     def spread(self, node: Node, axes: Sequence[Axis], batch: str = "batch") -> str:
         """A node on all of the axes and the batch, also where it does not vary along them."""
         to = self.to
-        name = self.number(node)
-        if node.op == "const":
-            name = to.constant(np.asarray(node.attr), [1])
+        name = self.tensor(node)
         if node.id not in self.varies or set(node.axes) != set(axes):
-            name = to.write(f"{name}.expand({_listed([*to.shape(axes), batch])})")
-        order = sorted(range(len(axes)), key=lambda i: self._rank(axes[i]))
-        wanted = [to.graph.extent(axes[i]) for i in order]
-        if to.axes:
+            name = to.write(f"{name}.expand({_listed([*to.sizes(axes), batch])})")
+        order = to.layout.order(axes)
+        if to.layout.keys:
             # sums leave dimensions of one behind
+            wanted = [to.space.extent(axes[i]) for i in order]
             name = to.write(f"{name}.reshape({_listed([*wanted, batch])})")
         if order != sorted(order):
             back = [order.index(i) for i in range(len(order))]
@@ -226,9 +210,9 @@ class Printer:
         """Nodes as (entries of the axes x nodes, entries of a seed axis if there is one, batch)."""
         to = self.to
         over = (*axes, seed) if seed is not None else axes
-        tail = [to.graph.extent(seed), batch] if seed is not None else [batch]
+        tail = [to.space.extent(seed), batch] if seed is not None else [batch]
         parts = [self.spread(n, over, batch) for n in nodes]
-        entries = math.prod(to.graph.extent(a) for a in axes)
+        entries = to.space.size(axes)
         if entries == 1:
             whole = _listed([len(nodes), *tail])
             return to.write(f"torch.stack([{_listed(parts)}]).reshape({whole})")

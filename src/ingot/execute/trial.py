@@ -11,12 +11,10 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch import shape_of
-from ingot.execute.graphs import STEP_LENGTH, Pair, Printed
+from ingot.execute.graphs import STEP_LENGTH, Pair, Printed, open_residuals
 from ingot.execute.interpret import Interpreter
-from ingot.program import Program, Variable, with_jacobian
-from ingot.program.graph import Graph
+from ingot.program import Program, Space, Variable, with_jacobian
 from ingot.program.partition import Segment
-from ingot.program.rewrite import renewed
 from ingot.types import lag
 
 __all__ = ["SIZES", "Arrays", "Trial"]
@@ -61,29 +59,26 @@ class Trial:
     def _run(self, program: Program, x: Arrays) -> dict[str, Tensor]:
         inputs = {}
         for v, rows in zip(program.inputs, x, strict=True):
-            shape = shape_of(v, program.graph)
+            shape = shape_of(v, program)
             inputs[v.name] = rows.T.reshape(rows.shape[-1], *shape.sizes, *shape.base)
         return Interpreter(program, dtype=self.dtype)(inputs)[0]
 
-    def values(self, x: Arrays, pairs: Sequence[Pair]) -> Arrays:
-        """What a forward segment gives, and its derivative blocks."""
+    def values(self, x: Arrays) -> Arrays:
+        """What a forward segment gives."""
         program = _opened(self.segment.program)
-        count = len(program.outputs)
-        if pairs:
-            program = with_jacobian(program, pairs)
         found = self._run(program, x)
-        values = [_rows(found[v.name]) for v in program.outputs[:count]]
+        return [_rows(found[v.name]) for v in program.outputs]
+
+    def tangents(self, x: Arrays, pairs: Sequence[Pair]) -> Arrays:
+        """The derivative blocks of a forward segment."""
+        program = _opened(self.segment.program)
+        found = self._run(_only_slopes(program, pairs), x)
         rows = {v.name: v for v in program.outputs}
         columns = {v.name: v for v in program.inputs}
-        return values + [
-            _block(found[f"{y}:{by}"], program.graph, rows[y], columns[by]) for y, by in pairs
-        ]
+        return [_block(found[f"{y}:{by}"], program, rows[y], columns[by]) for y, by in pairs]
 
     def _residual_program(self) -> Program:
-        program = _opened(self.segment.program)
-        (solve,) = program.solves()
-        unknowns = [replace(v, name=f"unknown {v.name}") for v in solve.unknowns]
-        return replace(program, inputs=(*unknowns, *program.inputs), outputs=tuple(solve.residuals))
+        return _opened(open_residuals(self.segment))
 
     def residual(self, u: Tensor, x: Arrays) -> Tensor:
         """The residuals laid end to end."""
@@ -92,8 +87,8 @@ class Trial:
         return torch.cat([_rows(found[v.name]) for v in program.outputs])
 
     def _split(self, u: Tensor, x: Arrays) -> Arrays:
-        graph = self.segment.program.graph
-        return [*u.split([shape_of(v, graph).width for v in self.segment.solve.unknowns]), *x]
+        segment = self.segment
+        return [*u.split([shape_of(v, segment.program).width for v in segment.solve.unknowns]), *x]
 
     def matrix(self, u: Tensor, x: Arrays, by: Sequence[str] | None = None) -> Tensor:
         """The residuals' derivative by the unknowns, or by values read, (rows, columns, batch)."""
@@ -103,19 +98,22 @@ class Trial:
         known = {v.name: v for v in program.inputs}
         columns = [known[n] for n in (by or list(known)[:count])]
         pairs = [(r.name, c.name) for r in rows for c in columns]
-        wide = with_jacobian(program, pairs)
-        found = self._run(wide, self._split(u, x))
+        found = self._run(_only_slopes(program, pairs), self._split(u, x))
         return torch.cat([
             torch.cat([
-                _block(found[f"{r.name}:{c.name}"], wide.graph, r, c) for c in columns
+                _block(found[f"{r.name}:{c.name}"], program, r, c) for c in columns
             ], 1) for r in rows
         ])  # fmt: skip
 
     # verdicts: what is wrong, or None
 
-    def judge_values(self, x: Arrays, gives: Arrays, pairs: Sequence[Pair]) -> str | None:
-        """A forward graph gives the interpreter's values and blocks."""
-        return self._differs(lambda *y: self.values(list(y), pairs), x, gives)
+    def judge_values(self, x: Arrays, gives: Arrays) -> str | None:
+        """A forward graph gives the interpreter's values."""
+        return self._differs(lambda *y: self.values(list(y)), x, gives)
+
+    def judge_tangents(self, x: Arrays, gives: Arrays, pairs: Sequence[Pair]) -> str | None:
+        """`_jvp` gives the interpreter's blocks."""
+        return self._differs(lambda *y: self.tangents(list(y), pairs), x, gives)
 
     def judge_residual(self, x: Arrays, gives: Arrays) -> str | None:
         r"""`_rhs` gives $-r$."""
@@ -148,12 +146,10 @@ class Trial:
     def judge_guess(self, x: Arrays, gives: Arrays) -> str | None:
         """`_predictor` gives the guesses."""
         program = _opened(self.segment.program)
-        node = next(n for n in program.lines() if n.op == "solve")
-        left = iter(node.args)
-        (solve,) = program.solves()
+        left = iter(self.segment.node.args)
         starts = tuple(
             replace(v, name=f"start {v.name}", nodes=tuple(next(left) for _ in v.nodes))
-            for v in solve.unknowns
+            for v in self.segment.solve.unknowns
         )
         only = replace(program, outputs=starts)
 
@@ -200,15 +196,19 @@ class Trial:
 
 
 def _opened(program: Program) -> Program:
-    """A copy whose parameters are inputs."""
-    copy = renewed(program, {}, Graph(program.graph.extents))
-    inputs = (*copy.inputs, *(p.variable for p in copy.parameters))
-    return replace(copy, inputs=inputs, parameters=())
+    """The same with its parameters as inputs."""
+    return replace(program, inputs=program.given, parameters=())
 
 
-def _block(x: Tensor, graph: Graph, row: Variable, column: Variable) -> Tensor:
+def _only_slopes(program: Program, pairs: Sequence[Pair]) -> Program:
+    """The derivatives of a program, without its values."""
+    wide = with_jacobian(program, pairs)
+    return replace(wide, outputs=wide.outputs[len(program.outputs) :])
+
+
+def _block(x: Tensor, space: Space, row: Variable, column: Variable) -> Tensor:
     """A block (batch, *axes, *axes, *base, *base) as (rows, columns, batch)."""
-    y, by = shape_of(row, graph), shape_of(column, graph)
+    y, by = shape_of(row, space), shape_of(column, space)
     shape = (*y.sizes, *by.sizes, *y.base, *by.base)
     a, b, c = len(y.sizes), len(by.sizes), len(y.base)
     rank = len(shape)

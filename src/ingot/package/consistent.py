@@ -42,8 +42,10 @@ def inconsistencies(meta: Metadata) -> Iterator[str]:
         yield from _unknown(f"the segment '{s.name}'", s.reads, known)
         known |= set(s.gives)
     yield from _unknown("the list of outputs", outputs, known)
-    implicit = [s for s in meta.segments if s.kind == "implicit"]
-    if [s.name for s in implicit] != [s.name for s in meta.solvers]:
+    implicit = [s.name for s in meta.segments if s.kind == "implicit"]
+    solves = [s.name for s in meta.solvers]
+    # a solver without a segment stands in the residuals of the next that has one
+    if implicit != [n for n in solves if n in implicit] or implicit[-1:] != solves[-1:]:
         yield "solvers and implicit segments are not the same"
     for solver in meta.solvers:
         if not solver.unknowns:
@@ -106,14 +108,25 @@ def _graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
     pairs = [(s.output, s.input, s.batch_independent) for s in d.slopes]
     if pairs != [(b.output, b.input, b.batch_independent) for b in meta.derivatives]:
         yield "the graphs have other derivatives than the package"
-    known = set(names.values())
+    if d.solves != tuple(s.name for s in meta.solvers):
+        yield "the graphs have other solves than the package"
+    yield from _run(d)
+
+
+def _run(d: InductorDescription) -> Iterator[str]:
+    """What is wrong with the segments of graphs, those of residuals included."""
+    values = {v.name for v in d.values}
+    known = {*d.inputs, *d.parameters}
     for s in d.segments:
         yield from _unknown("a segment of the graphs", s.reads, known)
         known |= set(s.gives)
         yield from _unknown("a segment of the graphs", s.gives, values)
         if isinstance(s, ImplicitSegment):
             yield from _unknown("a solve", [*s.columns, *s.guesses], s.reads)
-            yield from _unknown("a solve", [s.name], [x.name for x in meta.solvers])
+            if s.inner is not None:
+                yield from _residuals(s, s.inner, d)
+            elif s.rhs is None or s.step is None or (s.ift is None) != (not s.columns):
+                yield f"the solve '{s.name}' lacks a graph"
             if (s.predictor is None) != bool(s.guesses) or len(s.guesses) not in (0, len(s.gives)):
                 yield f"the solve '{s.name}' has not one guess for each unknown"
         else:
@@ -121,6 +134,23 @@ def _graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
                 yield from _unknown("a derivative of a segment", [slope.output], s.gives)
                 yield from _unknown("a derivative of a segment", [slope.input], s.reads)
     yield from _unknown("the graphs", d.outputs, known)
+
+
+def _residuals(
+    s: ImplicitSegment, d: InductorDescription, around: InductorDescription
+) -> Iterator[str]:
+    """What is wrong with residuals that are segments themselves."""
+    sizes = {v.name: v.shape.width for v in (*around.values, *d.values)}
+    count = len(s.gives)
+    unknowns, rows = d.inputs[:count], d.outputs
+    shapes = [[sizes.get(n, 0) for n in names] for names in (s.gives, unknowns, rows)]
+    if len(rows) != count or shapes[0] != shapes[1] or sum(shapes[2]) != sum(shapes[0]):
+        yield f"the solve '{s.name}' has not one residual for each unknown"
+    yield from _unknown(f"the residuals of '{s.name}'", [*d.inputs[count:], *d.parameters], s.reads)
+    wanted = {(r, x) for r in rows for x in (*unknowns, *s.columns)}
+    if {(b.output, b.input) for b in d.slopes} != wanted:
+        yield f"the solve '{s.name}' lacks derivatives of its residuals"
+    yield from _run(d)
 
 
 def _twice(what: str, names: Sequence[str]) -> Iterator[str]:

@@ -60,7 +60,7 @@ def lower(c: Compilation) -> Compilation:
         meta = msgspec.structs.replace(meta, kernel=kernel_files(c))
         meta, sources = _print_kernels(c, kernels, meta)
     if "inductor" in c.target.backend:
-        from ingot.execute.inductor import planned as plan_graphs
+        from ingot.execute.inductor import plan_graphs
 
         graphs = plan_graphs(
             c.program, c.pairs, c.model.name, dtype=c.target.precision, segments=c.segments

@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 FORMAT = "ingot"
-SCHEMA = 2
+SCHEMA = 3
 """The version of this layout; loaders refuse any other."""
 
 

@@ -13,11 +13,14 @@ __all__ = ["Layout", "NumpyArrays"]
 
 
 class Layout:
-    """Which dimension each axis in use is; points come last."""
+    """Which dimension each axis in use is; points come last.
 
-    def __init__(self, space: Space, lines: Iterable[Node]) -> None:
+    more: axes of variables, which need not be those of any line.
+    """
+
+    def __init__(self, space: Space, lines: Iterable[Node], more: Iterable[Axis] = ()) -> None:
         self.space = space
-        axes = {a.key for n in lines for a in n.axes}
+        axes = {a.key for a in (*(a for n in lines for a in n.axes), *more)}
         rank = {name: i for i, name in enumerate(space.extents)}
         self.keys = sorted(axes, key=lambda k: (k[1], rank[k[0]]))
 

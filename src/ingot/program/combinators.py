@@ -10,7 +10,7 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model
 from ingot.options import NotNegativeCount
 from ingot.program.differentiate import gradient
-from ingot.program.implicit import Solve, close_solve, read_items
+from ingot.program.implicit import Solve, read_items
 from ingot.program.program import Newton, Variable
 from ingot.program.rewrite import substitute
 from ingot.program.solvers import SYSTEMS, linear_problems, newton_of, unknown_type
@@ -292,16 +292,16 @@ class ImplicitUpdate:
                 )])  # fmt: skip
             unknowns.append(Variable(name, held[name].kind, axes, held[name].nodes))
             residuals.append(Variable(row, found[row].kind, axes, found[row].nodes))
-        tracer.named += [
-            (model.name, Variable(n, k, values[n].axes, values[n].nodes))
-            for n, k in model.inputs.items()
-        ]
         solve = Solve(
             model.name, tuple(unknowns), tuple(residuals), (), self.newton,
             tuple(sorted(tracer.clocks)),
         )  # fmt: skip
         first = tuple(n for name in self.unknowns for n in guesses[name].nodes)
-        node = close_solve(tracer.builder, solve, first)
+        node = tracer.solve(solve, first)
+        tracer.named += [
+            (node.attr.name, Variable(n, k, values[n].axes, values[n].nodes))
+            for n, k in model.inputs.items()
+        ]
         items = iter(read_items(tracer.builder, node))
         return {
             v.name: Placed(v.kind, tuple(next(items) for _ in v.nodes), v.axes)

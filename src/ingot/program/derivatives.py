@@ -25,7 +25,7 @@ def along_direction(program: Program) -> Program:
     ]
     return replace(
         program, extents=b.extents, inputs=(*program.inputs, *extra),
-        outputs=(*program.outputs, *outputs),
+        outputs=(*program.outputs, *outputs), value_count=len(program.value_outputs),
     )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def with_adjoint(program: Program, outputs: Sequence[str], inputs: Sequence[str]
     ]
     return replace(
         program, extents=b.extents, inputs=(*program.inputs, *extra),
-        outputs=(*program.outputs, *added),
+        outputs=(*program.outputs, *added), value_count=len(program.value_outputs),
     )  # fmt: skip
 
 
@@ -75,7 +75,12 @@ def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program
         nodes = tuple(line.get((j, ()), b.zero) for line in lines for j in columns)
         kind = block(outputs[y].kind.base + inputs[x].kind.base)
         added.append(Variable(f"{y}:{x}", kind, axes, nodes))
-    return replace(program, extents=b.extents, outputs=(*program.outputs, *added))
+    return replace(
+        program,
+        extents=b.extents,
+        outputs=(*program.outputs, *added),
+        value_count=len(program.value_outputs),
+    )
 
 
 @cache

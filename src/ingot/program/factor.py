@@ -95,7 +95,8 @@ def factor_solves(program: Program, like: Mapping[str, Solve] | None = None) -> 
     """
     asked: dict[Solve, set[str]] = {}
     _find_systems(program.lines, asked, nested=False)
-    work = _Factoring(program, Builder(program.extents), asked, like or {})
+    probes = Probes.of_program(program)
+    work = _Factoring(Builder(program.extents), probes, asked, like or {}, {})
     return work.program(program)
 
 
@@ -114,12 +115,11 @@ class _Factoring(Replay):
     """Copies lines with every solve factored once, wherever it stands."""
 
     def __init__(
-        self, space: Space, builder: Builder, asked: Mapping[Solve, set[str]],
-        like: Mapping[str, Solve], done: "dict[Solve, _Closed] | None" = None,
+        self, builder: Builder, probes: Probes, asked: Mapping[Solve, set[str]],
+        like: Mapping[str, Solve], done: "dict[Solve, _Closed]",
     ) -> None:  # fmt: skip
         super().__init__(builder, {})
-        self.space, self.asked, self.like = space, asked, like
-        self.done: dict[Solve, _Closed] = {} if done is None else done
+        self.probes, self.asked, self.like, self.done = probes, asked, like, done
 
     def copy(self, node: Node) -> Node:
         """A line whose operands have been copied."""
@@ -136,23 +136,20 @@ class _Factoring(Replay):
         return self.builder.node("solve", (*args[:width], *outside), closed.solve)
 
     def _factor(self, node: Node) -> "_Closed":
-        solve = self._factor_inside(node.attr)
-        probes = Probes.of_solve(self.space, self.builder_node(node, solve))
+        solve = self._factor_inside(node)
+        probes = self.probes.enter(node, solve)
         asked = self.asked.get(node.attr, set())
         before = self.like.get(node.attr.digest)
-        factored = _factor(self.space, solve, probes, asked, before)
-        return _close(self.space, solve, replace(factored, source=node.attr.digest))
+        factored = _factor(self.builder, solve, probes, asked, before)
+        return _close(self.builder, solve, replace(factored, source=node.attr.digest))
 
-    def builder_node(self, node: Node, solve: Solve) -> Node:
-        """The node as it was, with the solves inside it factored."""
-        return node if solve is node.attr else Node(node.id, node.op, node.args, solve, node.axes)
-
-    def _factor_inside(self, solve: Solve) -> Solve:
-        """The solve with those inside its residuals factored."""
+    def _factor_inside(self, node: Node) -> Solve:
+        """The solve of a node with those inside its residuals factored."""
+        solve: Solve = node.attr
         if not any(n.op == "solve" for n in sort_lines(solve.rows)):
             return solve
-        own = Builder(self.space.extents)
-        return solve.copy(_Factoring(self.space, own, self.asked, self.like, self.done))
+        own, probes = Builder(self.builder.extents), self.probes.enter(node, solve)
+        return solve.copy(_Factoring(own, probes, self.asked, self.like, self.done))
 
 
 @dataclass(frozen=True, slots=True)

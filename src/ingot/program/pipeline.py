@@ -23,8 +23,8 @@ class Choices:
     """What passes may be told.
 
     unroll_limit: the operations up to which axes are written out; band_from: the unknowns along an
-    axis from which a system that couples neighbours alone is solved by a loop along it; like: factored solves of another
-    program, by the digest of their source, whose eliminations are taken.
+    axis from which a system that couples neighbours alone is solved by a loop along it; like:
+    factored solves of another program, by the digest of their source, whose eliminations are taken.
     """
 
     unroll_limit: int = MAX_UNROLLED_OPERATIONS
@@ -41,9 +41,11 @@ def clean(program: Program, choices: Choices) -> Program:
 
 
 def loops(program: Program, choices: Choices) -> Program:
-    """All axes written out where the program stays short; otherwise they remain, as loops."""
-    numbers = sum(program.size(v.axes) * len(v.nodes) for v in program.outputs)
-    is_short = program.count() + numbers <= choices.unroll_limit
+    """All axes written out where the program stays short; otherwise they remain, as loops.
+
+    Values alone decide, so that they are the same to the last bit with derivatives beside them.
+    """
+    is_short = replace(program, outputs=program.value_outputs).count() <= choices.unroll_limit
     is_banded = any(prefer_band(program, s, choices.band_from) for s in program.solves)
     return unroll(program) if is_short and not is_banded else program
 
@@ -110,8 +112,10 @@ class _Scheduling(Replay):
         return self.builder.node(node.op, args, attr, node.axes)
 
     def program(self, program: Program) -> Program:
-        for root in program.roots:
-            self(root)
+        # solves keep their order, in which they are reported
+        blocks = [n for n in program.lines if n.op == "solve"]
+        for node in (*blocks, *program.roots):
+            self(node)
         return super().program(program)
 
     def _solve(self, solve: Solve) -> Solve:

@@ -1,15 +1,16 @@
 """Numbers at probe states: where a pivot may vanish, told without running a driver."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ingot.model import lag
 from ingot.program.arrays import Layout, NumpyArrays
-from ingot.program.builder import Node, Space, sort_lines
+from ingot.program.builder import Node, sort_lines
 from ingot.program.implicit import Solve
+from ingot.program.program import Program
 from ingot.program.schedule import schedule_lines
 
 __all__ = ["Probes"]
@@ -32,17 +33,19 @@ class Probes:
         self._known: dict[int, Any] = dict(known or {})
 
     @staticmethod
-    def of_solve(space: Space, node: Node, more: Sequence[Node] = ()) -> "Probes":
-        """The states of a solve's own lines, at which its arguments are what the program around
-        it makes of its inputs; more: other lines that will be asked for.
+    def of_program(program: Program) -> "Probes":
+        """The states of a program's lines, and of those of its solves once they are entered."""
+        lines = [*program.lines, *(n for s in program.solves for n in (*s.columns, *s.given))]
+        lines += [n for s in program.solves for n in sort_lines(s.rows)]
+        return Probes(Layout(program, lines), {c for s in program.solves for c in s.clocks})
+
+    def enter(self, node: Node, solve: Solve) -> "Probes":
+        """The states of a solve's own lines, at which its arguments are what the lines around it
+        make of their inputs; solve: the node's own, or one that reads the same.
         """
-        solve: Solve = node.attr
         given = node.args[len(solve.columns) :]
-        lines = (*sort_lines(given), *sort_lines((*solve.rows, *solve.columns, *more)))
-        layout = Layout(space, lines)
-        around = Probes(layout, solve.clocks)
-        held = {g.id: around.values(a) for g, a in zip(solve.given, given, strict=True)}
-        return Probes(layout, (), held)
+        held = {g.id: self.values(a) for g, a in zip(solve.given, given, strict=True)}
+        return Probes(self._arrays.layout, (), held)
 
     def fork(self) -> "Probes":
         """The same states for lines that continue these in a builder of their own."""

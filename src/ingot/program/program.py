@@ -65,7 +65,8 @@ class Program(Space):
     """Lines for one point, which never change. `str()` prints them in the user's names.
 
     named: values between inputs and outputs that have names, by the solve that reads them;
-    hoisted: lines that depend on parameters alone, computed once a call.
+    hoisted: lines that depend on parameters alone, computed once a call;
+    value_count: how many outputs are values of the model, before their derivatives; None for all.
     """
 
     extents: Mapping[str, int]
@@ -74,6 +75,7 @@ class Program(Space):
     outputs: tuple[Variable, ...]
     named: tuple[tuple[str, Variable], ...] = ()
     hoisted: tuple[Node, ...] = ()
+    value_count: int | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,6 +90,11 @@ class Program(Space):
     def roots(self) -> tuple[Node, ...]:
         """The nodes of all outputs."""
         return tuple(n for v in self.outputs for n in v.nodes)
+
+    @property
+    def value_outputs(self) -> tuple[Variable, ...]:
+        """The outputs that are values of the model."""
+        return self.outputs[: self.value_count]
 
     @cached_property
     def lines(self) -> tuple[Node, ...]:

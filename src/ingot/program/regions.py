@@ -84,8 +84,11 @@ class Region:
 
 
 def find_regions(solve: Solve) -> tuple[Region, ...]:
-    """The regions of a solve: residuals of equal code, up to constants and to what they read."""
-    if any(n.axes for n in sort_lines(solve.rows)):
+    """The regions of a solve: residuals of equal code, up to constants and to what they read.
+
+    There are none where lines are on axes or are solves themselves: instances are plain lines.
+    """
+    if any(n.axes or operation(n.op).is_block for n in sort_lines(solve.rows)):
         return ()
     code = number_codes(solve.rows)
     groups: dict[object, list[int]] = {}

@@ -1,14 +1,16 @@
 """Model -> Program: every law is called once, on atoms, and leaves its lines in one graph."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ingot.catalog import Declared
 from ingot.errors import IngotError, Problem
 from ingot.model import Law, Model, walk
 from ingot.program.builder import Axis, Builder, Node, Symbol
+from ingot.program.implicit import Solve, close_solve
 from ingot.program.layouts import Layout, Layouts, Restart, parsed
 from ingot.program.program import Parameter, Program, Variable
 from ingot.types import Value
@@ -49,6 +51,7 @@ class Tracer:
         self.builder = Builder(layouts.table())
         self.named: list[tuple[str, Variable]] = []
         self.clocks: set[str] = set()
+        self._solves: dict[Solve, Node] = {}
         self._parameters: dict[tuple[int, str], tuple[Variable, Value]] = {}
         self._names = {(id(owner), k): name for name, owner, k in walk(model)}
 
@@ -83,6 +86,19 @@ class Tracer:
         count = math.prod(kind.base)
         nodes = tuple(self.builder.placeholder("unknown", axes, name) for _ in range(count))
         return Placed(kind, nodes, axes)
+
+    def solve(self, solve: Solve, guesses: Sequence[Node]) -> Node:
+        """The node of a solve, under a name of its own where it stands in several places.
+
+        A point may fail in one of them alone, and what became of it is told by solve.
+        """
+        node = close_solve(self.builder, solve, guesses)
+        for place in itertools.count(2):
+            if self._solves.setdefault(node.attr, node) is node:
+                return node
+            named = replace(solve, name=f"{solve.name} ({place})")
+            node = close_solve(self.builder, named, guesses)
+        raise AssertionError
 
     def _learn(self, axes: Layout) -> None:
         for axis in axes:

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -222,7 +223,10 @@ class Artifact(nn.Module):
         return outputs
 
     def jacobian(self, inputs: Arrays) -> Blocks:
-        """Blocks `[output][input]` of the compiled pairs: (*batch, *axes, *axes, *base, *base)."""
+        """Blocks `[output][input]` of the compiled pairs: (*batch, *axes, *axes, *base, *base).
+
+        One that is the same for all points has no batch, and is so whatever became of a point.
+        """
         return self._blocks(inputs, set(self._shapes))
 
     def param_jacobian(self, inputs: Arrays) -> Blocks:
@@ -282,17 +286,31 @@ class Artifact(nn.Module):
             raise _problem("no-derivatives", "the package was compiled without derivatives",
                            "compile with -d OUT:IN, or -d : for all pairs")  # fmt: skip
 
-    def _both(self, values: Sequence[Tensor], key: Signature) -> tuple[dict[str, Tensor], Slopes]:
+    def _both(
+        self, values: Sequence[Tensor], key: Signature, *, spread: bool = True
+    ) -> tuple[dict[str, Tensor], Slopes]:
+        """The outputs and blocks; where an output is NaN at a point that failed, so are its blocks.
+
+        spread: whether a block that is the same for all points then has a batch, to be NaN in.
+        """
         self._derivable()
         outputs, blocks, told = self._backend.slopes(values, key)
-        self._tell(told)
+        if self._tell(told):
+            known = {**self._shapes, **self._parameter_shapes}
+            failed = torch.stack([~s.converged for s in told()]).any(0)
+            for b in self.metadata.derivatives:
+                if spread or not b.batch_independent:
+                    shapes = self._output_shapes[b.output], known[b.input]
+                    pair = b.output, b.input
+                    blocks[pair] = _spoiled(blocks[pair], outputs[b.output], failed, *shapes)
         return outputs, blocks
 
-    def _tell(self, told: Told) -> None:
-        """Keep what the solves reported for `status`, and warn of points that failed."""
+    def _tell(self, told: Told) -> bool:
+        """Keep what the solves reported for `status`, and warn of points that failed, if any."""
         self._last.told = told
-        if self.metadata.solvers:
-            warn_of(failures(told()))
+        problems = failures(told()) if self.metadata.solvers else ()
+        warn_of(problems)
+        return bool(problems)
 
     def _once(self, values: Sequence[Tensor], along: Mapping[str, Tensor]) -> None:
         """Refuse inputs and directions by which the derivatives would have to be differentiated.
@@ -305,7 +323,7 @@ class Artifact(nn.Module):
     def _blocks(self, inputs: Arrays, by: set[str]) -> Blocks:
         values, key = self._checked(inputs)
         self._once(values, {})
-        blocks = self._both(values, key)[1]
+        blocks = self._both(values, key, spread=False)[1]
         found: Blocks = {}
         for y, x in self._pairs:
             if x in by:
@@ -537,6 +555,15 @@ def _product(
     result = (matrix.mT if turned else matrix) @ vector
     to = into if turned else out
     return result[..., 0].reshape((*result.shape[:-2], *to.sizes, *to.base))
+
+
+def _spoiled(block: Tensor, output: Tensor, failed: Tensor, out: Shape, into: Shape) -> Tensor:
+    """A block that is NaN in the rows in which its output is NaN, at the points that failed."""
+    batch = output.shape[: output.ndim - out.rank]
+    wrong = output.isnan() & failed.reshape(*batch, *(1,) * out.rank)
+    spread = [(1,) * len(axes) for axes in (into.sizes, into.base)]
+    rows = wrong.reshape(*batch, *out.sizes, *spread[0], *out.base, *spread[1])
+    return torch.where(rows, math.nan, block) if bool(rows.any()) else block
 
 
 def _summed_to(x: Tensor, shape: torch.Size) -> Tensor:
