@@ -9,6 +9,7 @@ from torch import Tensor
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.program import Choices, Program, verify, with_adjoint, with_jacobian
+from tests.execute.test_inductor import printing
 
 Plain = Callable[..., Tensor]
 LOOPS = Choices(unroll_limit=0)
@@ -16,7 +17,20 @@ EXECUTORS: dict[str, Callable[..., Any]] = {
     "interpret": Interpreter,
     "straight lines": Kernel,
     "loops": lambda program, **more: Kernel(program, choices=LOOPS, **more),
+    "graphs": lambda program, **more: printing(program, **more),
 }
+
+
+def on_tensors(law: Callable[..., Any], **kinds: Any) -> Callable[..., Tensor]:
+    """The untraced law as a function of tensors at one point."""
+
+    def plain(**given: Tensor) -> Tensor:
+        values = {
+            n: kinds[n](x, sub_batch_ndim=x.ndim - len(kinds[n].base)) for n, x in given.items()
+        }
+        return law(**values).data
+
+    return plain
 
 
 def agree(

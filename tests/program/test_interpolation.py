@@ -1,3 +1,4 @@
+# ruff: noqa: F821 - names of axes
 """Tables in laws agree with plain torch on the untraced function, in values and slopes."""
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from ingot.program import (
 )
 from ingot.program.implicit import close_solve, read_items
 from ingot.types import SR2, Scalar, interpolate, tanh
-from tests.program.agreement import EXECUTORS, LOOPS, agree
+from tests.program.agreement import EXECUTORS, LOOPS, agree, on_tensors
 from tests.program.declared import declared, program_of
 
 F64 = torch.float64
@@ -84,18 +85,6 @@ def ascending(draw: torch.Generator, *shape: int) -> Tensor:
     """Random knots."""
     steps = 0.2 + torch.rand(*shape, generator=draw, dtype=F64)
     return steps.cumsum(-1) - 0.35 * shape[-1]
-
-
-def on_tensors(law: Callable[..., Any], **kinds: Any) -> Callable[..., Tensor]:
-    """The untraced law as a function of tensors at one point."""
-
-    def plain(**given: Tensor) -> Tensor:
-        values = {
-            n: kinds[n](x, sub_batch_ndim=x.ndim - len(kinds[n].base)) for n, x in given.items()
-        }
-        return law(**values).data
-
-    return plain
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 9])

@@ -112,6 +112,12 @@ class _TorchArrays:
         result = row.function(*chosen)
         return result.to(self.call.dtype) if row.is_condition else result
 
+    def replay(self, roots: Sequence[Node], known: Mapping[int, Any]) -> list[Any]:
+        """The lines inside an operation, given those they are over."""
+        values = dict(known)
+        self.run([n for n in sort_lines(roots) if n.id not in values], values)
+        return [values[r.id] for r in roots]
+
     def fill(self, number: float) -> Tensor:
         """One number everywhere."""
         shape = self.layout.shape((), 1)

@@ -74,6 +74,10 @@ class Arrays(Protocol):
         """The results of a solve or of a linear system, by item."""
         ...
 
+    def replay(self, roots: Sequence[Node], known: Mapping[int, Any]) -> Sequence[Any]:
+        """Lines that an operation has inside, given the arrays of those they are over."""
+        ...
+
 
 class Operation:
     """A structural operation. Subclasses are known by their `name` once they are declared.
@@ -111,8 +115,20 @@ class Operation:
         """
         raise NotImplementedError(self.name)
 
+    def inside(self, node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
+        """The roots of lines that are the operation's own, and the placeholders they are over."""
+        return (), ()
+
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
         """The scalar line of one entry."""
+        raise NotImplementedError(self.name)
+
+    def unroll_block(self, to: "Unrolling", node: Node) -> Node:
+        """The line of a block without axes."""
+        raise NotImplementedError(self.name)
+
+    def unroll_item(self, to: "Unrolling", node: Node) -> dict[tuple[int, ...], Node]:
+        """The items of the unrolled block that an item of the block becomes, by entry."""
         raise NotImplementedError(self.name)
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
@@ -129,9 +145,17 @@ class Operation:
         """The C++ statement that computes one entry under a name."""
         return f"const V {name} = {self.write_cxx(lines, node, place)};"
 
+    def write_cxx_block(self, lines: Any, node: Node) -> tuple[list[str], Mapping[Any, Any]]:
+        """The C++ statements of a block, and how each item is read at a place."""
+        raise NotImplementedError(self.name)
+
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         """The line for people to read."""
         return f"{self.name}({', '.join(args)})"
+
+    def name_inside(self, node: Node, args: Sequence[str]) -> tuple[list[str], list[str]]:
+        """What people call the placeholders and the roots of lines inside."""
+        raise NotImplementedError(self.name)
 
     def bound(self, node: Node, below: Sequence[float]) -> float:
         """A number that the line is never below, given such numbers of its operands."""

@@ -15,6 +15,7 @@ from ingot.types.contraction import einsum
 from ingot.types.history import lag
 from ingot.types.interpolation import interpolate
 from ingot.types.kinds import KINDS, MRP, R2, SR2, SSR4, WR2, MillerIndex, Quaternion, Vec
+from ingot.types.repetition import repeat
 from ingot.types.spectral import Eigen, Polar, eigh3, expm3, polar
 from ingot.types.value import Axed, Flag, Scalar, Value, apply, assemble, places, where
 
@@ -25,7 +26,7 @@ __all__ = [
     "difference", "eigh3", "einsum", "eps", "euler_rodrigues", "exp", "exp_map", "expm3",
     "heaviside", "inner", "interpolate", "inv", "lag", "log", "log10", "macaulay",
     "matmul", "maximum", "minimum", "norm", "outer", "places", "polar", "pow",
-    "r2_from_sr2", "r2_from_wr2",
+    "r2_from_sr2", "r2_from_wr2", "repeat",
     "rotate", "sign", "sin", "sinh", "skew", "sqrt", "sym", "tan", "tanh", "total", "tr",
     "transpose", "trim", "unit", "vdot", "vol", "where",
 ]  # fmt: skip

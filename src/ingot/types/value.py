@@ -32,6 +32,13 @@ class Atom(Protocol):
         """A constant atom."""
         ...
 
+    def repeat(
+        self, count: int, body: "Callable[[tuple[Atom, ...]], Sequence[Atom]]",
+        carry: "Sequence[Atom]",
+    ) -> "tuple[Atom, ...]":  # fmt: skip
+        """What is carried after a number of steps of the body."""
+        ...
+
     def constants(self, value: "Value") -> "tuple[Atom, ...]":
         """Constant atoms, one a component, for a value that holds tensors."""
         ...
