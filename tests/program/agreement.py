@@ -12,6 +12,19 @@ from ingot.program import Choices, Program, verify, with_adjoint, with_jacobian
 from tests.execute.test_inductor import printing
 
 Plain = Callable[..., Tensor]
+
+
+def every_executor(program: Program, point: Mapping[str, Tensor], **more: Any) -> list[Any]:
+    """The outputs that each executor gives; linear systems are no lines of graphs."""
+    given = {v.name: point[v.name] for v in program.inputs}
+    fit = [name for name in EXECUTORS if name != "graphs" or not _has_systems(program)]
+    return [EXECUTORS[name](program, **more)(given)[0] for name in fit]
+
+
+def _has_systems(program: Program) -> bool:
+    return any(n.op == "linear" for n in program.lines)
+
+
 LOOPS = Choices(unroll_limit=0)
 EXECUTORS: dict[str, Callable[..., Any]] = {
     "interpret": Interpreter,

@@ -1,7 +1,6 @@
 # ruff: noqa: F821 - names of axes
 """Tables in laws agree with plain torch on the untraced function, in values and slopes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,8 @@ from ingot.program import (
 )
 from ingot.program.implicit import close_solve, read_items
 from ingot.types import SR2, Scalar, interpolate, tanh
-from tests.program.agreement import EXECUTORS, LOOPS, agree, on_tensors
+from tests.execute.test_inductor import assert_agrees, printing
+from tests.program.agreement import LOOPS, agree, every_executor, on_tensors
 from tests.program.declared import declared, program_of
 
 F64 = torch.float64
@@ -176,11 +176,6 @@ def program_of_file(
         return verify(freeze(trace(model), 2.0**-52, keep))
 
 
-def every_executor(program: Program, point: dict[str, Tensor], **more: Any) -> list[Any]:
-    """The outputs that each executor gives."""
-    return [make(program, **more)(point)[0] for make in EXECUTORS.values()]
-
-
 def test_slopes_are_those_to_the_right_of_a_knot_and_outside_those_of_the_end() -> None:
     argument = torch.tensor([-2.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 9.0], dtype=F64)
     slope = torch.tensor([2.0, 2.0, 2.0, -1.0, 0.25, 0.25, 0.25, 0.25], dtype=F64)
@@ -246,6 +241,7 @@ def test_a_table_in_a_residual_is_solved_and_differentiated() -> None:
     rise = torch.tensor([1.0, 1.0, 2.0, 4.0], dtype=F64)
     start = torch.tensor([-1.0, 0.5, 2.0, 7.0], dtype=F64)
     point = {"x": want + start + 0.25, "shift": torch.full((4,), 0.25, dtype=F64)}
+    assert_agrees(printing(program, pairs := [("u", "x"), ("u", "shift")]), program, point, pairs)
     for found in every_executor(slopes, point):
         torch.testing.assert_close(found["u"], want)
         torch.testing.assert_close(found["u:x"], 1 / (1 + rise))

@@ -343,3 +343,6 @@ class _Item(Operation):
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return args[0][node.attr]
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        return f"item({args[0]}, {node.attr})"

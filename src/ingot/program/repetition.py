@@ -308,8 +308,6 @@ class _Repeat(Operation):
         b, repeat = d.builder, node.attr
         starts, given, parts = repeat.arguments(node.args)
         width, each = len(repeat.columns), repeat.count if repeat.is_spread else 1
-        history = b.node("repeat", node.args, replace(repeat, stacked=repeat.columns))
-        carried = [_read(b, history, width + j) for j in range(width)]
         ends = [bar.get(j, b.zero) for j in range(width)]
         stacks = [
             [bar.get(repeat.item(k, step), b.zero) for step in range(each)]
@@ -333,9 +331,14 @@ class _Repeat(Operation):
         live = [i for i, c in enumerate(columns) if not c.is_number]
         for name, extent in own.extents.items():
             b.add_axis(name, extent)
+        roots = [*(rows[i] for i in live), *found[width + len(given) :]]
+        read = {n.id for n in sort_lines(roots)}
+        needed = [c for c in repeat.columns if c.id in read]
+        history = b.node("repeat", node.args, replace(repeat, stacked=tuple(needed)))
+        carried = [_read(b, history, width + j) for j in range(len(needed))]
         back = replace(
             repeat, columns=tuple(columns[i] for i in live), rows=tuple(rows[i] for i in live),
-            slices=(*repeat.columns, *repeat.slices, *slices),
+            slices=(*needed, *repeat.slices, *slices),
             stacked=tuple(found[width + len(given) :]), is_reversed=not repeat.is_reversed,
         )  # fmt: skip
         begin = [*ends, *(b.zero for _ in given)]
@@ -513,8 +516,10 @@ class _Repeat(Operation):
         ], found  # fmt: skip
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
-        back = " backwards" if node.attr.is_reversed else ""
-        return f"repeat({node.attr.count} steps{back})"
+        repeat: Repeat = node.attr
+        back = " backwards" if repeat.is_reversed else ""
+        starts = [f"c{i} = {x}" for i, x in enumerate(args[: len(repeat.columns)])]
+        return f"repeat({repeat.count} steps{back} from {', '.join(starts)})"
 
     def name_inside(self, node: Node, args: Sequence[str]) -> tuple[list[str], list[str]]:
         repeat: Repeat = node.attr

@@ -95,12 +95,13 @@ class _Printer:
         names, labels = rule.name_inside(node, said)
         inner = _Printer(self.fresh)
         inner.name(placeholders, names)
-        rows = [f"{indent}{rule.write_text(node, said)}"]
+        rows = [""]
         rows += inner.lines(sort_lines(roots, placeholders), {}, indent + "  ", ())
         rows += [f"{indent}  {label} = {inner._says(r, top=True)}"
                  for label, r in zip(labels, roots, strict=True)]  # fmt: skip
         self.fresh = inner.fresh + 1
         self.names[node.id] = f"r{self.fresh}"
+        rows[0] = f"{indent}{self.names[node.id]} = {rule.write_text(node, said)}"
         return rows
 
     def _says(self, node: Node, *, top: bool = False) -> str:
