@@ -11,10 +11,12 @@ from torch import Tensor
 from ingot.execute.interpret import Interpreter
 from ingot.program import Axis, Builder, Newton, Node, Program, Solve, Variable, verify
 from ingot.program.implicit import close_solve, read_items
+from ingot.program.repetition import repeat_lines
 from ingot.types import Scalar
 
 CELL, EDGE = Axis("cell"), Axis("cell", -1)
-EXTENTS = {"cell": 5}
+KNOT = Axis("knot")
+EXTENTS = {"cell": 5, "knot": 4}
 
 
 def inside(g: Builder, a: Node) -> Node:
@@ -32,7 +34,8 @@ UNARY = (
     "atan", "sinh", "cosh", "tanh", "square", "whole power", "root", "inverse power",
 )  # fmt: skip
 BINARY = ("add", "sub", "mul", "div", "pow", "less", "greater", "equal", "either", "both")
-ALONG = ("sum", "first", "last", "pad left", "pad right", "append", "spread")
+STRUCTURED = ("table", "loop")
+ALONG = ("sum", "contract", "pick", "first", "last", "pad left", "pad right", "append", "spread")
 
 
 def unary(g: Builder, op: str, a: Node) -> Node:
@@ -50,6 +53,20 @@ def unary(g: Builder, op: str, a: Node) -> Node:
             return g.emit("pow", above(g, a), 0.5)
         case "inverse power":
             return g.emit("pow", above(g, a), -2.0)
+        case "table":
+            g.add_axis(KNOT.name, EXTENTS[KNOT.name])
+            knots, heights = (
+                g.table(np.array(x), (KNOT,))
+                for x in ([-2.0, -0.4, 0.1, 3.0], [0.5, 1.0, -1.0, 0.0])
+            )
+            return g.along("interpolate", a, knots, heights, axis=("knot",))
+        case "loop":
+
+            def body(carried: list[Node]) -> list[Node]:
+                moved = inside(g, g.emit("add", carried[0], carried[1]))
+                return [moved, g.emit("mul", a, carried[0])]
+
+            return repeat_lines(g, 3, body, [g.one, a])[1]
         case _:
             return g.emit(op, a)
 
@@ -91,6 +108,14 @@ def along(g: Builder, op: str, a: Node) -> Node | None:
         return g.along("pad", a, axis="cell", first=first, last=last)
     if a.axes == (EDGE,) and op == "append":
         return g.along("append", a, 0.5, axis="cell", side="left", own=(CELL,))
+    if a.axes == (CELL,) and op == "contract":
+        matrix = torch.arange(20.0).cos().reshape(4, 5).numpy()
+        heights = g.along("contract", g.table(matrix, (KNOT, CELL)), a, axis="cell")
+        return g.along("contract", heights, g.table(matrix.T / 9.0, (CELL, KNOT)), axis="knot")
+    if a.axes == (CELL,) and op == "pick":
+        knots = g.table(np.array([-1.0, -0.2, 0.0, 0.4, 1.0]), a.axes)
+        at = inside(g, g.along("sum", a, axis="cell"))
+        return g.along("interpolate", at, knots, a, axis=("cell",))
     if a.axes and op == "sum":
         return g.along("sum", a, axis="cell", own=(CELL,))
     return None
@@ -197,13 +222,13 @@ def programs(
     inputs = tuple(g.node("input", (), (f"x{i}", 0), a) for i, a in enumerate(wanted))
     pool = list(inputs)
     steps = draw(st.lists(st.tuples(*[st.integers(0, 10**6)] * 3), min_size=6, max_size=20))
-    names = (*UNARY, *BINARY, *(("add", *ALONG, "sum") * 3 if axes else ()))
+    names = (*UNARY, *STRUCTURED, *BINARY, *(("add", *ALONG, "sum") * 3 if axes else ()))
     for which, i, j in steps:
         op, a, b = names[which % len(names)], pool[i % len(pool)], pool[j % len(pool)]
-        if op in UNARY:
+        if op in (*UNARY, *STRUCTURED):
             pool.append(unary(g, op, a))
         elif op in ALONG:
-            moved = along(g, op, a) if sums or op != "sum" else None
+            moved = along(g, op, a) if sums or op not in ("sum", "contract", "pick") else None
             pool += [] if moved is None else [moved]
         elif len({a.axes, b.axes} - {()}) <= 1:
             pool.append(binary(g, op, a, b))

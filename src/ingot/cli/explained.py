@@ -368,6 +368,11 @@ EXPLAIN: dict[str, str] = {
         " tensors that the module does not hold as parameters, buffers or attributes. Leave that"
         " part outside of the compiled module, or write it with torch.where and buffers."
     ),
+    "repeated-solve": (
+        "The body of a repeat holds an implicit update, which would be solved at every step of the"
+        " loop. Let the update be solved before it, or make what is repeated unknowns of its"
+        " equation system."
+    ),
     "reshaped-input": (
         "A traced function gives a parameter, buffer or argument another shape or type in"
         " place. Only numbers may be written to what a call is given."

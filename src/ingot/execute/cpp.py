@@ -9,8 +9,8 @@ from ingot.execute.compiler import HEADERS
 from ingot.execute.cut import LONG, cut, is_long
 from ingot.execute.lines import Access, Lines, named
 from ingot.execute.outline import outline
-from ingot.execute.words import Place, cast_mask
-from ingot.program import Axis, Linear, Node, Program, Solve, Space, Variable, sort_lines
+from ingot.execute.words import Place, word
+from ingot.program import Axis, Linear, Node, Program, Solve, Variable, sort_lines
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated
 from ingot.program.factor import Factored
@@ -148,42 +148,15 @@ class _Writer:
         """How each unknown stands in an array of all; those on an axis are interleaved."""
         columns = solve.columns
         count = len(columns)
-        return [_entry(array, i, count, c.axes, self.program) for i, c in enumerate(columns)]
-
-    def _stores(self, lines: Lines, targets: Sequence[Access], nodes: Sequence[Node],
-                axes: Sequence[tuple[Axis, ...]], indent: str) -> list[str]:  # fmt: skip
-        """Assignments of nodes to places, in a loop where they lie on axes."""
-        rows: list[str] = []
-        for target, node, on in zip(targets, nodes, axes, strict=True):
-            place = {a.key: f"i{d}" for d, a in enumerate(on)}
-            loop = self._loops(on)
-            rows.append(
-                f"{indent}{loop}{target(place)} = {cast_mask(node)}{lines.says(node, place)};"
-            )
-        return rows
-
-    def _loops(self, axes: Sequence[Axis]) -> str:
-        """The heads of nested loops over axes, whose indices are i0, i1, ..."""
-        return "".join(
-            f"for (int i{d} = 0; i{d} < {self.program.extent(a)}; ++i{d}) "
-            for d, a in enumerate(axes)
-        )
+        lines = Lines(self.program, "")
+        return [lines.entry(array, i, count, c.axes) for i, c in enumerate(columns)]
 
     def _known(self, solve: Solve, lines: Lines, unknowns: str) -> None:
         """Name what a solve reads from outside, and its unknowns."""
-        given = zip(solve.given, self._laid(solve.given, "g"), strict=True)
+        given = zip(solve.given, lines.lay_out(solve.given, "g"), strict=True)
         lines.name({n.id: at for n, at in given})
         columns = zip(solve.columns, self._flat(solve, unknowns), strict=True)
         lines.name({c.id: at for c, at in columns})
-
-    def _laid(self, nodes: Sequence[Node], array: str) -> list[Access]:
-        """Where each value lies in an array of all, one after another."""
-        found: list[Access] = []
-        at = 0
-        for node in nodes:
-            found.append(_entry(array, at, 1, node.axes, self.program))
-            at += self.program.size(node.axes)
-        return found
 
     def _slopes(self, solve: Solve, f: Factored, k: int) -> list[str]:
         lines = self._repeated(solve, "  ", f.slopes)
@@ -191,7 +164,7 @@ class _Writer:
         lines.name(dict(zip((d.id for d in f.directions), self._flat(solve, "d"), strict=True)))
         rows = lines(f.slopes)
         axes = [c.axes for c in solve.columns]
-        rows += self._stores(lines, self._flat(solve, "s"), f.slopes, axes, "  ")
+        rows += lines.store(self._flat(solve, "s"), f.slopes, axes, "  ")
         self._keep(lines)
         head = f"void slopes_{k}({self._around(solve)}const V* __restrict g,"
         more = "const V* __restrict u, const V* __restrict d, V* __restrict s) {"
@@ -229,7 +202,7 @@ class _Writer:
     def _residuals(self, solve: Solve, lines: Lines, later: Sequence[Node]) -> list[str]:
         rows = lines(solve.rows, later)
         axes = [c.axes for c in solve.columns]
-        return rows + self._stores(lines, self._flat(solve, "s.r"), solve.rows, axes, "    ")
+        return rows + lines.store(self._flat(solve, "s.r"), solve.rows, axes, "    ")
 
     def _newton_loop(self, solve: Solve, k: int, rows: list[str], update: list[str]) -> list[str]:
         """Newton's loop: residuals, the verdict on them, and what it takes to move on."""
@@ -398,7 +371,7 @@ class _Writer:
         rows += lines(self._hoisted_for_values(), hoisted)
         rows += lines(hoisted)
         axes = [n.axes for n in hoisted]
-        rows += self._stores(lines, self._laid(hoisted, "h"), hoisted, axes, "  ")
+        rows += lines.store(lines.lay_out(hoisted, "h"), hoisted, axes, "  ")
         self._keep(lines)
         return [
             f"constexpr int hoisted = {size};", "",
@@ -417,7 +390,7 @@ class _Writer:
     def _point(self) -> list[str]:
         program = self.program
         lines = self._lines("  ")
-        places = zip(program.hoisted, self._laid(program.hoisted, "h"), strict=True)
+        places = zip(program.hoisted, lines.lay_out(program.hoisted, "h"), strict=True)
         lines.name({n.id: at for n, at in places})
         rows = ["  [[maybe_unused]] const Around around{knobs, &reports, in.lanes()};"]
         rows += self._loads(program.roots, lines)
@@ -445,15 +418,15 @@ class _Writer:
                 if node.id not in read:
                     continue
                 if not node.axes:
-                    rows.append(f"  const V i{node.id} = in.at({i}, {c});")
-                    lines.name({node.id: _word(f"i{node.id}")})
+                    rows.append(f"  const V in{node.id} = in.at({i}, {c});")
+                    lines.name({node.id: word(f"in{node.id}")})
                     continue
                 size = self.program.size(node.axes)
                 rows.append(
-                    f"  V i{node.id}[{size}]; for (int i = 0; i < {size}; ++i)"
-                    f" i{node.id}[i] = in.at({i}, i * {m} + {c});"
+                    f"  V in{node.id}[{size}]; for (int i = 0; i < {size}; ++i)"
+                    f" in{node.id}[i] = in.at({i}, i * {m} + {c});"
                 )
-                lines.name({node.id: _entry(f"i{node.id}", 0, 1, node.axes, self.program)})
+                lines.name({node.id: lines.entry(f"in{node.id}", 0, 1, node.axes)})
         return rows
 
     def _put(self, lines: Lines, i: int, v: Variable) -> list[str]:
@@ -462,7 +435,7 @@ class _Writer:
         rows = []
         index = lines.index(v.axes)
         place = {a.key: f"i{d}" for d, a in enumerate(v.axes)}
-        loop = self._loops(v.axes)
+        loop = lines.loops(v.axes)
         for c, node in enumerate(v.nodes):
             at = f"({index(place)}) * {len(v.nodes)} + {c}"
             rows.append(f"  {loop}out.put({i}, {at}, {lines.says(node, place)});")
@@ -481,11 +454,11 @@ class _Writer:
         rows = lines([*guesses, *given])
         size = sum(self.program.size(g.axes) for g in solve.given)
         rows.append(f"{indent}V g{tag}[{max(size, 1)}];")
-        to = self._laid(solve.given, f"g{tag}")
-        rows += self._stores(lines, to, given, [g.axes for g in solve.given], indent)
+        to = lines.lay_out(solve.given, f"g{tag}")
+        rows += lines.store(to, given, [g.axes for g in solve.given], indent)
         rows.append(f"{indent}Search<{self._size(solve)}> s{tag};")
         found = self._flat(solve, f"s{tag}.u")
-        rows += self._stores(lines, found, guesses, axes, indent)
+        rows += lines.store(found, guesses, axes, indent)
         around = "around, " if self._nests(solve) else ""
         rows += [
             f"{indent}newton_{k}({around}g{tag}, s{tag}.begin(around.lanes), around.knobs[{k}]);",
@@ -511,7 +484,7 @@ class _Writer:
         for i, own in enumerate(sides):
             axes = [(*seeds[i], *c.axes) for c in solve.columns]
             targets = self._sided(solve, f"b{tag}", starts[i], seeds[i])
-            rows += self._stores(lines, targets, own, axes, indent)
+            rows += lines.store(targets, own, axes, indent)
             results = self._sided(solve, f"x{tag}", starts[i], seeds[i])
             found |= {(slot, i): at for slot, at in enumerate(results)}
         around = "around, " if self._nests(solve) else ""
@@ -534,15 +507,3 @@ class _Writer:
             return text
 
         return [at(a) for a in inner]
-
-
-def _word(text: str) -> Access:
-    return lambda _: text
-
-
-def _entry(array: str, at: int, step: int, axes: tuple[Axis, ...], space: Space) -> Access:
-    """Entry `at + step * i` of an array, i the flat index on the axes."""
-    if not axes:
-        return _word(f"{array}[{at}]")
-    index = Lines(space, "").index(axes)
-    return lambda place: f"{array}[{at} + {step} * ({index(place)})]"

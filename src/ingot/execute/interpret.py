@@ -112,6 +112,12 @@ class _TorchArrays:
         result = row.function(*chosen)
         return result.to(self.call.dtype) if row.is_condition else result
 
+    def replay(self, roots: Sequence[Node], known: Mapping[int, Any]) -> list[Any]:
+        """The lines inside an operation, given those they are over."""
+        values = dict(known)
+        self.run([n for n in sort_lines(roots) if n.id not in values], values)
+        return [values[r.id] for r in roots]
+
     def fill(self, number: float) -> Tensor:
         """One number everywhere."""
         shape = self.layout.shape((), 1)
@@ -126,9 +132,12 @@ class _TorchArrays:
         """The machine epsilon of the precision."""
         return self.fill(torch.finfo(self.call.dtype).eps)
 
-    def spell(self, torch: str, numpy: Any, args: Sequence[Tensor], axis: Axis) -> Tensor:
+    def spell(
+        self, torch: str, numpy: Any, args: Sequence[Tensor], axis: Axis | None = None
+    ) -> Tensor:
         """The function that torch's spelling says."""
-        return _evaluate(torch)(*args, self.layout.dim(axis))
+        dim = 0 if axis is None else self.layout.dim(axis)
+        return _evaluate(torch, len(args))(*args, dim)
 
     def place(self, x: Tensor, axes: Sequence[Axis]) -> Tensor:
         """A tensor (points, *axes) with a dimension for every axis and the points last."""
@@ -173,9 +182,11 @@ class _TorchArrays:
 
 
 @cache
-def _evaluate(spelled: str) -> Callable[..., Tensor]:
-    """A function of one operand and a dimension, from its spelling."""
-    return eval(f"lambda x, dim: {spelled.format('x', dim='dim')}", {"torch": torch})
+def _evaluate(spelled: str, arity: int) -> Callable[..., Tensor]:
+    """A function of operands and a dimension, from its spelling."""
+    names = [f"x{i}" for i in range(arity)]
+    body = spelled.format(*names, dim="dim")
+    return eval(f"lambda {', '.join(names)}, dim: {body}", {"torch": torch})
 
 
 class _Equations:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.execute.outline import Outline, outlined
-from ingot.execute.words import Access, Place, number
+from ingot.execute.words import Access, Place, cast_mask, number, word
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.schedule import schedule_lines
 from ingot.types.elementwise import ELEMENTWISE
@@ -20,14 +20,16 @@ class Lines:
     """Prints nodes as statements; a product read once by a sum is fused with it.
 
     names: how each known node is written, given the loop indices of its axes; outline: which
-    straight lines are twins, to be written once; blocks: who writes solves.
+    straight lines are twins, to be written once; blocks: who writes solves; prefix: what names
+    begin with, where those of other lines are in sight.
     """
 
     def __init__(
         self, space: Space, indent: str, blocks: Blocks | None = None,
-        outline: Outline | None = None,
+        outline: Outline | None = None, prefix: str = "",
     ) -> None:  # fmt: skip
         self.space = space
+        self.prefix = prefix
         self.blocks = blocks
         self.outline = outline
         self.names: dict[int, Access] = {}
@@ -54,9 +56,8 @@ class Lines:
         rows: list[str] = []
         for node in schedule_lines(wanted, self.names):
             if operation(node.op).is_block and node.id not in self.names:
-                assert self.blocks is not None, f"a {node.op} where none can run"
                 self.names[node.id] = _nowhere
-                statements, self.results[node.id] = self.blocks(node, self)
+                statements, self.results[node.id] = operation(node.op).write_cxx_block(self, node)
                 rows += statements
         lines = schedule_lines(wanted, self.names)
         staying = {n.id for n in wanted}
@@ -95,6 +96,47 @@ class Lines:
         """The statement of one straight line; what it reads is known."""
         return self._line(node, {}, fused, self.indent)
 
+    def nest(self, prefix: str) -> "Lines":
+        """A printer for lines inside braces among these, which knows no names yet."""
+        inner = Lines(self.space, self.indent + "  ", self.blocks, prefix=prefix)
+        inner.tables = self.tables
+        return inner
+
+    def lay_out(self, nodes: Sequence[Node], array: str) -> list[Access]:
+        """Where each value lies in an array of all, one after another."""
+        found: list[Access] = []
+        at = 0
+        for node in nodes:
+            found.append(self.entry(array, at, 1, node.axes))
+            at += self.space.size(node.axes)
+        return found
+
+    def entry(self, array: str, at: int, step: int, axes: tuple[Axis, ...]) -> Access:
+        """Entry `at + step * i` of an array, i the flat index on the axes."""
+        if not axes:
+            return word(f"{array}[{at}]")
+        index = self.index(axes)
+        return lambda place: f"{array}[{at} + {step} * ({index(place)})]"
+
+    def store(
+        self, targets: Sequence[Access], nodes: Sequence[Node], axes: Sequence[tuple[Axis, ...]],
+        indent: str,
+    ) -> list[str]:  # fmt: skip
+        """Assignments of nodes to places, in a loop where they lie on axes."""
+        rows: list[str] = []
+        for target, node, on in zip(targets, nodes, axes, strict=True):
+            place = {a.key: f"i{d}" for d, a in enumerate(on)}
+            text = f"{target(place)} = {cast_mask(node)}{self.says(node, place)};"
+            rows.append(f"{indent}{self.loops(on)}{text}")
+        return rows
+
+    def loops(self, axes: Sequence[Axis]) -> str:
+        """The heads of nested loops over axes, whose indices are i0, i1, ..."""
+        return "".join(
+            f"for (int i{d} = 0; i{d} < {self.space.extent(a)}; ++i{d}) "
+            for d, a in enumerate(axes)
+        )
+
     def apart(self) -> "Lines":
         """A printer for the body of another function."""
         return Lines(self.space, "  ")
@@ -126,7 +168,7 @@ class Lines:
         return flat
 
     def _line(self, node: Node, place: Place, fused: set[int], indent: str) -> str:
-        kind, name = "M" if node.is_condition else "V", f"x{node.id}"
+        kind, name = "M" if node.is_condition else "V", f"{self.prefix}x{node.id}"
         if node.op in ELEMENTWISE:
             row = f"const {kind} {name} = {self.expression(node, place, fused)};"
         else:
@@ -148,7 +190,7 @@ class Lines:
         for axis in axes:
             size *= self.space.extent(axis)
         rows = [
-            f"{self.indent}{'M' if n.is_condition else 'V'} a{n.id}[{size}];"
+            f"{self.indent}{'M' if n.is_condition else 'V'} {self.prefix}a{n.id}[{size}];"
             for n in group if n.id in kept
         ]  # fmt: skip
         place = {a.key: f"i{depth}" for depth, a in enumerate(axes)}
@@ -161,13 +203,15 @@ class Lines:
         for node in group:
             rows.append(self._line(node, place, fused, indent))
             if node.id in kept:
-                rows.append(f"{indent}a{node.id}[{index(place)}] = x{node.id};")
+                rows.append(
+                    f"{indent}{self.prefix}a{node.id}[{index(place)}] = {self.prefix}x{node.id};"
+                )
         for _ in axes:
             indent = indent[:-2]
             rows.append(f"{indent}}}")
         for node in group:
             if node.id in kept:
-                self.names[node.id] = _array(f"a{node.id}", index)
+                self.names[node.id] = _array(f"{self.prefix}a{node.id}", index)
             else:
                 del self.names[node.id]
         return rows
@@ -177,6 +221,9 @@ class Lines:
         row = ELEMENTWISE[node.op]
         products = [i for i, a in enumerate(node.args) if a.id in fused]
         args = ["" if i in products else self.says(a, place) for i, a in enumerate(node.args)]
+        for i in row.takes_conditions:
+            if not node.args[i].is_condition:  # a condition that was folded to numbers
+                args[i] = f"({args[i]} != V{{}})"
         if products and row.fused is not None:
             x, y = (self.says(i, place) for i in node.args[products[-1]].args)
             return row.fused[products[-1]].format(*args, x=x, y=y)

@@ -4,12 +4,12 @@ Components are split, axes are dimensions left of the batch; constants on axes l
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ingot.program import Axis, Node, Variable, operation
+from ingot.program import Axis, Node, Variable, operation, sort_lines
 from ingot.program.arrays import Layout
 from ingot.types.elementwise import ELEMENTWISE, Elementwise
 
@@ -118,7 +118,9 @@ class Printer:
                 self.names[node.id] = (
                     self._apply(row, node.args) if row is not None else self._evaluate(node)
                 )
-                if any(a.id in self.varies for a in node.args):
+                # of a block's results some may be the same at all points
+                varies = any(a.id in self.varies for a in node.args)
+                if varies and not operation(node.op).is_block:
                     self.varies.add(node.id)
 
     def _apply(self, row: Elementwise, args: Sequence[Node]) -> str:
@@ -173,13 +175,21 @@ class Printer:
         """That of the precision."""
         return self._share(f"tables.new_full((1,), torch.finfo({self.dtype}).eps)")
 
-    def spell(self, torch: str, numpy: Any, args: Sequence[str], axis: Axis) -> str:
-        """Torch's function along an axis."""
-        return self.to.write(torch.format(*args, dim=self.to.layout.dim(axis)))
+    def spell(self, torch: str, numpy: Any, args: Sequence[str], axis: Axis | None = None) -> str:
+        """Torch's function."""
+        dim = None if axis is None else self.to.layout.dim(axis)
+        return self.to.write(torch.format(*args, dim=dim))
 
     def block(self, node: Node, args: Sequence[str]) -> str:
         """None: solves stand between graphs."""
         raise AssertionError(f"'{node.attr}' stands inside a graph")
+
+    def replay(self, roots: Sequence[Node], known: Mapping[int, str]) -> list[str]:
+        """The lines inside an operation, given the names of those they are over."""
+        inner = self.without(set(self.names))
+        inner.names.update(known)
+        inner.lines(sort_lines(roots))
+        return [inner.tensor(r) for r in roots]
 
     # results
 

@@ -6,6 +6,9 @@ Here: everything that knows lines. Not here: what a law says (catalog), how line
 import torch
 
 from ingot.model import Model
+from ingot.program import contraction as contraction
+from ingot.program import interpolation as interpolation
+from ingot.program import repetition as repetition
 from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.derivatives import (
     along_direction,

@@ -1,11 +1,11 @@
 """Lines evaluated on NumPy arrays, with one dimension for every axis and points last."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ingot.program.builder import Axis, Node, Space
+from ingot.program.builder import Axis, Node, Space, sort_lines
 from ingot.program.operations import operation
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -20,7 +20,7 @@ class Layout:
 
     def __init__(self, space: Space, lines: Iterable[Node], more: Iterable[Axis] = ()) -> None:
         self.space = space
-        axes = {a.key for a in (*(a for n in lines for a in n.axes), *more)}
+        axes = {a.key for a in (*_axes_of(lines), *more)}
         rank = {name: i for i, name in enumerate(space.extents)}
         self.keys = sorted(axes, key=lambda k: (k[1], rank[k[0]]))
 
@@ -38,6 +38,15 @@ class Layout:
         return sorted(range(len(axes)), key=lambda i: self.keys.index(axes[i].key))
 
 
+def _axes_of(lines: Iterable[Node]) -> Iterator[Axis]:
+    """The axes of lines, and of those that operations have inside."""
+    for node in lines:
+        yield from node.axes
+        roots, placeholders = operation(node.op).inside(node)
+        if roots:
+            yield from _axes_of(sort_lines((*roots, *placeholders)))
+
+
 class NumpyArrays:
     """Lines as NumPy arrays; what is given and what solves yield is asked of a source."""
 
@@ -51,7 +60,7 @@ class NumpyArrays:
         if row is not None:
             return np.asarray(row.numpy(*args), dtype=np.float64)
         rule = operation(node.op)
-        if (rule.is_leaf and node.op not in ("const", "table", "eye", "eps")) or rule.is_block:
+        if rule.is_leaf and node.op not in ("const", "table", "eye", "eps"):
             return self.source(node)
         return rule.evaluate(self, self.layout.space, node, args)
 
@@ -67,10 +76,20 @@ class NumpyArrays:
         """That of float64."""
         return self.fill(float(np.finfo(np.float64).eps))
 
-    def spell(self, torch: str, numpy: Any, args: Sequence[np.ndarray], axis: Axis) -> np.ndarray:
-        """NumPy's function along an axis."""
-        return numpy(*args, self.layout.dim(axis))
+    def spell(
+        self, torch: str, numpy: Any, args: Sequence[np.ndarray], axis: Axis | None = None
+    ) -> np.ndarray:
+        """NumPy's function."""
+        return numpy(*args) if axis is None else numpy(*args, self.layout.dim(axis))
 
     def block(self, node: Node, args: Sequence[Any]) -> Any:
         """What the source says."""
         return self.source(node)
+
+    def replay(self, roots: Sequence[Node], known: Mapping[int, Any]) -> list[Any]:
+        """The lines inside an operation, given those they are over."""
+        values = dict(known)
+        for node in sort_lines(roots):
+            if node.id not in values:
+                values[node.id] = self.value(node, [values[a.id] for a in node.args])
+        return [values[r.id] for r in roots]

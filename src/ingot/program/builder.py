@@ -7,7 +7,7 @@ continues stays as it is.
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,16 +196,19 @@ class Builder(Space):
 
     def union(self, args: Iterable[Node]) -> tuple[Axis, ...]:
         """All axes of the arguments, in the order of the extents' table, seed axes last."""
+        return self.union_axes(axis for arg in args for axis in arg.axes)
+
+    def union_axes(self, axes: Iterable[Axis]) -> tuple[Axis, ...]:
+        """The axes, each once, in the order of the extents' table, seed axes last."""
         found: dict[tuple[str, int], Axis] = {}
-        for arg in args:
-            for axis in arg.axes:
-                other = found.setdefault(axis.key, axis)
-                if other.offset != axis.offset:
-                    raise IngotError([Problem(
-                        "axes-differ",
-                        f"values on '{other}' and on '{axis}' meet in one operation",
-                        None, "trim or append so that both have the same entries",
-                    )])  # fmt: skip
+        for axis in axes:
+            other = found.setdefault(axis.key, axis)
+            if other.offset != axis.offset:
+                raise IngotError([Problem(
+                    "axes-differ",
+                    f"values on '{other}' and on '{axis}' meet in one operation",
+                    None, "trim or append so that both have the same entries",
+                )])  # fmt: skip
         if len(found) <= 1:
             return tuple(found.values())
         rank = {name: i for i, name in enumerate(self.extents)}
@@ -295,6 +298,19 @@ class Symbol:
         if op in ELEMENTWISE:
             return self._symbol(self.builder.emit(op, *nodes))
         return self._symbol(self.builder.along(op, *nodes, own=self.own, **static))
+
+    def repeat(
+        self, count: int, body: Callable[[tuple["Symbol", ...]], "Sequence[Symbol]"],
+        carry: "Sequence[Symbol]",
+    ) -> "tuple[Symbol, ...]":  # fmt: skip
+        """What is carried after a number of steps."""
+        from ingot.program.repetition import repeat_lines
+
+        def step(nodes: list[Node]) -> list[Node]:
+            return [x.node for x in body(tuple(map(self._symbol, nodes)))]
+
+        lines = repeat_lines(self.builder, count, step, [x.node for x in carry])
+        return tuple(map(self._symbol, lines))
 
     def number(self, x: float) -> "Symbol":
         """A constant."""

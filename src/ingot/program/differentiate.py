@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.program.builder import Axis, Builder, Node
-from ingot.program.operations import Tangent, Unstructured, operation, sum_over
+from ingot.program.operations import Tangent, Unstructured, operation
 
 __all__ = [
     "Tangent", "Unstructured", "differentiate_along", "gradient", "jacobian", "pull", "push",
@@ -102,14 +102,5 @@ def pull(
         for arg, term in operation(node.op).pull(builder.slopes, node, bar):
             if arg.id in held or (isinstance(term, Node) and term.is_constant(0.0)):
                 continue
-            add(arg, term if isinstance(term, dict) else _reduce(builder, term, node, arg))
+            add(arg, term)
     return [found.get(n.id, builder.zero) for n in by]
-
-
-def _reduce(builder: Builder, term: Node, node: Node, arg: Node) -> Node:
-    """Reduce over broadcast axes (the transpose of broadcasting)."""
-    keys = {a.key for a in arg.axes}
-    for axis in node.axes:
-        if axis.key not in keys:
-            term = sum_over(builder, term, axis)
-    return term

@@ -246,8 +246,17 @@ class _Solve(Operation):
         )
         return close_solve(to.builder, opened, to.flatten(solve, node.args[:width]))
 
+    def unroll_item(self, to: "Unrolling", node: Node) -> dict[tuple[int, ...], Node]:
+        block = node.args[0]
+        new = to.done[block.id][()]
+        places = to.places(block.attr)[node.attr]
+        return {e: to.builder.node("item", (new,), i) for e, i in places.items()}
+
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return on.block(node, args)
+
+    def write_cxx_block(self, lines: Any, node: Node) -> Any:
+        return lines.blocks(node, lines)
 
 
 class _Linear(Operation):
@@ -293,8 +302,25 @@ class _Linear(Operation):
         unrolled = replace(linear, solve=block.attr, sides=len(flat) // len(solution))
         return to.builder.node("linear", (*solution, *given, *flat), unrolled)
 
+    def unroll_item(self, to: "Unrolling", node: Node) -> dict[tuple[int, ...], Node]:
+        block = node.args[0]
+        new = to.done[block.id][()]
+        slot, side = node.attr
+        linear: Linear = block.attr
+        places = to.places(linear.solve)[slot]
+        own = len(linear.solve.columns[slot].axes)
+        start = sum(to.space.size(linear.seeds(block, s)) for s in range(side))
+        found = {}
+        for i, seed in enumerate(to.space.entries(node.axes[own:])):
+            for entry, place in places.items():
+                found[*entry, *seed] = to.builder.node("item", (new,), (place, start + i))
+        return found
+
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return on.block(node, args)
+
+    def write_cxx_block(self, lines: Any, node: Node) -> Any:
+        return lines.blocks(node, lines)
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         what = "adjoint" if node.attr.is_transposed else "linear"
@@ -315,23 +341,8 @@ class _Item(Operation):
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
         return [(node.args[0], {node.attr: bar})]
 
-    def unroll_item(self, to: "Unrolling", node: Node) -> dict[tuple[int, ...], Node]:
-        """The items of the unrolled block, by entry."""
-        block = node.args[0]
-        new = to.done[block.id][()]
-        if block.op == "solve":
-            places = to.places(block.attr)[node.attr]
-            return {e: to.builder.node("item", (new,), i) for e, i in places.items()}
-        slot, side = node.attr
-        linear: Linear = block.attr
-        places = to.places(linear.solve)[slot]
-        own = len(linear.solve.columns[slot].axes)
-        start = sum(to.space.size(linear.seeds(block, s)) for s in range(side))
-        found = {}
-        for i, seed in enumerate(to.space.entries(node.axes[own:])):
-            for entry, place in places.items():
-                found[*entry, *seed] = to.builder.node("item", (new,), (place, start + i))
-        return found
-
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return args[0][node.attr]
+
+    def write_text(self, node: Node, args: Sequence[str]) -> str:
+        return f"item({args[0]}, {node.attr})"

@@ -17,8 +17,11 @@ from ingot.types.elementwise import ELEMENTWISE, Elementwise
 if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
 
-__all__ = ["SAFE_DIVISOR", "Arrays", "Key", "Operation", "Tangent", "Unstructured", "lower_bound",
-           "operation", "sum_over"]  # fmt: skip
+__all__ = [
+    "SAFE_DIVISOR", "Arrays", "Bars", "Key", "Operation", "Place", "Tangent", "Unstructured",
+    "keep_nonzero", "lower_bound", "operation", "reduce_to", "refuse_shifts", "require_axis",
+    "sum_over",
+]  # fmt: skip
 
 Key = tuple[int, tuple[int, ...]]
 Tangent = dict[Key, Node]
@@ -28,6 +31,8 @@ For a column on axes, entry `i` of the row reads the column's entry `i + shift`;
 carry a seed axis of their own instead, and no shifts.
 """
 Bars = list[tuple[Node, Any]]
+Place = Mapping[tuple[str, int], str]
+"""The C++ loop index of each axis, by its key."""
 
 SAFE_DIVISOR = 1e-150
 """A value above this can be divided by, and so can its square, which does not underflow."""
@@ -59,12 +64,18 @@ class Arrays(Protocol):
         """The machine epsilon of the precision."""
         ...
 
-    def spell(self, torch: str, numpy: Any, args: Sequence[Any], axis: Axis) -> Any:
-        """A function along an axis: torch's spelling of `{0}` and `{dim}`, NumPy's (x, dim)."""
+    def spell(self, torch: str, numpy: Any, args: Sequence[Any], axis: Axis | None = None) -> Any:
+        """A function, along an axis or not: torch's spelling of `{0}`, ... and `{dim}`; NumPy's,
+        of the operands and dim.
+        """
         ...
 
     def block(self, node: Node, args: Sequence[Any]) -> Any:
         """The results of a solve or of a linear system, by item."""
+        ...
+
+    def replay(self, roots: Sequence[Node], known: Mapping[int, Any]) -> Sequence[Any]:
+        """Lines that an operation has inside, given the arrays of those they are over."""
         ...
 
 
@@ -99,11 +110,25 @@ class Operation:
         raise NotImplementedError(self.name)
 
     def pull(self, d: Slopes, node: Node, bar: Any) -> Bars:
-        """What the adjoint of the line adds to the adjoints of its operands (reverse mode)."""
+        """What the adjoint of the line adds to those of its operands, on their own axes (reverse
+        mode).
+        """
         raise NotImplementedError(self.name)
+
+    def inside(self, node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
+        """The roots of lines that are the operation's own, and the placeholders they are over."""
+        return (), ()
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
         """The scalar line of one entry."""
+        raise NotImplementedError(self.name)
+
+    def unroll_block(self, to: "Unrolling", node: Node) -> Node:
+        """The line of a block without axes."""
+        raise NotImplementedError(self.name)
+
+    def unroll_item(self, to: "Unrolling", node: Node) -> dict[tuple[int, ...], Node]:
+        """The items of the unrolled block that an item of the block becomes, by entry."""
         raise NotImplementedError(self.name)
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
@@ -120,9 +145,17 @@ class Operation:
         """The C++ statement that computes one entry under a name."""
         return f"const V {name} = {self.write_cxx(lines, node, place)};"
 
+    def write_cxx_block(self, lines: Any, node: Node) -> tuple[list[str], Mapping[Any, Any]]:
+        """The C++ statements of a block, and how each item is read at a place."""
+        raise NotImplementedError(self.name)
+
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         """The line for people to read."""
         return f"{self.name}({', '.join(args)})"
+
+    def name_inside(self, node: Node, args: Sequence[str]) -> tuple[list[str], list[str]]:
+        """What people call the placeholders and the roots of lines inside."""
+        raise NotImplementedError(self.name)
 
     def bound(self, node: Node, below: Sequence[float]) -> float:
         """A number that the line is never below, given such numbers of its operands."""
@@ -197,10 +230,13 @@ class _OfRow(Operation):
         if self.row.is_selection:
             condition, a, b = node.args
             return [
-                (a, d.emit(node.op, condition, bar, 0.0)),
-                (b, d.emit(node.op, condition, 0.0, bar)),
+                (a, reduce_to(d, d.emit(node.op, condition, bar, 0.0), node.axes, a)),
+                (b, reduce_to(d, d.emit(node.op, condition, 0.0, bar), node.axes, b)),
             ]
-        return [(arg, d.emit("mul", bar, slope)) for arg, slope in self._partials(d, node)]
+        return [
+            (arg, reduce_to(d, d.emit("mul", bar, slope), node.axes, arg))
+            for arg, slope in self._partials(d, node)
+        ]
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
         args = (to.at(a, node.axes, entry) for a in node.args)
@@ -331,9 +367,10 @@ def find_axis(node: Node, name: str) -> Axis | None:
     return next((a for a in node.axes if a.name == name and not a.seed), None)
 
 
-def _require_own(name: str, own: Sequence[Axis]) -> Axis:
-    """The traced law's own axis of that name, for values that do not vary along it."""
-    found = next((a for a in own if a.name == name), None)
+def require_axis(args: Sequence[Node], name: str, own: Sequence[Axis]) -> Axis:
+    """The axis of that name which a line has, or the law's own where none varies along it."""
+    held = [find_axis(x, name) for x in args]
+    found = next((a for a in (*held, *own) if a is not None and a.name == name), None)
     if found is None:
         raise IngotError([Problem(
             "unknown-axis", f"a law works along '{name}', which none of its values has", None,
@@ -352,6 +389,27 @@ def sum_over(b: Builder, x: Node, axis: Axis) -> Node:
     return b.node("sum", (x,), axis, rest)
 
 
+def refuse_shifts(
+    shifts: tuple[int, ...], columns: Sequence[Node], column: int, axis: Axis
+) -> None:
+    """Shifted columns on an axis have no meaning once the axis is gone."""
+    if shifts and any(a.name == axis.name for a in columns[column].axes):
+        raise Unstructured(axis.name)
+
+
+def reduce_to(d: Slopes, term: Node, axes: Sequence[Axis], arg: Node) -> Node:
+    """What a line on some axes adds to the adjoint of an operand, summed over those that the
+    operand is broadcast along (the transpose of broadcasting).
+    """
+    keys = {a.key for a in arg.axes}
+    if term.is_constant(0.0):
+        return term
+    for axis in axes:
+        if axis.key not in keys:
+            term = sum_over(d.builder, term, axis)
+    return term
+
+
 class _Sum(Operation):
     """The sum over an axis, which is gone afterwards; its attribute is that axis."""
 
@@ -362,8 +420,7 @@ class _Sum(Operation):
         self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
     ) -> Node:
         (x,) = args
-        held = find_axis(x, axis)
-        return sum_over(b, x, held or _require_own(axis, own))
+        return sum_over(b, x, require_axis(args, axis, own))
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return sum_over(b, args[0], node.attr)
@@ -374,8 +431,7 @@ class _Sum(Operation):
         axis: Axis = node.attr
         result: Tangent = {}
         for (column, shifts), t in known.get(node.args[0].id, {}).items():
-            if shifts and any(a.name == axis.name for a in columns[column].axes):
-                raise Unstructured(axis.name)
+            refuse_shifts(shifts, columns, column, axis)
             result[column, shifts] = sum_over(d.builder, t, axis)
         return keep_nonzero(result)
 
@@ -557,7 +613,7 @@ class _Append(Operation):
         **_: Any,
     ) -> Node:  # fmt: skip
         x, extra = args
-        held = find_axis(x, axis) or _require_own(axis, own)
+        held = require_axis((x,), axis, own)
         first, last = (1, 0) if side == "left" else (0, 1)
         pad = operation("pad")
         assert isinstance(pad, _Shift)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ingot.program.builder import Builder, Node
 from ingot.program.implicit import Solve, read_items
+from ingot.program.operations import operation
 from ingot.program.program import Parameter, Program, Variable
 from ingot.program.rewrite import Replay
 from ingot.program.schedule import schedule_lines
@@ -187,7 +188,9 @@ class _Cut:
         held: dict[int, int] = {}
         for slot, forward in self._steps():
             lines = self._lines(slot, forward)
-            again = {n.id for n in lines if n.args and n.id in held}
+            again = {
+                n.id for n in lines if n.args and n.id in held and not operation(n.op).is_block
+            }
             if len(again) > WORTH_PASSING:
                 roots = self._roots(slot, forward)
                 rest = [a for n in lines if n.id not in again for a in n.args]

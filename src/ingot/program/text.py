@@ -55,6 +55,9 @@ class _Printer:
             if node.op == "solve":
                 rows += self._solve(node, indent)
                 continue
+            if operation(node.op).inside(node)[0]:
+                rows += self._inside(node, indent)
+                continue
             if node.op == "item" and node.args[0].op == "solve":
                 labels = [x for v in node.args[0].attr.unknowns for x in v.labels()]
                 self.names.setdefault(node.id, labels[node.attr])
@@ -83,6 +86,23 @@ class _Printer:
         self.fresh = inner.fresh
         unknowns = ", ".join(v.name for v in solve.unknowns)
         return [f"{indent}solve [{solve.name}] for {unknowns}", *rows]
+
+    def _inside(self, node: Node, indent: str) -> list[str]:
+        """The lines that an operation has inside, under what is said of it."""
+        rule = operation(node.op)
+        roots, placeholders = rule.inside(node)
+        said = [self._says(a) for a in node.args]
+        names, labels = rule.name_inside(node, said)
+        inner = _Printer(self.fresh)
+        inner.name(placeholders, names)
+        rows = [""]
+        rows += inner.lines(sort_lines(roots, placeholders), {}, indent + "  ", ())
+        rows += [f"{indent}  {label} = {inner._says(r, top=True)}"
+                 for label, r in zip(labels, roots, strict=True)]  # fmt: skip
+        self.fresh = inner.fresh + 1
+        self.names[node.id] = f"r{self.fresh}"
+        rows[0] = f"{indent}{self.names[node.id]} = {rule.write_text(node, said)}"
+        return rows
 
     def _says(self, node: Node, *, top: bool = False) -> str:
         if node.id in self.names:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ingot.program.builder import Axis, Builder, Node, Space
 from ingot.program.operations import operation
@@ -86,11 +86,11 @@ class Unrolling:
         return [found[i] for i in sorted(found)]
 
     def _copy(self, node: Node) -> dict[Entry, Node]:
-        rule: Any = operation(node.op)
+        rule = operation(node.op)
         if rule.is_block:
             return {(): rule.unroll_block(self, node)}
         if node.op == "item":
-            return rule.unroll_item(self, node)
+            return operation(node.args[0].op).unroll_item(self, node)
         return {e: rule.unroll(self, node, e) for e in self.space.entries(node.axes)}
 
     def flatten(

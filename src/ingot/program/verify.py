@@ -39,6 +39,9 @@ def _verify_lines(
             assert axes == set(node.axes), f"axes of {node.op} {node}"
         for axis in node.axes:
             space.extent(axis)
+        inner, placeholders = rule.inside(node)
+        if inner:
+            _verify_lines(space, inner, placeholders, done)
         if node.op == "solve":
             _verify_solve(space, node, done)
         elif node.op == "linear":

@@ -10,20 +10,23 @@ from ingot.types.algebra import (
     outer, pow, r2_from_sr2, r2_from_wr2, rotate, sign, sin, sinh, skew, sqrt, sym, tan, tanh, tr,
     transpose, unit, vdot, vol,
 )  # fmt: skip
-from ingot.types.axes import append, difference, total, trim
+from ingot.types.axes import append, contract, difference, total, trim
 from ingot.types.contraction import einsum
 from ingot.types.history import lag
+from ingot.types.interpolation import interpolate
 from ingot.types.kinds import KINDS, MRP, R2, SR2, SSR4, WR2, MillerIndex, Quaternion, Vec
+from ingot.types.repetition import repeat
 from ingot.types.spectral import Eigen, Polar, eigh3, expm3, polar
 from ingot.types.value import Axed, Flag, Scalar, Value, apply, assemble, places, where
 
 __all__ = [
     "KINDS", "MRP", "R2", "SR2", "SSR4", "WR2", "Axed", "Eigen", "Flag", "MillerIndex", "Polar",
     "Quaternion", "Scalar", "Value", "Vec", "abs", "acos", "add_up", "append", "apply", "asin",
-    "assemble", "atan", "clamp", "compose", "cos", "cosh", "cross", "det", "dev", "difference",
-    "eigh3", "einsum", "eps", "euler_rodrigues", "exp", "exp_map", "expm3", "heaviside", "inner",
-    "inv", "lag", "log", "log10", "macaulay", "matmul", "maximum", "minimum", "norm", "outer",
-    "places", "polar", "pow", "r2_from_sr2", "r2_from_wr2",
+    "assemble", "atan", "clamp", "compose", "contract", "cos", "cosh", "cross", "det", "dev",
+    "difference", "eigh3", "einsum", "eps", "euler_rodrigues", "exp", "exp_map", "expm3",
+    "heaviside", "inner", "interpolate", "inv", "lag", "log", "log10", "macaulay",
+    "matmul", "maximum", "minimum", "norm", "outer", "places", "polar", "pow",
+    "r2_from_sr2", "r2_from_wr2", "repeat",
     "rotate", "sign", "sin", "sinh", "skew", "sqrt", "sym", "tan", "tanh", "total", "tr",
     "transpose", "trim", "unit", "vdot", "vol", "where",
 ]  # fmt: skip

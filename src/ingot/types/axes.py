@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import torch
 
-from ingot.types.value import Value, constants, on_atoms
+from ingot.types.value import Value, atoms_of, on_atoms
 
-__all__ = ["append", "difference", "total", "trim"]
+__all__ = ["append", "contract", "difference", "total", "trim"]
 
 
 def total(x: Any, axis: str) -> Any:
@@ -20,6 +20,19 @@ def total(x: Any, axis: str) -> Any:
         raise ValueError(f"the value has no axis '{axis}' to sum over")
     at = x.data.ndim - len(x.base) - 1
     return type(x)(x.data.sum(dim=at), sub_batch_ndim=x.sub - 1)
+
+
+def contract(matrix: Any, x: Any, axis: str) -> Any:
+    r"""The product with a matrix of scalars along an axis, which is gone afterwards,
+    $y_i = \sum_j W_{ij} x_j$; the axis is the last of both.
+    """
+    atom = on_atoms(matrix, x)
+    if atom is None:
+        return total(matrix * x, axis)
+    weight, entries = (atoms_of(atom, v) for v in (matrix, x))
+    if len(weight) != 1:
+        raise TypeError(f"a matrix of {type(matrix).__name__}: its entries are scalars")
+    return type(x)(tuple(atom.emit("contract", weight[0], a, axis=axis) for a in entries))
 
 
 def trim(x: Any, axis: str, *, first: int = 0, last: int = 0) -> Any:
@@ -41,8 +54,7 @@ def append(x: Any, value: Any, axis: str, *, side: Literal["left", "right"]) -> 
     """The entries with one more at an end; the axis is one longer."""
     atom = on_atoms(x)
     if atom is not None:
-        added = value.data if isinstance(value.data, tuple) else constants(atom, value)
-        pairs = zip(x.data, added, strict=True)
+        pairs = zip(x.data, atoms_of(atom, value), strict=True)
         return type(x)(tuple(a.emit("append", a, b, axis=axis, side=side) for a, b in pairs))
     at = x.data.ndim - len(x.base) - 1
     shape = list(x.data.shape)

@@ -16,6 +16,8 @@ __all__ = ["blamed", "caller", "misused", "refuse"]
 _INGOT = Path(__file__).parent.parent
 _PROGRAM = _INGOT / "program"
 _TORCH = Path(torch.__file__).parent
+_PLAIN = re.compile(r"str|<class '(int|str)'>|collections\.abc\.Callable")
+"""Annotations of what is no value: names of axes, numbers of steps, functions."""
 _OURS = (Path(__file__).parent, _PROGRAM, _TORCH)
 
 
@@ -69,7 +71,9 @@ def misused(error: BaseException) -> tuple[str, str] | None:
         return None
     takes = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
     given = [step.tb_frame.f_locals.get(p.name) for p in takes]
-    if all(isinstance(each, rooms.Value) for each in given):
+    values = [x for p, x in zip(takes, given, strict=True) if not _PLAIN.match(str(p.annotation))]
+    flat = [x for each in values for x in (each if isinstance(each, tuple) else (each,))]
+    if all(isinstance(each, rooms.Value) for each in flat):
         return None
     kinds = ", ".join(type(each).__name__ for each in given)
     words = re.sub(r"~|[\w.]+\.(?=\w)", "", ", ".join(map(str, takes)))

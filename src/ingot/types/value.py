@@ -17,7 +17,8 @@ from ingot.types.refuse import refuse
 if TYPE_CHECKING:
     from ingot.types.regions import Region
 
-__all__ = ["Atom", "Axed", "Flag", "Scalar", "Value", "apply", "assemble", "on_atoms", "where"]
+__all__ = ["Atom", "Axed", "Flag", "Scalar", "Value", "apply", "assemble", "atoms_of",
+           "on_atoms", "where"]  # fmt: skip
 
 
 class Atom(Protocol):
@@ -29,6 +30,13 @@ class Atom(Protocol):
 
     def number(self, x: float) -> "Atom":
         """A constant atom."""
+        ...
+
+    def repeat(
+        self, count: int, body: "Callable[[tuple[Atom, ...]], Sequence[Atom]]",
+        carry: "Sequence[Atom]",
+    ) -> "tuple[Atom, ...]":  # fmt: skip
+        """What is carried after a number of steps of the body."""
         ...
 
     def constants(self, value: "Value") -> "tuple[Atom, ...]":
@@ -348,7 +356,7 @@ def apply(op: str, *operands: Any) -> Any:
     atom = on_atoms(*operands)
     if atom is None:
         return _on_tensors(op, kind, operands)
-    columns = [_spread(_atoms(atom, x), math.prod(kind.base)) for x in operands]
+    columns = [_spread(atoms_of(atom, x), math.prod(kind.base)) for x in operands]
     data = tuple(atom.emit(op, *row) for row in zip(*columns, strict=True))
     return _result_kind(op, kind)(data)
 
@@ -365,7 +373,7 @@ def assemble(kind: type[Any], components: Sequence[Any]) -> Any:
     components = [where(x, 1.0, 0.0) if isinstance(x, Flag) else x for x in components]
     atom = on_atoms(*components)
     if atom is not None:
-        return kind(tuple(_atoms(atom, x)[0] for x in components))
+        return kind(tuple(atoms_of(atom, x)[0] for x in components))
     scalars = [x if isinstance(x, Value) else Scalar(x) for x in components]
     sub = max(x.sub for x in scalars)
     parts = torch.broadcast_tensors(*(padded(x, sub) for x in scalars))
@@ -385,7 +393,8 @@ def _spread(atoms: tuple[Any, ...], size: int) -> tuple[Any, ...]:
     return atoms * size if len(atoms) == 1 else atoms
 
 
-def _atoms(atom: Atom, x: Any) -> tuple[Any, ...]:
+def atoms_of(atom: Atom, x: Any) -> tuple[Any, ...]:
+    """The components of a value or number as atoms."""
     if isinstance(x, Value):
         return x.data if isinstance(x.data, tuple) else constants(atom, x)
     return (atom.number(exact(x)),)
