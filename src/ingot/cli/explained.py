@@ -198,6 +198,11 @@ EXPLAIN: dict[str, str] = {
         "A traced function writes in place to a parameter or argument that asks for a gradient,"
         " outside of torch.no_grad(). Write to a clone of it."
     ),
+    "nested-solves": (
+        "An ImplicitUpdate stands inside the residuals of another, and that one inside those of a"
+        " third. One level is solved, with exact derivatives; more are not. Let the unknowns and"
+        " residuals of two of them be those of one equation system."
+    ),
     "no-cache": (
         "What is compiled is kept in $XDG_CACHE_HOME/ingot, or in ~/.cache/ingot, for the next"
         " process. It cannot be written there now, so that it is kept in a temporary folder, or not"

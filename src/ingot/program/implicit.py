@@ -305,6 +305,7 @@ class _Item(Operation):
     """One result of a block."""
 
     name = "item"
+    arity = 1
     is_free = True
 
     def push(
