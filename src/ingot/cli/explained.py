@@ -12,11 +12,6 @@ EXPLAIN: dict[str, str] = {
         " expected. Axes never become one because they happen to have the same number of entries;"
         " rename an input, so that values of one axis meet values of the same."
     ),
-    "axis-derivative": (
-        "A derivative by a variable that lies on an axis passes through an implicit update, which"
-        " gives it as dense columns only. Ask for the derivative along a direction, or for dense"
-        " columns."
-    ),
     "bad-expression": (
         "An expression of the input file cannot be read: a bracket or an operand is missing, or it"
         " uses a name that is neither an input, a constant nor a symbol. The message gives line and"
