@@ -16,8 +16,21 @@ from torch.func import jacrev, vmap
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.program import (
-    Axis, Builder, Choices, Newton, Node, Operation, Program, Solve, Space, Variable, operation,
-    verify, walk_passes, with_adjoint, with_jacobian,
+    Axis,
+    Builder,
+    Choices,
+    Newton,
+    Node,
+    Operation,
+    Program,
+    Solve,
+    Space,
+    Variable,
+    operation,
+    verify,
+    walk_passes,
+    with_adjoint,
+    with_jacobian,
 )  # fmt: skip
 from ingot.program import operations as table
 from ingot.program.implicit import close_solve, read_items
@@ -183,7 +196,11 @@ def expected() -> dict[str, Tensor]:
 def close(found: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> None:
     for name, x in found.items():
         torch.testing.assert_close(
-            torch.as_tensor(x), wanted[name], rtol=1e-11, atol=1e-11, msg=lambda m, n=name: f"{n}: {m}"
+            torch.as_tensor(x),
+            wanted[name],
+            rtol=1e-11,
+            atol=1e-11,
+            msg=lambda m, n=name: f"{n}: {m}",
         )
 
 
@@ -196,7 +213,9 @@ def bars() -> dict[str, Tensor]:
 def pulled() -> dict[str, Tensor]:
     """The adjoints by the slopes of plain torch."""
     slopes, bar = expected(), bars()
-    by_x = torch.einsum("pi,pij->pj", bar["a.a"], slopes["a:x"]) + bar["a.b"][:, None] * slopes["b:x"]
+    by_x = (
+        torch.einsum("pi,pij->pj", bar["a.a"], slopes["a:x"]) + bar["a.b"][:, None] * slopes["b:x"]
+    )
     by_y = (bar["a.a"] * slopes["a:y"]).sum(1) + bar["a.b"] * slopes["b:y"]
     return {"a.x": by_x, "a.y": by_y}
 

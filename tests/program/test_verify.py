@@ -10,7 +10,15 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from ingot.program import (
-    Axis, Builder, Choices, Node, Program, Variable, compile_passes, verify, with_adjoint,
+    Axis,
+    Builder,
+    Choices,
+    Node,
+    Program,
+    Variable,
+    compile_passes,
+    verify,
+    with_adjoint,
     with_jacobian,
 )  # fmt: skip
 from ingot.types import Scalar
@@ -90,9 +98,7 @@ def test_random_breakage_is_found(shape: str, mode: str, data: st.DataObject) ->
             broken_at(node, args=(late, *node.args[1:]))
         case "missing":
             leaf = next(n for n in broken.lines if n.op == "input")
-            broken = replace(
-                broken, inputs=tuple(v for v in broken.inputs if leaf not in v.nodes)
-            )
+            broken = replace(broken, inputs=tuple(v for v in broken.inputs if leaf not in v.nodes))
         case "operands":
             broken_at(node, args=(*node.args, node.args[0]))
         case "axes":
