@@ -12,11 +12,6 @@ EXPLAIN: dict[str, str] = {
         " expected. Axes never become one because they happen to have the same number of entries;"
         " rename an input, so that values of one axis meet values of the same."
     ),
-    "axis-derivative": (
-        "A derivative by a variable that lies on an axis passes through an implicit update, which"
-        " gives it as dense columns only. Ask for the derivative along a direction, or for dense"
-        " columns."
-    ),
     "bad-expression": (
         "An expression of the input file cannot be read: a bracket or an operand is missing, or it"
         " uses a name that is neither an input, a constant nor a symbol. The message gives line and"
@@ -197,6 +192,11 @@ EXPLAIN: dict[str, str] = {
     "mutated-gradient": (
         "A traced function writes in place to a parameter or argument that asks for a gradient,"
         " outside of torch.no_grad(). Write to a clone of it."
+    ),
+    "nested-solves": (
+        "An ImplicitUpdate stands inside the residuals of another, and that one inside those of a"
+        " third. One level is solved, with exact derivatives; more are not. Let the unknowns and"
+        " residuals of two of them be those of one equation system."
     ),
     "no-cache": (
         "What is compiled is kept in $XDG_CACHE_HOME/ingot, or in ~/.cache/ingot, for the next"
