@@ -243,11 +243,6 @@ EXPLAIN: dict[str, str] = {
         " spectrum first, each with all its cells or with one where the field is constant along it,"
         " components behind. A postprocessor returns one number."
     ),
-    "nested-solves": (
-        "An implicit update may stand inside the residuals of another, and none inside those of"
-        " that one: each level solves all levels inside it at every iteration. Let the unknowns of"
-        " two of the three be unknowns of one equation system."
-    ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"
         " smaller size; with ConstantDT the size then grows back to dt by growth_factor a step."
