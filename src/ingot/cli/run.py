@@ -4,21 +4,20 @@ import json as jsonlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked, use_threads, wrong_usage
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.options import Backend
 
 if TYPE_CHECKING:
     from ingot.drivers import Result, TransientDriver, Verdict
     from ingot.execute import Status
     from ingot.hit import Tree
 
-__all__ = ["Backend", "run"]
-
-Backend = Literal["interpret", "kernel", "inductor"]
+__all__ = ["run"]
 
 
 def run(

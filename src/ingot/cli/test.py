@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked
-from ingot.cli.run import Backend
 from ingot.errors import IngotError, IngotWarning, Problem, raise_if
+from ingot.options import Backend
 
 if TYPE_CHECKING:
     from ingot.fields.compare import Spec

@@ -5,13 +5,14 @@ process (package), checks of a user's call (runtime).
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from ingot.execute.status import Criterion, Reason, Status, failures, require
 from ingot.execute.transient import History, Transient
+from ingot.options import Backend
 
 if TYPE_CHECKING:
     from ingot.program import Program
@@ -28,8 +29,6 @@ __all__ = [
     "failures",
     "require",
 ]
-
-Backend = Literal["interpret", "kernel", "inductor"]
 
 
 class Executor(Protocol):

@@ -8,11 +8,11 @@ from ingot.program.band import MIN_ENTRIES_TO_BAND, prefer_band
 from ingot.program.builder import Builder, Node
 from ingot.program.factor import factor_solves
 from ingot.program.implicit import Solve
+from ingot.program.invariants import verify
 from ingot.program.program import Program
 from ingot.program.rewrite import Replay, renew
 from ingot.program.schedule import schedule_lines
 from ingot.program.unroll import MAX_UNROLLED_OPERATIONS, unroll
-from ingot.program.verify import verify
 
 __all__ = ["PASSES", "Choices", "clean", "compile_passes", "factor", "hoist", "loops", "schedule",
            "walk_passes"]  # fmt: skip

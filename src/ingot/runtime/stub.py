@@ -10,9 +10,8 @@ import msgspec
 import torch
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.options import Newton
+from ingot.options import Newton, PackagedBackend
 from ingot.package.metadata import Metadata
-from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.types import KINDS
 
@@ -34,7 +33,7 @@ class AOTIModel:
     """
 
     artifact: Artifact
-    load: Callable[[Backend], Artifact]
+    load: Callable[[PackagedBackend], Artifact]
     """The same package by another backend that it holds."""
 
     @staticmethod
@@ -83,7 +82,7 @@ def package_of(block: "Block", tree: "Tree") -> Path:
 
 
 def from_stub(
-    file: Path, *, device: str, dtype: torch.dtype | None, backend: Backend | None = None
+    file: Path, *, device: str, dtype: torch.dtype | None, backend: PackagedBackend | None = None
 ) -> Artifact:
     """The artifact that a stub's only model stands for."""
     from ingot.hit import read
@@ -141,10 +140,10 @@ def _pair(
 
 def _loaded(
     block: "Block", factory: "Factory", device: str, dtype: torch.dtype | None,
-    backend: Backend | None = None,
+    backend: PackagedBackend | None = None,
 ) -> Artifact:  # fmt: skip
     from ingot.program.combinators import check_fields
-    from ingot.runtime.load import load
+    from ingot.runtime.loader import load
 
     check_fields(block, ("artifact_path", "solver", "solvers"))
     place = package_of(block, factory.tree)
