@@ -205,6 +205,7 @@ TABLES = {"types/elementwise.py", "program/operations.py", "program/implicit.py"
 OTHER_WORDS = {
     "types/__init__.py": "the names that laws call",
     "types/algebra.py": "the names that laws call",
+    "types/value.py": "operators of Python, by the names that NumPy has for them",
     "hit/arithmetic.py": "functions of ${...} in HIT",
     "fields/expressions/parse.py": "functions of parsed expressions in input files",
     "fields/expressions/derivative.py": "functions of parsed expressions in input files",
@@ -236,6 +237,7 @@ def listed_in(tree: ast.AST) -> Iterator[set[str]]:
             yield words_in([*node.elts])
         elif isinstance(node, ast.Dict):
             yield words_in(node.keys)
+            yield words_in([*node.values])
         elif isinstance(node, ast.Match):
             inside = (n for case in node.cases for n in ast.walk(case.pattern))
             yield words_in([n.value for n in inside if isinstance(n, ast.MatchValue)])
