@@ -48,6 +48,7 @@ class _Contract(Operation):
     """
 
     name = "contract"
+    arity = 2
 
     def build(
         self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
