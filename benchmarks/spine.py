@@ -1,4 +1,4 @@
-"""The seven models of the spine: operations after each pass, form of elimination, what they cost.
+"""The seven models of the spine: operations after each pass, forms of elimination, what they cost.
 
 Compile seconds are cold, from a traced program to a loaded kernel; microseconds are per point and
 step of the file's own driver, on one thread. `python -m benchmarks.spine [CASES]`.
@@ -9,6 +9,8 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
@@ -18,9 +20,15 @@ from ingot.drivers import TransientDriver, structural_shapes, transient_driver
 from ingot.execute.kernel import Kernel
 from ingot.hit import read
 from ingot.model import Factory
-from ingot.program import Program, prepared, trace, walk_passes
+from ingot.program import Program, prepared, sort_lines, trace, walk_passes
 from ingot.program.band import Band
+from ingot.program.eliminate import TIES, Attempt, Eliminated, TooLong, eliminate
+from ingot.program.operations import operation
+from ingot.program.probe import Probes
 from ingot.program.program import count_operations
+
+FORMS = ("jacobian", "accumulated", *(f"extended {ties}" for ties in TIES), "condensed")
+LONGEST = 20  # times the chosen form's operations: what is longer is not worth the seconds
 
 SEVEN = (
     ("models/solid_mechanics/elasticity/LinearIsotropicElasticity.i", "model", None),
@@ -44,6 +52,52 @@ def main(cases: Path) -> None:
     print("|---|--:|--:|--:|--:|---|--:|--:|")
     for file, model, driver in SEVEN:
         print(row(cases / "neml2" / file, model, driver), flush=True)
+    print(f"\n| solve | {' | '.join(FORMS)} | chosen | by the cheapest safe one |")
+    print(f"|---|{'--:|' * len(FORMS)}---|--:|")
+    for file, model, driver in SEVEN:
+        for line in form_rows(cases / "neml2" / file, model, driver):
+            print(line, flush=True)
+
+
+def form_rows(file: Path, model: str | None, driver: str | None) -> Iterator[str]:
+    """A row for each solve with no axes: the operations of every form, `!` where it is a risk.
+
+    A form is safe whose pivots vanish at no more probe states than those of the chosen one.
+    """
+    factory = Factory(read(file))
+    live = factory.model(model) if model is not None else transient_driver(factory, driver).model
+    after = dict(walk_passes(prepared(live, structural_shapes(factory, live, driver))))
+    chosen = {s.factored.source: s.factored for s in after["factor"].solves if s.factored}
+    before = after["loops"]
+    for node in (n for n in before.lines if n.op == "solve"):
+        factored = chosen[node.attr.digest]
+        newton = factored.newton
+        if isinstance(newton, Band):
+            continue
+        probes = Probes.of_program(before).enter(node, node.attr)
+        forms = try_forms(Attempt(before, node.attr, probes), newton)
+        safe = [e.operations for e in forms.values() if e.risk <= newton.risk]
+        cells = (
+            f"{forms[name].operations}{'!' * (forms[name].risk > newton.risk)}"
+            if name in forms else "-" for name in FORMS
+        )  # fmt: skip
+        name = file.parent.name if file.name == "model.i" else file.stem
+        told = f"{newton.form} {newton.operations} | {newton.operations / min(safe):.2f}"
+        yield f"| {name} [{node.attr.name}] | {' | '.join(cells)} | {told} |"
+
+
+def try_forms(attempt: Attempt, chosen: Eliminated) -> dict[str, Eliminated]:
+    """Every elimination of a solve that is not many times longer than the chosen one."""
+    found = {"jacobian": eliminate(attempt, "jacobian")}
+    if not any(n.axes or operation(n.op).is_block for n in sort_lines(attempt.solve.rows)):
+        found["accumulated"] = eliminate(attempt, "accumulated")
+        for ties in TIES:
+            with suppress(TooLong):
+                limit = LONGEST * chosen.operations
+                found[f"extended {ties}"] = eliminate(attempt, "extended", limit=limit, ties=ties)
+    if chosen.form == "condensed":
+        found["condensed"] = chosen
+    return found
 
 
 def row(file: Path, model: str | None, driver: str | None) -> str:

@@ -404,6 +404,13 @@ def decay() -> Made:
 
 
 @cache
+def trained() -> Made:
+    """The same as `decay`, with adjoints and without any pair."""
+    return made(DECAY, "decay", "trained", driver="driver", parameter=(RATE, ORDER), train=True,
+                stub=False)  # fmt: skip
+
+
+@cache
 def single() -> Made:
     """The same in single precision, without derivatives."""
     text = DECAY.replace("1e-10", "1e-5").replace("1e-12", "1e-5")

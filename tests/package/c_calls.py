@@ -25,7 +25,17 @@ DRIVER = r"""
 #include <string.h>
 #include "NAME.h"
 #define INPUTS NAME_inputs
-#define ARRAYS (NAME_inputs + NAME_outputs + NAME_blocks)
+#ifdef NAME_vjp
+#define AGAINST NAME_outputs
+#define PULLED NAME_adjoints
+#define PULLED_SIZES NAME_adjoint_sizes
+#else
+#define AGAINST 0
+#define PULLED 0
+#define PULLED_SIZES {0}
+#endif
+#define FIRST_AGAINST (NAME_inputs + NAME_outputs + NAME_blocks)
+#define ARRAYS (FIRST_AGAINST + AGAINST + PULLED)
 static int64_t word(void) { int64_t x; if (fread(&x, 8, 1, stdin) != 1) exit(9); return x; }
 static double number(void) { double x; if (fread(&x, 8, 1, stdin) != 1) exit(9); return x; }
 /* Memory of just this size, `shift` bytes past where malloc aligns it. */
@@ -34,23 +44,24 @@ static char* memory(int64_t bytes, int64_t shift) {
   return p + shift;
 }
 int main(void) {
-  const int64_t sizes[3][64] = {NAME_input_sizes, NAME_output_sizes, NAME_block_sizes};
+  const int64_t sizes[5][64] = {NAME_input_sizes, NAME_output_sizes, NAME_block_sizes, NAME_output_sizes, PULLED_SIZES};
+  const int64_t counts[5] = {NAME_inputs, NAME_outputs, NAME_blocks, AGAINST, PULLED};
   const int64_t parameter_sizes[] = NAME_parameter_sizes;
   for (int64_t calls = word(); calls > 0; --calls) {
-    const int64_t jacobian = word(), points = word(), room = points < 0 || points > 100000 ? 0 : points;
-    (void)jacobian; /* a package without derivatives has one function */
+    const int64_t which = word(), points = word(), room = points < 0 || points > 100000 ? 0 : points;
+    (void)which; /* a package without derivatives has one function */
     const int64_t no_arrays = word(), status_mode = word(), has_parameters = word(), has_rules = word();
     char* own[ARRAYS + 1]; int64_t shifts[ARRAYS + 1], bytes[ARRAYS + 1];
     REAL* at[ARRAYS + 1];
     for (int i = 0; i < ARRAYS; ++i) {
       const int64_t mode = word(), a = word(), b = word();
-      const int64_t group = i < INPUTS ? 0 : i < INPUTS + NAME_outputs ? 1 : 2;
-      const int64_t place = i - (group == 0 ? 0 : group == 1 ? INPUTS : INPUTS + NAME_outputs);
+      int64_t group = 0, place = i;
+      while (place >= counts[group]) place -= counts[group++];
       bytes[i] = room * sizes[group][place] * (int64_t)sizeof(REAL);
       shifts[i] = mode == 2 ? a : 0;
       own[i] = memory(bytes[i], shifts[i]);
       memset(own[i], 0x5a, (size_t)bytes[i]);
-      if (group == 0 && bytes[i] && fread(own[i], (size_t)bytes[i], 1, stdin) != 1) return 9;
+      if ((group == 0 || group == 3) && bytes[i] && fread(own[i], (size_t)bytes[i], 1, stdin) != 1) return 9;
       at[i] = mode == 1 ? NULL : mode == 3 ? at[a] + b : (REAL*)(void*)own[i];
     }
     NAME_values parameters[NAME_parameters + 1]; char* held[NAME_parameters + 1]; int64_t moved[NAME_parameters + 1];
@@ -72,11 +83,21 @@ int main(void) {
     NAME_status* reports = status_mode ? (NAME_status*)(void*)status : NULL;
     const NAME_values* chosen = has_parameters ? parameters : NULL;
     const NAME_rules* ruled = has_rules ? rules : NULL;
-    int64_t done = jacobian
-        ? NAME_jacobian(points, no_arrays & 1 ? NULL : inputs, chosen, ruled, no_arrays & 2 ? NULL : at + INPUTS,
-                        no_arrays & 4 ? NULL : at + INPUTS + NAME_outputs, reports)
-        : NAME_forward(points, no_arrays & 1 ? NULL : inputs, chosen, ruled, no_arrays & 2 ? NULL : at + INPUTS,
-                       reports);
+    int64_t done;
+#ifdef NAME_vjp
+    const REAL* against[AGAINST + 1]; for (int i = 0; i < AGAINST; ++i) against[i] = at[FIRST_AGAINST + i];
+    if (which == 2)
+      done = NAME_vjp(points, no_arrays & 1 ? NULL : inputs, chosen, ruled, no_arrays & 8 ? NULL : against,
+                      no_arrays & 2 ? NULL : at + INPUTS, no_arrays & 4 ? NULL : at + FIRST_AGAINST + AGAINST, reports);
+    else
+#endif
+#ifdef NAME_jacobian
+    if (which == 1)
+      done = NAME_jacobian(points, no_arrays & 1 ? NULL : inputs, chosen, ruled, no_arrays & 2 ? NULL : at + INPUTS,
+                           no_arrays & 4 ? NULL : at + INPUTS + NAME_outputs, reports);
+    else
+#endif
+      done = NAME_forward(points, no_arrays & 1 ? NULL : inputs, chosen, ruled, no_arrays & 2 ? NULL : at + INPUTS, reports);
     fwrite(&done, 8, 1, stdout);
     for (int i = 0; i < ARRAYS; ++i) { fwrite(own[i], 1, (size_t)bytes[i], stdout); free(own[i] - shifts[i]); }
     for (int i = 0; i < NAME_parameters; ++i) free(held[i] - moved[i]);
@@ -101,12 +122,16 @@ class Place:
 
 @dataclass
 class CCall:
-    """One call. arrays: places of inputs, outputs and blocks; values: what inputs hold."""
+    """One call. arrays: places of inputs, outputs, blocks, cotangents and adjoints; values: what
+    inputs hold; against: what cotangents hold, zero where nothing is said.
+    """
 
     points: int
     values: list[Array]
     arrays: list[Place]
     jacobian: bool = True
+    vjp: bool = False
+    against: list[Array] | None = None
     no_arrays: int = 0
     status: int = 1
     parameters: list[tuple[int, int, Array]] | None = None
@@ -141,9 +166,6 @@ class CProgram:
         text = DRIVER.replace("NAME", name).replace(
             "REAL", "double" if self.real.itemsize == 8 else "float"
         )
-        if not self.meta.derivatives:
-            begin, end = text.index("jacobian\n        ?"), text.index(f": {name}_forward")
-            text = text[:begin] + text[end + 2 :]
         knobs = knobs_of(Newton)
         read = " ".join(f"rules[s].{k.name} = ({k.c_type})number();" for k in knobs)
         (folder / "driver.c").write_text(text.replace("READ_RULES", read))
@@ -171,12 +193,26 @@ class CProgram:
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers a point of inputs, outputs and blocks."""
+        """Numbers a point of inputs, outputs and blocks, cotangents and adjoints."""
         known = {v.name: v.size for v in self.meta.inputs}
         known |= {p.variable.name: p.variable.size for p in self.meta.parameters}
         outs = {v.name: v.size for v in self.meta.outputs}
         blocks = [outs[b.output] * known[b.input] for b in self.meta.derivatives]
-        return [*(v.size for v in self.meta.inputs), *outs.values(), *blocks]
+        adjoints = [*outs.values(), *known.values()] if self.meta.adjoints else []
+        return [*(v.size for v in self.meta.inputs), *outs.values(), *blocks, *adjoints]
+
+    @property
+    def cotangents(self) -> range:
+        """The places of cotangents among the arrays; adjoints stand behind them."""
+        first = len(self.meta.inputs) + len(self.meta.outputs) + len(self.meta.derivatives)
+        return range(first, first + (len(self.meta.outputs) if self.meta.adjoints else 0))
+
+    def active(self, call: CCall) -> list[int]:
+        """The places of arrays that a call reads or writes."""
+        values = range(len(self.meta.inputs) + len(self.meta.outputs))
+        if call.vjp:
+            return [*values, *range(self.cotangents.start, len(self.sizes))]
+        return [*range(self.cotangents.start)] if call.jacobian else [*values]
 
     def __call__(self, calls: Sequence[CCall]) -> list[CResult]:
         """Make the calls, one after another; the program must end as it should."""
@@ -193,14 +229,16 @@ class CProgram:
 
     def _packed(self, call: CCall) -> bytes:
         head = (
-            call.jacobian, call.points, call.no_arrays, call.status, call.parameters is not None,
-            call.rules is not None,
+            2 if call.vjp else int(call.jacobian), call.points, call.no_arrays, call.status,
+            call.parameters is not None, call.rules is not None,
         )  # fmt: skip
         parts = [struct.pack("6q", *head)]
         for i, place in enumerate(call.arrays):
             parts.append(struct.pack("3q", place.mode, place.a, place.b))
             if i < len(self.meta.inputs):
                 parts.append(np.ascontiguousarray(call.values[i], self.real).tobytes())
+            elif i in self.cotangents:
+                parts.append(np.ascontiguousarray(self.against(call, i), self.real).tobytes())
         none = [(0, 1, np.empty(0))] * len(self.meta.parameters)
         sizes = [p.variable.size for p in self.meta.parameters]
         for (mode, count, values), size in zip(call.parameters or none, sizes, strict=True):
@@ -211,6 +249,12 @@ class CProgram:
         ):
             parts += [struct.pack("d", rule[k.name]) for k in knobs_of(Newton)]
         return b"".join(parts)
+
+    def against(self, call: CCall, place: int) -> Array:
+        """What a cotangent holds."""
+        if call.against is None:
+            return np.zeros(call.room * self.sizes[place])
+        return call.against[place - self.cotangents.start]
 
     def _results(self, calls: Sequence[CCall], text: bytes) -> list[CResult]:
         status = np.dtype(

@@ -12,7 +12,7 @@ import pytest
 from ingot.options import Newton, fits, knobs_of
 from tests.package.c_calls import ALIAS, NULL, OWN, SHIFTED, CCall, CProgram, CResult, Place
 from tests.package.test_header import WRONG, check, rules_of
-from tests.packages import Made, decay, diffusion, elastic, inputs_of, plastic, single
+from tests.packages import Made, decay, diffusion, elastic, inputs_of, plastic, single, trained
 
 SANITIZED = (
     "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer",
@@ -45,6 +45,14 @@ def draw(rng: Random, program: CProgram) -> CCall:
         points = rng.choice(NO_COUNTS)
     call = CCall(points, [], [Place()] * len(program.sizes), jacobian=rng.random() < 0.5)
     call.jacobian = call.jacobian and bool(meta.derivatives)
+    call.vjp = meta.adjoints and rng.random() < 0.7
+    if meta.adjoints:
+        numbers = np.random.default_rng(rng.randrange(2**31))
+        heard = numbers.random(call.room) < 0.8
+        call.against = [
+            (numbers.standard_normal((call.room, program.sizes[i])) * heard[:, None]).reshape(-1)
+            for i in program.cotangents
+        ]
     inputs = inputs_of(one, call.room, seed=rng.randrange(2**31))
     call.values = [inputs[v.name].numpy().reshape(-1) for v in meta.inputs]
     call.status = rng.choice((0, 1))
@@ -89,8 +97,12 @@ def _alias(rng: Random, program: CProgram, call: CCall, *, lawful: bool) -> None
     inputs, sizes = len(program.meta.inputs), program.sizes
     here = rng.randrange(1, len(sizes))
     there = rng.randrange(min(here, inputs) if lawful else here)
+    if lawful and here >= program.cotangents.stop and program.cotangents and rng.random() < 0.5:
+        there = rng.choice(program.cotangents)
     own = call.arrays[here].mode == call.arrays[there].mode == OWN
     if not own or any(p.mode == ALIAS and p.a == here for p in call.arrays):
+        return
+    if here in program.cotangents or (there in program.cotangents and not call.vjp):
         return
     if here < inputs:
         if sizes[here] <= sizes[there]:
@@ -113,7 +125,7 @@ def _break(rng: Random, program: CProgram, call: CCall, fault: str) -> None:
     elif fault == "overlap":
         _alias(rng, program, call, lawful=False)
     elif fault == "arrays":
-        call.no_arrays |= rng.choice((1, 2, 4))
+        call.no_arrays |= rng.choice((1, 2, 4, 8))
     elif fault == "status":
         call.status = 2
     elif fault == "count" and call.parameters:
@@ -148,19 +160,19 @@ def errors_of(program: CProgram, call: CCall) -> set[str]:
             found |= set() if lawful else {"rules"}
     if call.points == 0:
         return found
-    inputs, outputs = len(meta.inputs), len(meta.outputs)
-    active = range(len(program.sizes) if call.jacobian else inputs + outputs)
-    groups = (1, 2, 4) if call.jacobian else (1, 2)
+    active = program.active(call)
+    groups = (1, 2, 4, 8) if call.vjp else (1, 2, 4) if call.jacobian else (1, 2)
     found |= {"pointer"} if any(call.no_arrays & bit for bit in groups) else set()
     for i in active:
         place = call.arrays[i]
-        found |= {"pointer"} if place.mode == NULL else set()
+        found |= {"pointer"} if place.mode == NULL and i not in program.cotangents else set()
         found |= {"alignment"} if place.mode == SHIFTED and place.a % wide else set()
     found |= {"alignment"} if call.status == 2 else set()
-    return found | ({"overlap"} if _overlaps(program, call, active, inputs) else set())
+    return found | ({"overlap"} if _overlaps(program, call, active) else set())
 
 
-def _overlaps(program: CProgram, call: CCall, active: range, inputs: int) -> bool:
+def _overlaps(program: CProgram, call: CCall, active: list[int]) -> bool:
+    reads = {*range(len(program.meta.inputs)), *program.cotangents}
     rules = call.rules or rules_of(program.one)
     together = any(rule["stop"] for rule in rules)
     spans = {}
@@ -171,9 +183,9 @@ def _overlaps(program: CProgram, call: CCall, active: range, inputs: int) -> boo
             spans[i] = memory, begin, begin + call.points * program.sizes[i]
     for o in spans:
         for i in spans:
-            if o < inputs or i == o or spans[o][0] != spans[i][0]:
+            if o in reads or i == o or spans[o][0] != spans[i][0]:
                 continue
-            in_place = i < inputs and spans[i] == spans[o] and not together
+            in_place = i in reads and spans[i] == spans[o] and not together
             if not in_place and spans[o][1] < spans[i][2] and spans[i][1] < spans[o][2]:
                 return True
     return False
@@ -187,6 +199,8 @@ def judge(program: CProgram, call: CCall, result: CResult) -> str:
         for i, x in enumerate(result.arrays):
             if i < len(call.values):
                 np.testing.assert_array_equal(x, call.values[i])
+            elif i in program.cotangents:
+                np.testing.assert_array_equal(x, program.against(call, i))
             else:
                 assert set(x.view(np.uint8)) <= {0x5A}
         return "refused"
@@ -204,14 +218,14 @@ def campaign(program: CProgram, seed: int, count: int) -> dict[str, int]:
     return {word: found.count(word) for word in ("lawful", "refused")}
 
 
-@pytest.mark.parametrize("package", [decay, elastic])
+@pytest.mark.parametrize("package", [decay, elastic, trained])
 def test_random_c_calls_are_right_or_refused(package: Makes, sanitized: Sanitized) -> None:
     found = campaign(sanitized(package), 1, 60)
     assert min(found.values()) >= 5
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("package", [decay, elastic, plastic, diffusion, single])
+@pytest.mark.parametrize("package", [decay, elastic, plastic, diffusion, single, trained])
 def test_a_thousand_random_c_calls_are_right_or_refused(
     package: Makes, sanitized: Sanitized
 ) -> None:

@@ -18,7 +18,7 @@ from ingot.model import Factory
 from ingot.options import Newton, knobs_of
 from ingot.package.header import ERRORS, LAYOUTS, Notes, header
 from ingot.program import trace
-from ingot.program.program import first_guesses
+from ingot.program.program import find_first_guesses
 from ingot.types import KINDS
 from tests.package.c_calls import ALIAS, NULL, SHIFTED, Array, CCall, CProgram, CResult, Place
 from tests.packages import DECAY, RATE, Made, decay, diffusion, elastic, inputs_of, plastic, single
@@ -48,8 +48,12 @@ def call_of(
     return CCall(points, values, [Place()] * len(program.sizes), **more)
 
 
-def expected(one: Made, call: CCall) -> tuple[list[Array], tuple[Any, ...]]:
-    """Python's outputs and blocks of a call, NaN at failed points, and the status of each solve."""
+def expected(program: CProgram, call: CCall) -> tuple[dict[int, Array], tuple[Any, ...]]:
+    """Python's outputs, blocks and adjoints of a call by their places, and each solve's status.
+
+    At failed points they are NaN, but adjoints are zero where all cotangents are.
+    """
+    one = program.one
     meta, artifact, points = one.package.metadata, one.artifact(), call.points
     if call.rules is not None:
         solvers = []
@@ -80,19 +84,36 @@ def expected(one: Made, call: CCall) -> tuple[list[Array], tuple[Any, ...]]:
         for b in meta.derivatives:
             x = {**by_input.get(b.output, {}), **by_parameter.get(b.output, {})}[b.input]
             found.append(x.expand(points, *x.shape) if b.batch_independent else x)
+    silent = torch.zeros(points, dtype=torch.bool)
+    if call.vjp:
+        bars = {
+            v.name: torch.as_tensor(np.array(program.against(call, i)))
+            .to(artifact.dtype).reshape(points, *v.sub_batch, *v.base)
+            for v, i in zip(meta.outputs, program.cotangents, strict=True)
+            if call.arrays[i].mode != NULL
+        }  # fmt: skip
+        silent = ~torch.stack(
+            [silent, *((x != 0).reshape(points, -1).any(1) for x in bars.values())]
+        ).any(0)
+        values = [*inputs.values(), *(x.detach() for _, x in artifact.named_parameters())]
+        found += artifact._backend.pull(values, bars)[1].values()
     bad = torch.zeros(points, dtype=torch.bool)
     for s in status:
         bad |= ~s.converged.expand(points)
-    arrays = [x.detach().expand(points, *x.shape[1:]).clone() for x in found]
-    for x in arrays:
-        x[bad] = torch.nan
-    return [x.numpy().reshape(-1) for x in arrays], status
+    places = [i for i in program.active(call) if i >= len(meta.inputs)]
+    places = [i for i in places if i not in program.cotangents]
+    arrays = {}
+    for i, x in zip(places, found, strict=True):
+        own = x.detach().expand(points, *x.shape[1:]).clone()
+        own[bad] = torch.nan
+        own[bad & silent] = 0.0 if i >= program.cotangents.stop else torch.nan
+        arrays[i] = own.numpy().reshape(-1)
+    return arrays, status
 
 
 def check(program: CProgram, call: CCall, result: CResult) -> None:
     """A lawful call gave Python's numbers, and left its inputs alone."""
-    arrays, status = expected(program.one, call)
-    begin = len(program.meta.inputs)
+    arrays, status = expected(program, call)
     failed = np.zeros(call.points, bool)
     for i, s in enumerate(status):
         rows = result.status[i * call.points : (i + 1) * call.points]
@@ -102,16 +123,14 @@ def check(program: CProgram, call: CCall, result: CResult) -> None:
             np.testing.assert_array_equal(rows["iterations"], s.iterations.numpy())
             np.testing.assert_array_equal(rows["residual"], s.residual.numpy())
     assert result.returned == failed.sum()
-    moved = {
-        call.arrays[begin + i].a for i in range(len(arrays)) if call.arrays[begin + i].mode == ALIAS
-    }
-    for i, wanted in enumerate(arrays):
-        place = call.arrays[begin + i]
-        at = place.a if place.mode == ALIAS else begin + i
-        np.testing.assert_array_equal(result.arrays[at], wanted)
-    for i, given in enumerate(call.values):
+    moved = {call.arrays[i].a for i in arrays if call.arrays[i].mode == ALIAS}
+    for i, wanted in arrays.items():
+        place = call.arrays[i]
+        np.testing.assert_array_equal(result.arrays[place.a if place.mode == ALIAS else i], wanted)
+    given = dict(enumerate(call.values)) | {i: program.against(call, i) for i in program.cotangents}
+    for i, x in given.items():
         if i not in moved:
-            np.testing.assert_array_equal(result.arrays[i], given)
+            np.testing.assert_array_equal(result.arrays[i], x)
 
 
 @pytest.mark.parametrize("package", [decay, plastic, diffusion])
@@ -331,12 +350,12 @@ def test_old_values_are_fed_under_other_names_too() -> None:
     assert "before: Scalar, 1 number; give it decay_out_alpha of the step before" in text
 
 
-def test_first_guesses_are_told() -> None:
+def test_find_first_guesses_are_told() -> None:
     bare = DECAY.replace("predictor = 'guess'", "")
     model = Factory(read_text(bare, "model.i")).model("decay")
-    guesses = first_guesses(trace(model))
+    guesses = find_first_guesses(trace(model))
     assert guesses == {"alpha"}
-    assert first_guesses(decay().program) == set()
+    assert find_first_guesses(decay().program) == set()
     meta = decay().package.metadata
     text = header(meta, Notes(guesses={"T"}))
     assert re.search(r"T: Scalar, 1 number; only where a solve starts", text)

@@ -60,7 +60,7 @@ def test_a_stage_fills_its_own_fields_and_keeps_the_others() -> None:
     given = {
         "select": {"promoted"}, "route": {"inputs", "parameters", "outputs", "pairs"},
         "freeze": {"constants", "batched"}, "shape": {"program"},
-        "partition": {"segments", "slopes"}, "lower": {"plans", "sources", "metadata"},
+        "partition": {"segments", "slopes"}, "lower": {"kernels", "sources", "metadata"},
     }  # fmt: skip
     for stage in STAGES:
         after = stage(c)

@@ -28,7 +28,7 @@ from ingot.program import (
     with_jacobian,
 )  # fmt: skip
 from ingot.types import Scalar
-from tests.program.graphs import closed, inside, update, update_once
+from tests.program.graphs import CELL, closed, inside, update, update_once
 from tests.program.oracle import evaluate_program
 
 COUNTS = (1, 4, 16, 64)
@@ -231,6 +231,28 @@ def test_a_third_level_is_refused_by_name() -> None:
     for name in ("innermost", "middle", "outermost"):
         assert f"[{name}]" in problem.message
     assert problem.fix
+
+
+@pytest.mark.parametrize("cells", [5, 200])
+def test_a_nest_on_an_axis_is_written_out_or_refused_by_name(cells: int) -> None:
+    g = Builder({"cell": cells})
+    x = g.node("input", (), ("x", 0), (CELL,))
+    u, _ = update(g, "outer", x, x, nested=True)
+    program = program_in(g, {"x": x}, {"out": u})
+    numbers = {"x": np.linspace(-1.0, 1.0, 2 * cells).reshape(2, cells)}
+    expected = evaluate_program(program, numbers)["out"]
+    found, _ = Interpreter(program)({"x": torch.from_numpy(numbers["x"])})
+    np.testing.assert_allclose(found["out"].numpy(), expected, rtol=1e-9, atol=1e-11)
+    if cells == 5:
+        compiled = compile_passes(program)
+        assert not any(n.axes for n in compiled.lines)
+        again = evaluate_program(compiled, numbers, factored=True)["out"]
+        np.testing.assert_allclose(again, expected, rtol=1e-9, atol=1e-11)
+        return
+    with pytest.raises(IngotError) as raised:
+        compile_passes(program)
+    assert raised.value.problems[0].code == "program-too-long"
+    assert "[outer]" in raised.value.problems[0].message
 
 
 # from input files

@@ -358,7 +358,9 @@ def test_gradient_without_a_compiled_pair_names_the_flag() -> None:
     one = packages.single()
     artifact, inputs = one.artifact(), inputs_of(one, 2)
     inputs["T"].requires_grad_()
-    with pytest.raises(IngotError, match=r"compile with -d alpha:T, or call under torch.no_grad"):
+    with pytest.raises(
+        IngotError, match=r"-d alpha:T, or with --train, or call under torch.no_grad"
+    ):
         artifact(inputs)
     with torch.no_grad():
         assert artifact(inputs)["alpha"].shape == (2,)

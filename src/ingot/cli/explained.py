@@ -12,11 +12,6 @@ EXPLAIN: dict[str, str] = {
         " expected. Axes never become one because they happen to have the same number of entries;"
         " rename an input, so that values of one axis meet values of the same."
     ),
-    "axis-derivative": (
-        "A derivative by a variable that lies on an axis passes through an implicit update, which"
-        " gives it as dense columns only. Ask for the derivative along a direction, or for dense"
-        " columns."
-    ),
     "bad-expression": (
         "An expression of the input file cannot be read: a bracket or an operand is missing, or it"
         " uses a name that is neither an input, a constant nor a symbol. The message gives line and"
@@ -198,6 +193,11 @@ EXPLAIN: dict[str, str] = {
         "A traced function writes in place to a parameter or argument that asks for a gradient,"
         " outside of torch.no_grad(). Write to a clone of it."
     ),
+    "nested-solves": (
+        "An ImplicitUpdate stands inside the residuals of another, and that one inside those of a"
+        " third. One level is solved, with exact derivatives; more are not. Let the unknowns and"
+        " residuals of two of them be those of one equation system."
+    ),
     "no-cache": (
         "What is compiled is kept in $XDG_CACHE_HOME/ingot, or in ~/.cache/ingot, for the next"
         " process. It cannot be written there now, so that it is kept in a temporary folder, or not"
@@ -209,7 +209,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "no-derivatives": (
         "A derivative was asked of a package that does not hold it. Pairs are chosen when"
-        " compiling: add -d OUT:IN for this pair, or -d : for all."
+        " compiling: add -d OUT:IN for this pair, or -d : for all. Gradients alone (vjp, param_vjp,"
+        " backward) take --train instead, which compiles adjoints of everything."
     ),
     "no-device": (
         "A simulation is to run on a device that this machine, or this build of torch, does not"
@@ -241,11 +242,6 @@ EXPLAIN: dict[str, str] = {
         "A compute returns a tensor for each buffer that it writes: the axes of the grid or of the"
         " spectrum first, each with all its cells or with one where the field is constant along it,"
         " components behind. A postprocessor returns one number."
-    ),
-    "solves-in-series": (
-        "An implicit update reads what another one solves for. All backends run such models, torch"
-        " operations not where one solve stands inside the residual of another; derivatives through"
-        " both solves exist in graphs only. Choose the backend that the message names."
     ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"

@@ -49,6 +49,9 @@ class Flags:
         or repeated.
     derivative
         A pair OUT:IN; either side may be left out for all; several, or repeated.
+    train
+        Compile adjoints of all inputs and promoted parameters too: `vjp`, `param_vjp` and autograd
+        then cost a few calls, however many there are.
     example_batch_shape
         Structural extents, (2; 12) for all variables or VAR=(2; 12) for one; may be repeated.
     rename_input
@@ -71,6 +74,7 @@ class Flags:
     ] = ("kernel",)
     parameter: Annotated[Several, Parameter(alias="-p")] = ()
     derivative: Annotated[Several, Parameter(alias="-d")] = ()
+    train: Annotated[bool, Parameter(negative=())] = False
     example_batch_shape: tuple[str, ...] = ()
     rename_input: Several = ()
     rename_output: Several = ()

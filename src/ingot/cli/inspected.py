@@ -1,6 +1,6 @@
 """Model or metadata -> Inspected: what both have in common, to be read and to be drawn."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ingot.model import Model
     from ingot.package.metadata import Metadata
-    from ingot.program import Node, Program
+    from ingot.program import Program
 
 __all__ = ["Inspected", "inspected_model", "inspected_package"]
 
@@ -149,23 +149,13 @@ def inspected_model(model: "Model", shapes: dict[str, tuple[int, ...]], file: st
 
 def _depending(program: "Program") -> Iterator[tuple[str, str]]:
     """The pairs (output, input) of which the first depends on the second."""
+    from ingot.program.program import find_read
+
     for y in program.outputs:
-        reached = _reached(y.nodes)
+        reached = find_read(y.nodes)
         for x in program.inputs:
             if any(n.id in reached for n in x.nodes):
                 yield y.name, x.name
-
-
-def _reached(roots: "Iterable[Node]") -> set[int]:
-    """Every line that the roots depend on; a solve depends on its residuals, not on a guess."""
-    seen: set[int] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node.id not in seen:
-            seen.add(node.id)
-            stack += node.attr.rows if node.op == "solve" else node.args
-    return seen
 
 
 def inspected_package(meta: "Metadata", source: str) -> Inspected:
@@ -206,6 +196,8 @@ def _remarks(meta: "Metadata") -> Sequence[tuple[str, str]]:
         }
         told = (f"{n} {x:g}" if isinstance(x, float) else f"{n} {x}" for n, x in rules.items())
         rows.append(("solver", f"[{s.name}] {', '.join(told)}"))
+    if meta.adjoints:
+        rows.append(("adjoints", "of all inputs and promoted parameters"))
     if meta.kernel is not None:
         rows.append(("kernel", f"for {', '.join(meta.kernel.libraries)}"))
     if meta.inductor is not None:

@@ -10,7 +10,11 @@ namespace package {
 using Entry = void (*)(const Given*, const Gives*, const Knobs*, const Reports::One*, int64_t, int64_t, int64_t,
                        int64_t, int64_t);
 
-constexpr int reads = inputs + parameters + constants, gives = outputs + blocks;
+// What an entry gives beside outputs: nothing, derivative blocks, or adjoints for cotangents.
+enum Kind { gives_values, gives_blocks, gives_adjoints };
+
+constexpr int reads = inputs + cotangents + parameters + constants;
+constexpr int gives = outputs + (blocks > adjoints ? blocks : adjoints);
 constexpr int64_t most_points = INT64_MAX / (int64_t(sizeof(Status)) * largest);
 constexpr int64_t chunk = 64;  // a multiple of every W; what solves report of so many lies on the stack
 
@@ -18,8 +22,9 @@ constexpr int64_t chunk = 64;  // a multiple of every W; what solves report of s
 struct Call {
   int64_t points;
   Given in[reads + 1];
+  int64_t numbers[reads + 1];  // how many each array has that is read
   Gives out[gives + 1];
-  int written;
+  int read, written, first_cotangent, end_cotangent;
   Knobs knobs[solves + 1];
   bool batch[solves + 1], together;  // whether a solve, and whether any, has `stop = batch`
 };
@@ -47,15 +52,22 @@ INGOT_CALL int32_t take_rules(Call& call, const Rules* rules) {
   return 0;
 }
 
+// An array of `size` numbers a point, or of so many for all points.
+INGOT_CALL void take(Call& call, int at, const real* data, int64_t size, bool shared) {
+  call.in[at] = {data, 0, shared ? 0 : size, 1, 0};
+  call.numbers[at] = shared ? size : call.points * size;
+}
+
 INGOT_CALL int32_t take_parameters(Call& call, const Values* given) {
   if (!aligned(given)) return bad_alignment;
+  call.read = call.end_cotangent + parameters + constants;
   for (int i = 0; i < parameters + constants; ++i) {
     const int64_t size = read_size[inputs + i];
     const bool chosen = given && i < parameters && given[i].data;
     const Values& x = chosen ? given[i] : stored[i];
     if (x.count != 1 && x.count != call.points) return chosen ? bad_count : bad_points;
     if (!aligned(x.data)) return bad_alignment;
-    call.in[inputs + i] = {x.data, 0, x.count == 1 ? 0 : size, 1, 0};
+    take(call, call.end_cotangent + i, x.data, size, x.count == 1);
   }
   return 0;
 }
@@ -64,18 +76,33 @@ INGOT_CALL int32_t take_inputs(Call& call, const real* const* given) {
   if (inputs && wrong(given)) return wrong(given);
   for (int i = 0; i < inputs; ++i) {
     if (const int32_t error = wrong(given[i])) return error;
-    call.in[i] = {given[i], 0, read_size[i], 1, 0};
+    take(call, i, given[i], read_size[i], false);
   }
   return 0;
 }
 
-INGOT_CALL int32_t take_outputs(Call& call, real* const* given, int begin, int end) {
-  if (begin < end && wrong(given)) return wrong(given);
-  for (int i = begin; i < end; ++i) {
-    if (const int32_t error = wrong(given[i - begin])) return error;
-    call.out[i] = {given[i - begin], 0, gives_size[i], 1};
+// A cotangent that is not given is zero.
+INGOT_CALL int32_t take_cotangents(Call& call, const real* const* given) {
+  static constexpr real zero = 0;
+  const int count = call.end_cotangent - call.first_cotangent;
+  if (count && wrong(given)) return wrong(given);
+  for (int i = 0; i < count; ++i) {
+    const int at = call.first_cotangent + i;
+    if (!aligned(given[i])) return bad_alignment;
+    if (given[i])
+      take(call, at, given[i], gives_size[i], false);
+    else
+      call.in[at] = {&zero, 0, 0, 0, 0}, call.numbers[at] = 0;
   }
-  call.written = end;
+  return 0;
+}
+
+INGOT_CALL int32_t take_outputs(Call& call, real* const* given, const int64_t* sizes, int count) {
+  if (count && wrong(given)) return wrong(given);
+  for (int i = 0; i < count; ++i) {
+    if (const int32_t error = wrong(given[i])) return error;
+    call.out[call.written++] = {given[i], 0, sizes[i], 1};
+  }
   return 0;
 }
 
@@ -89,18 +116,23 @@ INGOT_CALL bool overlaps(const Call& call, const Status* status) {
     if (own.meets(reports)) return true;
     for (int i = 0; i < o; ++i)
       if (own.meets(Bytes(call.out[i].data, call.points * call.out[i].point, sizeof(real)))) return true;
-    for (int i = 0; i < reads; ++i) {
+    for (int i = 0; i < call.read; ++i) {
       const Given& in = call.in[i];
       const bool in_place = in.data == out.data && in.point == out.point && !call.together;
-      const int64_t count = in.point ? call.points * in.point : read_size[i];
-      if (!in_place && own.meets(Bytes(in.data, count, sizeof(real)))) return true;
+      if (!in_place && own.meets(Bytes(in.data, call.numbers[i], sizeof(real)))) return true;
     }
   }
-  for (int i = 0; i < reads; ++i) {
-    const int64_t count = call.in[i].point ? call.points * call.in[i].point : read_size[i];
-    if (reports.meets(Bytes(call.in[i].data, count, sizeof(real)))) return true;
-  }
+  for (int i = 0; i < call.read; ++i)
+    if (reports.meets(Bytes(call.in[i].data, call.numbers[i], sizeof(real)))) return true;
   return false;
+}
+
+// Whether all cotangents of a point are zero, so that what it gives does not count.
+INGOT_CALL bool is_silent(const Call& call, int64_t point) {
+  for (int i = call.first_cotangent; i < call.end_cotangent; ++i)
+    for (int64_t c = 0; c < call.in[i].point; ++c)
+      if (call.in[i].data[point * call.in[i].point + c] != 0) return false;
+  return call.first_cotangent < call.end_cotangent;
 }
 
 // Run all points; how many failed, whose outputs are NaN. most: the updates of each solve at the
@@ -117,8 +149,11 @@ INGOT_CALL int64_t run_points(const Call& call, Entry entry, Status* status, int
     const int64_t n = call.points - begin < chunk ? call.points - begin : chunk;
     Given in[reads + 1];
     Gives out[gives + 1];
-    for (int i = 0; i < reads; ++i) in[i] = call.in[i], in[i].data += begin * in[i].point;
+    for (int i = 0; i < call.read; ++i) in[i] = call.in[i], in[i].data += begin * in[i].point;
     for (int o = 0; o < call.written; ++o) out[o] = call.out[o], out[o].data += begin * out[o].point;
+    bool silent[chunk] = {};  // told before adjoints may take the places of cotangents
+    if (solves && adjoints)
+      for (int64_t i = 0; i < n; ++i) silent[i] = is_silent(call, begin + i);
     entry(in, out, call.knobs, reports, n, 0, 1, 0, n);
     for (int64_t i = 0; i < n; ++i) {
       bool bad = false;
@@ -129,7 +164,8 @@ INGOT_CALL int64_t run_points(const Call& call, Entry entry, Status* status, int
       }
       failed += bad;
       for (int o = 0; bad && o < call.written; ++o)
-        for (int64_t c = 0; c < out[o].point; ++c) out[o].data[i * out[o].point + c] = real(nan);
+        for (int64_t c = 0; c < out[o].point; ++c)
+          out[o].data[i * out[o].point + c] = silent[i] && o >= outputs ? real(0) : real(nan);
     }
   }
   return failed;
@@ -146,17 +182,23 @@ INGOT_CALL int64_t run_call(Call& call, Entry entry, Status* status) {
   return run_points(call, entry, status, nullptr);
 }
 
-INGOT_CALL int64_t run_all(Entry entry, int64_t points, const real* const* in, const Values* chosen,
-                           const Rules* rules, real* const* out, real* const* block, int written, Status* status) {
+INGOT_CALL int64_t run_all(Entry entry, Kind kind, int64_t points, const real* const* in, const Values* chosen,
+                           const Rules* rules, const real* const* cotangent, real* const* out, real* const* more,
+                           Status* status) {
   if (points < 0 || points > most_points) return bad_points;
   Call call{};
   call.points = points;
+  call.first_cotangent = inputs;
+  call.end_cotangent = inputs + (kind == gives_adjoints ? cotangents : 0);
   if (const int32_t error = take_rules(call, rules)) return error;
   if (const int32_t error = take_parameters(call, chosen)) return error;
   if (points == 0) return 0;
   if (const int32_t error = take_inputs(call, in)) return error;
-  if (const int32_t error = take_outputs(call, out, 0, outputs)) return error;
-  if (const int32_t error = take_outputs(call, block, outputs, written)) return error;
+  if (const int32_t error = take_cotangents(call, cotangent)) return error;
+  if (const int32_t error = take_outputs(call, out, gives_size, outputs)) return error;
+  const bool backwards = kind == gives_adjoints;
+  const int beside = backwards ? adjoints : kind == gives_blocks ? blocks : 0;
+  if (const int32_t error = take_outputs(call, more, backwards ? read_size : gives_size + outputs, beside)) return error;
   if (!aligned(status)) return bad_alignment;
   if (overlaps(call, status)) return bad_overlap;
   int64_t failed = 0;

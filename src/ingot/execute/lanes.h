@@ -297,8 +297,9 @@ INGOT_CALL D tanh(D x) {
 // x = 2^k m with m in [sqrt(1/2), sqrt(2)): the exponent field is read as 2^52 + field, less bias.
 constexpr double exponent_bias = 0x1p52 + 1023;
 INGOT_INLINE D mantissa(D x, D bias, D& k) {
-  const I root = (I)number(0x1.6a09e667f3bcdp-1), shifted = (I)x + ((I)number(1) - root);
-  k = (D)((I)((block<uint64_t, wide>)shifted >> 52) | (I)number(0x1p52)) - bias;
+  using U = block<uint64_t, wide>;  // sums of bits may pass what a signed number holds, for NaN
+  const I root = (I)number(0x1.6a09e667f3bcdp-1), shifted = (I)((U)(I)x + (U)((I)number(1) - root));
+  k = (D)((I)((U)shifted >> 52) | (I)number(0x1p52)) - bias;
   return (D)((shifted & 0xfffffffffffff) + root);
 }
 // With s = (m - 1) / (m + 1) and z = s^2, log m = s (2 + z (2/3 + z Q(z))): Q has degree 6 in z and

@@ -67,6 +67,15 @@ INGOT_INLINE void exchange(real& a, real& b) {
   for (int i = 0; i < n; ++i) to[i] = from[i];
 }
 
+// The first n lanes of a block to where they lie side by side, as numbers of another type.
+template <class T, class X> INGOT_INLINE void write(T* p, int n, X values) {
+  const auto narrow = __builtin_convertvector(values, block<T, W>);
+  if (n == W)
+    __builtin_memcpy(p, &narrow, sizeof narrow);
+  else
+    for (int i = 0; i < n; ++i) p[i] = narrow[i];
+}
+
 // Gaussian elimination with partial pivoting of one lane, in place; the unknowns replace b.
 INGOT_CALL void eliminate(int n, int sides, real* a, real* b) {
   for (int p = 0; p < n; ++p) {
@@ -291,14 +300,15 @@ template <int n> struct Search {
   // Write what became of every point; unknowns of those that failed become NaN.
   INGOT_INLINE void report(const Reports& to, int which, const Knobs& k) {
     const Reports::One& one = to.all[which];
-    const M absolute = size < splat(k.abs_tol), relative = size < splat(k.rel_tol) * first;
-    for (int lane = 0; lane < to.n; ++lane) {
-      one.reason[to.at + lane] = done[lane] ? converged : bad[lane] ? not_finite : out_of_steps;
-      one.iterations[to.at + lane] = int32_t(steps[lane]);
-      one.residual[to.at + lane] = size[lane];
-      one.pivoted[to.at + lane] = int32_t(redone[lane]);
-      if (one.accepted)
-        one.accepted[to.at + lane] = !done[lane] ? nothing : absolute[lane] ? by_abs_tol : relative[lane] ? by_rel_tol : by_rounding;
+    const M absolute = size < splat(k.abs_tol), relative = size < splat(k.rel_tol) * first, zero{};
+    const M failed = bad ? zero + int(not_finite) : zero + int(out_of_steps);
+    write(one.reason + to.at, to.n, ~done & failed);  // converged is 0
+    write(one.iterations + to.at, to.n, steps);
+    write(one.residual + to.at, to.n, size);
+    write(one.pivoted + to.at, to.n, redone);
+    if (one.accepted) {
+      const M looser = relative ? zero + int(by_rel_tol) : zero + int(by_rounding);
+      write(one.accepted + to.at, to.n, done & (absolute ? zero + int(by_abs_tol) : looser));  // nothing is 0
     }
     if (!all(done | ~alive))
       for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(nan));

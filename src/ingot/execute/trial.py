@@ -203,7 +203,7 @@ def _opened(program: Program) -> Program:
 def _only_slopes(program: Program, pairs: Sequence[Pair]) -> Program:
     """The derivatives of a program, without its values."""
     wide = with_jacobian(program, pairs)
-    return replace(wide, outputs=wide.outputs[len(program.outputs) :])
+    return replace(wide, outputs=wide.outputs[len(program.outputs) :], value_count=0)
 
 
 def _block(x: Tensor, space: Space, row: Variable, column: Variable) -> Tensor:

@@ -31,6 +31,8 @@ def _tables(meta: Metadata) -> list[str]:
         "inputs": len(meta.inputs), "parameters": len(meta.parameters),
         "constants": len(meta.constants), "outputs": len(meta.outputs),
         "blocks": len(meta.derivatives), "solves": len(meta.solvers),
+        "cotangents": len(meta.outputs) if meta.adjoints else 0,
+        "adjoints": len(meta.inputs) + len(meta.parameters) if meta.adjoints else 0,
     }  # fmt: skip
     rows = [
         "namespace ingot {", "namespace {", "namespace package {", "",
@@ -89,15 +91,18 @@ def _tests(knob: Knob) -> list[str]:
 
 
 def _entry(prefix: str, what: str) -> str:
-    blocks = what == "jacobian"
-    written = "blocks, ingot::package::gives" if blocks else "nullptr, ingot::package::outputs"
+    """One function of the header; `more` is what it writes beside outputs."""
+    more = {"forward": "nullptr", "jacobian": "blocks", "vjp": "adjoints"}[what]
+    kind = "values" if what == "forward" else more
+    read = "cotangents" if what == "vjp" else "nullptr"
+    reads = f"const ingot::real* const* {read}, " if what == "vjp" else ""
+    writes = f" ingot::real* const* {more}," if what != "forward" else ""
     return "\n".join([
         f"INGOT_EXPORT int64_t {prefix}_{what}(int64_t points, const ingot::real* const* inputs,",
         "    const ingot::package::Values* parameters, const ingot::package::Rules* rules,",
-        f"    ingot::real* const* outputs,{' ingot::real* const* blocks,' if blocks else ''}",
-        "    ingot::package::Status* status) {",
-        f"  return ingot::package::run_all(ingot::{what}, points, inputs, parameters, rules,",
-        f"      outputs, {written}, status);",
+        f"    {reads}ingot::real* const* outputs,{writes} ingot::package::Status* status) {{",
+        f"  return ingot::package::run_all(ingot::{what}, ingot::package::gives_{kind}, points,",
+        f"      inputs, parameters, rules, {read}, outputs, {more}, status);",
         "}", "",
     ])  # fmt: skip
 

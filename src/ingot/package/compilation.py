@@ -36,7 +36,8 @@ class Compilation:
     call; the derivative pairs in these names
     freeze: copies of the other values: constants of the code, and batched ones, which are passed
     shape: the program, traced on structural axes whose extents are all known
-    partition: its segments in the order they run; the program that also gives derivatives
+    partition: its segments in the order they run; the programs that also give derivatives: blocks
+    of the pairs, and adjoints where they are asked for
     lower: what is printed and translated: kernels and their sources, graphs, and the metadata
     """
 
@@ -62,6 +63,7 @@ class Compilation:
 
     segments: tuple[Segment, ...] = ()
     slopes: Program = _LATER
+    adjoint: Program | None = None
 
     kernels: Mapping[str, Program] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -52,6 +52,8 @@ def inconsistencies(meta: Metadata) -> Iterator[str]:
             yield f"the solver '{solver.name}' has no unknowns"
     if meta.kernel is None and meta.inductor is None:
         yield "there is no backend"
+    if meta.adjoints and meta.kernel is None:
+        yield "there are adjoints, and no kernel that gives them"
     if meta.kernel is not None and not meta.kernel.libraries:
         yield "the kernel has no library"
     if meta.inductor is not None:

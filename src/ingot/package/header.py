@@ -93,7 +93,8 @@ def _word(name: str) -> str:
 
 def functions(meta: Metadata) -> list[str]:
     """The kernels of a package, which are the functions that compute."""
-    return ["forward", *(["jacobian"] if meta.derivatives else [])]
+    slopes, adjoints = bool(meta.derivatives), meta.adjoints
+    return ["forward", *(["jacobian"] if slopes else []), *(["vjp"] if adjoints else [])]
 
 
 def header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 it is frozen
@@ -112,6 +113,7 @@ def header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 it is f
         _listed("block", name, names.blocks, _blocks(meta)),
         _listed("solve", name, names.solves,
                 [f"{s.name}, for {', '.join(s.unknowns)}" for s in meta.solvers]),
+        _adjoints(meta, name),
         _sizes(meta, name),
         _errors(name),
         _types(meta, name, real),
@@ -143,6 +145,11 @@ def _preamble(meta: Metadata, name: str) -> list[str]:
         "Failed points: one solve at least did not converge. All outputs and blocks of such a",
         "point are NaN; no other point is touched. An output that takes the place of its old",
         "value is lost with it: keep a copy if the step is to be cut.",
+        *(
+            ["Adjoints are NaN as well, but zero where all cotangents of the point are."]
+            if meta.adjoints
+            else []
+        ),
         "",
         "Aliasing: inputs are never written. An output may be the very array of an input of the",
         "same size (state that is updated in place), unless a solve has the rule stop = batch;",
@@ -254,6 +261,18 @@ def _listed(what: str, name: str, constants: list[str], said: list[str]) -> list
     return [*_comment(title), "enum {", *rows, f"  {name}_{plural} = {len(constants)}", "};"]
 
 
+def _adjoints(meta: Metadata, name: str) -> list[str]:
+    if not meta.adjoints:
+        return []
+    count = len(meta.inputs) + len(meta.parameters)
+    return [
+        *_comment(f"Adjoints: those of the inputs, then those of the parameters, which begin at"
+                  f" {name}_inputs.", "All have points x size numbers: the gradient by a parameter"
+                  " with one value for all points", "is the sum of its adjoints over them."),
+        f"enum {{ {name}_adjoints = {count} }};",
+    ]  # fmt: skip
+
+
 def _sizes(meta: Metadata, name: str) -> list[str]:
     groups = {
         "input": [v.size for v in meta.inputs],
@@ -261,6 +280,8 @@ def _sizes(meta: Metadata, name: str) -> list[str]:
         "output": [v.size for v in meta.outputs],
         "block": block_sizes(meta),
     }
+    if meta.adjoints:
+        groups["adjoint"] = [*groups["input"], *groups["parameter"]]
     return [
         *_comment("Numbers a point, in order: the initialiser of an array."),
         *(
@@ -335,6 +356,17 @@ def _prototypes(meta: Metadata, name: str, real: str) -> list[str]:
             f"int64_t {name}_jacobian(int64_t points, const {real}* const* inputs,",
             f"    const {name}_values* parameters, const {name}_rules* rules,",
             f"    {real}* const* outputs, {real}* const* blocks, {name}_status* status);", "",
+        ]  # fmt: skip
+    if meta.adjoints:
+        rows += [
+            *_comment(
+                "The same, and adjoints: the gradient of the sum of outputs times cotangents, at",
+                "every point. cotangents: as large as the outputs; NULL for one that is zero.",
+            ),
+            f"int64_t {name}_vjp(int64_t points, const {real}* const* inputs,",
+            f"    const {name}_values* parameters, const {name}_rules* rules,",
+            f"    const {real}* const* cotangents, {real}* const* outputs,",
+            f"    {real}* const* adjoints, {name}_status* status);", "",
         ]  # fmt: skip
     return [
         *rows,

@@ -16,7 +16,7 @@ from ingot.execute.levels import best
 from ingot.package.c_functions import wrapper
 from ingot.package.compilation import Compilation, Names
 from ingot.package.consistent import inconsistencies
-from ingot.package.header import Notes, c_name, header
+from ingot.package.header import Notes, c_name, functions, header
 from ingot.package.metadata import (
     Block,
     KernelFiles,
@@ -83,16 +83,22 @@ def kernel_files(c: Compilation) -> KernelFiles:
 
 
 def _compile_kernels(c: Compilation) -> dict[str, Program]:
-    """The entries of a kernel: values, and values with slopes where pairs are asked for.
+    """The entries of a kernel: values, and values with slopes and with adjoints where asked for.
 
-    Both eliminate alike, so that their values are the same to the last bit.
+    All eliminate alike, so that their values are the same to the last bit.
     """
     values = compile_passes(c.program)
-    if not c.pairs:
-        return {"values": values}
+    found = {"values": values}
     like = {s.factored.source: s for s in values.solves if s.factored is not None}
-    slopes = compile_passes(c.slopes, Choices(like=like))
-    return {"values": values, f"values and slopes ({len(c.pairs)})": slopes}
+    if c.pairs:
+        title = f"values and slopes ({len(c.pairs)})"
+        found[title] = compile_passes(c.slopes, Choices(like=like))
+    if c.adjoint is not None:
+        found["values and adjoints"] = compile_passes(c.adjoint, Choices(like=like))
+    for kernel in found.values():
+        # a report's place is that of its solve among those of the values
+        assert [s.name for s in kernel.solves] == [s.name for s in values.solves]
+    return found
 
 
 def _print_kernels(
@@ -105,7 +111,7 @@ def _print_kernels(
     """
     parts = [
         section(kernel, entry, c.target.inline)
-        for kernel, entry in zip(kernels.values(), ("forward", "jacobian"), strict=False)
+        for kernel, entry in zip(kernels.values(), functions(meta), strict=True)
     ]
     real = "double" if meta.dtype == "float64" else "float"
     start = [f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
@@ -149,6 +155,7 @@ def _metadata(c: Compilation) -> Metadata:
         derivatives=tuple(
             Block(y, x, batch_independent(b)) for (y, x), b in zip(c.pairs, blocks, strict=True)
         ),
+        adjoints=c.adjoint is not None,
         kernel=None,
         inductor=None,
         torch_version=torch_version(),

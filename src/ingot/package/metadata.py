@@ -98,7 +98,10 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A package for one device and one precision."""
+    """A package for one device and one precision.
+
+    adjoints: whether its kernel has an entry for those of all inputs and promoted parameters
+    """
 
     format: str = FORMAT
     schema_version: int = SCHEMA
@@ -112,6 +115,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     solvers: tuple[SolverInfo, ...]
     segments: tuple[SegmentInfo, ...]
     derivatives: tuple[Block, ...]
+    adjoints: bool = False
     kernel: KernelFiles | None
     inductor: InductorDescription | None
     torch_version: str

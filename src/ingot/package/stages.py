@@ -18,7 +18,7 @@ from ingot.package.header import c_name
 from ingot.package.lower import lower
 from ingot.package.names import rename, resolve_pairs, split_histories
 from ingot.package.target import Target
-from ingot.program import Parameter, Program, Variable, trace, with_jacobian
+from ingot.program import Parameter, Program, Variable, trace, with_adjoint, with_jacobian
 from ingot.program import freeze as fold_parameters
 from ingot.program.partition import partition as cut
 from ingot.types import Value
@@ -113,8 +113,15 @@ def shape(c: Compilation) -> Compilation:
 
 
 def partition(c: Compilation) -> Compilation:
-    """Differentiate the program by the pairs, and cut it at every implicit update."""
-    return replace(c, slopes=with_jacobian(c.program, c.pairs), segments=cut(c.program))
+    """Differentiate the program, forwards by the pairs and backwards by all that is given, and cut
+    it at every implicit update.
+    """
+    adjoint = None
+    if c.target.train:
+        by = [*c.inputs.values(), *c.parameters.values()]
+        adjoint = with_adjoint(c.program, [*c.outputs.values()], by)
+    slopes = with_jacobian(c.program, c.pairs)
+    return replace(c, slopes=slopes, adjoint=adjoint, segments=cut(c.program))
 
 
 STAGES = (select, route, freeze, shape, partition, lower)

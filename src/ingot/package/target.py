@@ -27,6 +27,7 @@ class Target:
     dtype: its precision
     parameter: parameters to promote, by their qualified names
     derivative: pairs OUT:IN; either side may be left out, and then stands for all, promoted too
+    train: whether adjoints of all inputs and promoted parameters are compiled, for `vjp`
     example_batch_shape: structural extents, `(2; 12)` for all variables or VAR=(2; 12) for one
     rename_input: inputs to rename, OLD:NEW
     rename_output: outputs to rename, OLD:NEW
@@ -44,6 +45,7 @@ class Target:
     dtype: Literal["float64", "float32"] = "float64"
     parameter: tuple[str, ...] = ()
     derivative: tuple[str, ...] = ()
+    train: bool = False
     example_batch_shape: tuple[str, ...] = ()
     rename_input: tuple[str, ...] = ()
     rename_output: tuple[str, ...] = ()
@@ -55,7 +57,11 @@ class Target:
     baseline: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a number of compilers that compiles nothing."""
+        """Refuse what compiles nothing."""
+        if self.train and "kernel" not in self.backend:
+            message = "--train compiles adjoints into a kernel, and no kernel is asked for"
+            fix = "give --backend kernel inductor, or --backend kernel"
+            raise IngotError([Problem("wrong-usage", message, None, fix)])
         if self.jobs < 1:
             message = f"jobs is {self.jobs}, which leaves no compiler to run"
             raise IngotError([Problem("wrong-usage", message, None, "give 1 or more")])

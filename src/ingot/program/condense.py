@@ -69,9 +69,7 @@ def _condense_best(attempt: Attempt, parts: Sequence[Region]) -> Eliminated | No
 
 
 def _condense(attempt: Attempt, parts: Sequence[Region], ties: Ties) -> Eliminated:
-    b = attempt.builder()
-    sides = attempt.negate_residuals(b)
-    system = System(attempt, b, "condensed", sides, watch=False, ties=ties)
+    system = System(attempt, "condensed", watch=False, ties=ties)
     place = _Places(attempt.solve)
     system.eliminate_first(place.collectors(parts))
     for part in parts:

@@ -15,7 +15,7 @@ __all__ = ["along_direction", "batch_independent", "block", "with_adjoint", "wit
 def along_direction(program: Program) -> Program:
     """Adds an input `d.X` for every input X and an output `d.Y`, Y's derivative along them."""
     b = program.builder()
-    extra = [_add_input(b, v, f"d.{v.name}") for v in program.inputs]
+    extra = [_add_input(b, v, "d") for v in program.inputs]
     columns = [n for v in program.inputs for n in v.nodes]
     along = [n for v in extra for n in v.nodes]
     slopes = iter(differentiate_along(b, program.roots, columns, along))
@@ -29,9 +29,11 @@ def along_direction(program: Program) -> Program:
     )  # fmt: skip
 
 
-def _add_input(b: Builder, like: Variable, name: str) -> Variable:
-    nodes = tuple(b.node("input", (), (name, i), like.axes) for i in range(len(like.nodes)))
-    return replace(like, name=name, nodes=nodes)
+def _add_input(b: Builder, like: Variable, prefix: str) -> Variable:
+    # no variable of a file has a space in its name, so its lines are those of no other
+    own = f"{prefix} {like.name}"
+    nodes = tuple(b.node("input", (), (own, i), like.axes) for i in range(len(like.nodes)))
+    return replace(like, name=f"{prefix}.{like.name}", nodes=nodes)
 
 
 def with_adjoint(program: Program, outputs: Sequence[str], inputs: Sequence[str]) -> Program:
@@ -41,7 +43,7 @@ def with_adjoint(program: Program, outputs: Sequence[str], inputs: Sequence[str]
     b = program.builder()
     gives = {v.name: v for v in program.outputs}
     given = {v.name: v for v in program.given}
-    extra = [_add_input(b, gives[y], f"a.{y}") for y in outputs]
+    extra = [_add_input(b, gives[y], "a") for y in outputs]
     roots = [n for y in outputs for n in gives[y].nodes]
     by = [n for x in inputs for n in given[x].nodes]
     bars = iter(pull(b, roots, [n for v in extra for n in v.nodes], by))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.program.builder import Axis, Builder, Node
-from ingot.program.operations import Tangent, Unstructured, operation
+from ingot.program.operations import Tangent, Unstructured, operation, reduce_to
 
 __all__ = [
     "Tangent", "Unstructured", "differentiate_along", "gradient", "jacobian", "pull", "push",
@@ -94,7 +94,7 @@ def pull(
             found[node.id] = builder.emit("add", before, term)
 
     for root, bar in zip(roots, bars, strict=True):
-        add(root, bar)
+        add(root, reduce_to(builder.slopes, bar, bar.axes, root))
     for node in reversed(_sort_until(roots, ends)):
         bar = found.get(node.id)
         if bar is None:

@@ -9,7 +9,7 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -56,8 +56,8 @@ class Eliminated:
     """The solution of a linear system as lines: its form, its cost, and where not to trust it.
 
     update: a line for every unknown; suspect: a condition, or None where no pivot can vanish;
-    risk: how many pivots vanish at some probe state; builder: where the lines were made, as long
-    as lines with other right-hand sides may join them.
+    risk: how many pivots vanish at some probe state; factors: the system it was solved with, as
+    long as other right-hand sides may be.
     """
 
     form: Form
@@ -67,7 +67,13 @@ class Eliminated:
     operations: int
     risk: int
     pivots: tuple[Pivot, ...]
-    builder: Any
+    factors: "System | None"
+
+    @property
+    def builder(self) -> Builder:
+        """Where its lines were made, and others may join them."""
+        assert self.factors is not None, "no line joins a copy"
+        return self.factors.builder
 
     @property
     def is_extended(self) -> bool:
@@ -77,7 +83,7 @@ class Eliminated:
     def copy(self, copy: Callable[[Node], Node]) -> "Eliminated":
         """The same over copies of its lines, to which no others join."""
         suspect = copy(self.suspect) if self.suspect is not None else None
-        return replace(self, update=tuple(map(copy, self.update)), suspect=suspect, builder=None)
+        return replace(self, update=tuple(map(copy, self.update)), suspect=suspect, factors=None)
 
 
 class TooLong(Exception):
@@ -97,18 +103,13 @@ class Attempt:
         given = (*self.solve.columns, *self.solve.given)
         return Builder(self.space.extents, sort_lines((*self.solve.rows, *given)))
 
-    def negate_residuals(self, b: Builder) -> list[Node]:
-        """The right-hand side of Newton's update."""
-        return [b.emit("neg", r) for r in self.solve.rows]
-
     def finish(self, system: "System", form: Form) -> Eliminated:
-        """The solution of a system that is eliminated."""
-        update = system.solution()
+        """Newton's update by a system that is eliminated."""
+        update = system.solve([system.builder.emit("neg", r) for r in self.solve.rows])
         cost = count_operations(self.space, update, sort_lines(self.solve.rows))
-        pivots = tuple(system.pivots)
         return Eliminated(
-            form, system.ties, tuple(update), system.suspect, cost, system.risk, pivots,
-            system.builder,
+            form, system.ties, update, system.suspect, cost, system.risk, tuple(system.pivots),
+            system,
         )  # fmt: skip
 
 
@@ -122,17 +123,15 @@ def eliminate(
     pivots that are as good, the first or the last row and column is taken; like: an elimination of
     the same system, whose pivots are taken.
     """
-    b = attempt.builder()
-    sides = attempt.negate_residuals(b)
     watch = form in ("jacobian", "accumulated")
     if like is not None:
-        system = System(attempt, b, form, sides, watch=watch, ties=like.ties)
+        system = System(attempt, form, watch=watch, ties=like.ties)
         unit = set(system.unit_pivots) if form == "accumulated" else set()
         for pivot in like.pivots:
             system.eliminate(*pivot, watch=watch and pivot not in unit)
         system.risk = like.risk
         return attempt.finish(system, form)
-    system = System(attempt, b, form, sides, watch=watch, ties=ties)
+    system = System(attempt, form, watch=watch, ties=ties)
     if form == "accumulated":
         system.eliminate_first(system.unit_pivots)
     try:
@@ -145,17 +144,12 @@ def eliminate(
 def solve_again(
     attempt: Attempt, before: Eliminated, sides: Sequence[Node], *, transposed: bool = False
 ) -> Eliminated:
-    """The same elimination, or that of the transposed system, with other right-hand sides.
-
-    Its factors are those of the elimination before, line by line.
-    """
-    system = System(
-        attempt, before.builder, before.form, sides, watch=False, ties=before.ties,
-        transposed=transposed,
-    )  # fmt: skip
-    for i, j in before.pivots:
-        system.eliminate(*((j, i) if transposed else (i, j)), watch=False)
-    return attempt.finish(system, before.form)
+    """The solution for other right-hand sides, or that of the transposed system: same factors."""
+    system = before.factors
+    assert system is not None, "copies of an elimination have no factors"
+    update = system.solve_transposed(sides) if transposed else system.solve(sides)
+    cost = count_operations(attempt.space, update, sort_lines(attempt.solve.rows))
+    return replace(before, update=update, operations=cost)
 
 
 def _singular(solve: Solve, system: "System") -> IngotError:
@@ -207,14 +201,12 @@ def build_extended(b: Builder, solve: Solve) -> tuple[Matrix, list[Pivot]]:
 class System:
     """A sparse system under elimination: entries as lines, and as numbers at the probe states.
 
-    unit_pivots: those of intermediates in extended forms, which are safe.
+    unit_pivots: those of intermediates in extended forms, which are safe. Once all is eliminated,
+    the pivots' rows are those of U; `inverse` and `lower` hold the pivots' reciprocals and L.
     """
 
-    def __init__(
-        self, attempt: Attempt, builder: Builder, form: Form, sides: Sequence[Node], *,
-        watch: bool, ties: Ties, transposed: bool = False,
-    ) -> None:  # fmt: skip
-        self.builder = builder
+    def __init__(self, attempt: Attempt, form: Form, *, watch: bool, ties: Ties) -> None:
+        self.builder = builder = attempt.builder()
         self.ties = ties
         self.watch = watch
         self.probes = attempt.probes.fork()
@@ -224,14 +216,8 @@ class System:
             rows = build_jacobian(builder, attempt.solve)
         else:
             rows, self.unit_pivots = build_extended(builder, attempt.solve)
-        size, extra = len(rows), len(rows) - width
-        # intermediates come first among rows and last among columns
-        zeros = [builder.zero] * extra
-        self.right = [*sides, *zeros] if transposed else [*zeros, *sides]
-        self.first = extra if transposed else 0
-        self.width = width
-        if transposed:
-            rows = [{i: row[j] for i, row in enumerate(rows) if j in row} for j in range(size)]
+        size = len(rows)
+        self.width, self.extra = width, size - width
         self.rows = rows
         self.numbers: list[dict[int, np.ndarray]] = [
             {j: self.probes.numbers(a) for j, a in row.items()} for row in rows
@@ -243,6 +229,7 @@ class System:
         self.left = set(range(size))
         self.pivots: list[Pivot] = []
         self.inverse: list[Node] = []
+        self.lower: list[dict[int, Node]] = []
         self.suspect: Node | None = None
         self.risk = 0
         self._heap: list[tuple[bool, int, bool, int, int]] = []
@@ -325,17 +312,18 @@ class System:
         inverse = d.emit("div", 1.0, pivot)
         with np.errstate(all="ignore"):
             reciprocal = 1.0 / value
+        lower: dict[int, Node] = {}
         for k in below:
-            factor = d.emit("mul", self.rows[k].pop(j), inverse)
+            factor = lower[k] = d.emit("mul", self.rows[k].pop(j), inverse)
             with np.errstate(all="ignore"):
                 number = self.numbers[k].pop(j) * reciprocal
                 moved = {c: number * self.numbers[i][c] for c in self.rows[i]}
             for c, a in self.rows[i].items():
                 self._subtract(k, c, d.emit("mul", factor, a), moved[c])
-            self.right[k] = d.emit("sub", self.right[k], d.emit("mul", factor, self.right[i]))
         self.columns[j] = set()
         self.pivots.append((i, j))
         self.inverse.append(inverse)
+        self.lower.append(lower)
         return below
 
     def _subtract(self, k: int, c: int, term: Node, number: np.ndarray) -> None:
@@ -362,16 +350,35 @@ class System:
         small = b.emit("lt", b.emit("abs", pivot), b.emit("mul", SUSPECT_PIVOT, column))
         self.suspect = small if self.suspect is None else b.emit("or", self.suspect, small)
 
-    def solution(self) -> list[Node]:
-        """The unknowns of the solve's own system, by substitution in the reverse order."""
+    def solve(self, sides: Sequence[Node]) -> tuple[Node, ...]:
+        """The solve's own unknowns for right-hand sides of its residuals, by substitution."""
         d = self.builder.slopes
+        # intermediates come first among rows and last among columns
+        right = [*[self.builder.zero] * self.extra, *sides]
+        for (i, _), lower in zip(self.pivots, self.lower, strict=True):
+            for k, factor in lower.items():
+                right[k] = d.emit("sub", right[k], d.emit("mul", factor, right[i]))
         found: dict[int, Node] = {}
         for (i, j), inverse in zip(reversed(self.pivots), reversed(self.inverse), strict=True):
-            total = self.right[i]
+            total = right[i]
             for c, a in self.rows[i].items():
                 total = d.emit("sub", total, d.emit("mul", a, found[c]))
             found[j] = d.emit("mul", total, inverse)
-        return [found[self.first + k] for k in range(self.width)]
+        return tuple(found[k] for k in range(self.width))
+
+    def solve_transposed(self, sides: Sequence[Node]) -> tuple[Node, ...]:
+        """The adjoints of the residuals for those of the unknowns, by the same factors."""
+        d = self.builder.slopes
+        right = [*sides, *[self.builder.zero] * self.extra]
+        found: dict[int, Node] = {}
+        for (i, j), inverse in zip(self.pivots, self.inverse, strict=True):
+            found[i] = d.emit("mul", right[j], inverse)
+            for c, a in self.rows[i].items():
+                right[c] = d.emit("sub", right[c], d.emit("mul", a, found[i]))
+        for (i, _), lower in zip(reversed(self.pivots), reversed(self.lower), strict=True):
+            for k, factor in lower.items():
+                found[i] = d.emit("sub", found[i], d.emit("mul", factor, found[k]))
+        return tuple(found[self.extra + k] for k in range(self.width))
 
 
 def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:

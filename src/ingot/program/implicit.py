@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ingot.errors import IngotError, Problem
 from ingot.options import Newton
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space, sort_lines
-from ingot.program.operations import Arrays, Bars, Operation, Tangent
+from ingot.program.operations import Arrays, Bars, Operation, Tangent, Unstructured
 from ingot.program.program import Variable, digest_lines, find_frontier
 from ingot.program.rewrite import Replay
 
@@ -195,11 +195,10 @@ class _Solve(Operation):
         held = {g.id: known.get(g.id, {}) for g in given} | {u.id: {} for u in items}
         slopes = push(b, rows, held, columns)
         keys = sorted({key for row in slopes for key in row})
-        if any(shifts for _, shifts in keys):
-            raise IngotError([Problem(
-                "axis-derivative", f"'{solve.name}' is differentiated by a variable on an axis",
-                None, "ask for dense columns",
-            )])  # fmt: skip
+        for column, shifts in keys:
+            if shifts:
+                # entries of an unknown may depend on any others
+                raise Unstructured(columns[column].axes[0].name)
         sides = [d.emit("neg", row.get(key, b.zero)) for key in keys for row in slopes]
         linear = Linear(solve, len(keys))
         block = b.node("linear", (*items, *given, *sides), linear)
@@ -331,6 +330,7 @@ class _Item(Operation):
     """One result of a block."""
 
     name = "item"
+    arity = 1
     is_free = True
 
     def push(

@@ -82,12 +82,14 @@ class Arrays(Protocol):
 class Operation:
     """A structural operation. Subclasses are known by their `name` once they are declared.
 
+    arity: how many lines it reads, None where that is its attribute's to say;
     is_leaf: it reads no line; is_free: it costs nothing; is_block: it has several results, read by
     `item`; reads_across: it reads entries of its axis other than its own, so that its operand is
     complete before it begins.
     """
 
     name: ClassVar[str]
+    arity: int | None = None
     is_leaf: ClassVar[bool] = False
     is_free: ClassVar[bool] = False
     is_block: ClassVar[bool] = False
@@ -197,6 +199,7 @@ class _OfRow(Operation):
 
     def __init__(self, row: Elementwise) -> None:
         self.row = row
+        self.arity = row.arity
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return (b.slopes if node.attr == STRUCTURAL else b).emit(node.op, *args)
@@ -256,6 +259,7 @@ class _OfRow(Operation):
 
 
 class _Leaf(Operation):
+    arity = 0
     is_leaf = is_free = True
 
     def push(
@@ -414,6 +418,7 @@ class _Sum(Operation):
     """The sum over an axis, which is gone afterwards; its attribute is that axis."""
 
     name = "sum"
+    arity = 1
     reads_across = True
 
     def build(
@@ -470,6 +475,7 @@ class _Shift(Operation):
     how many entries lead. `window` and `pad` are each other's transposes.
     """
 
+    arity = 1
     reads_across = True
     sign: ClassVar[int]
 

@@ -14,8 +14,10 @@ from ingot.program.operations import operation
 from ingot.program.schedule import schedule_lines
 from ingot.types import Value, places
 
-__all__ = ["Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
-           "find_dependent", "find_first_guesses", "find_frontier", "find_solves"]  # fmt: skip
+__all__ = [
+    "Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
+    "find_dependent", "find_first_guesses", "find_frontier", "find_read", "find_solves",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +147,24 @@ def find_solves(lines: Iterable[Node]) -> list[Any]:
 
 def find_first_guesses(program: Program) -> frozenset[str]:
     """The inputs that no output depends on but through the values that a solve starts from."""
-    read: set[int] = set()
-    stack = list(program.roots)
-    while stack:
-        node = stack.pop()
-        if node.id not in read:
-            read.add(node.id)
-            stack += node.args[len(node.attr.columns) :] if node.op == "solve" else node.args
+    read = find_read(program.roots)
     every = {n.id for n in program.lines}
     return frozenset(
         v.name for v in program.inputs
         if not any(n.id in read for n in v.nodes) and any(n.id in every for n in v.nodes)
     )  # fmt: skip
+
+
+def find_read(roots: Iterable[Node]) -> set[int]:
+    """The ids of all lines that roots depend on; a solve does not depend on its first guesses."""
+    read: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node.id not in read:
+            read.add(node.id)
+            stack += node.args[len(node.attr.columns) :] if node.op == "solve" else node.args
+    return read
 
 
 def find_dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:

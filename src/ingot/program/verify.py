@@ -32,9 +32,9 @@ def _verify_lines(
             assert known.get(arg.id) is arg, f"{node.op} {node} reads a line of another program"
         if rule.is_leaf and node.op in ("input", "parameter", "unknown", "given"):
             assert known.get(node.id) is node, f"{node.op} {node.attr} is read but not given"
-        row = ELEMENTWISE.get(node.op)
-        if row is not None:
-            assert len(node.args) == row.arity, f"{node.op} {node} has {len(node.args)} operands"
+        reads = len(node.args)
+        assert rule.arity in (None, reads), f"{node.op} {node} has {reads} operands"
+        if node.op in ELEMENTWISE:
             axes = {a for arg in node.args for a in arg.axes}
             assert axes == set(node.axes), f"axes of {node.op} {node}"
         for axis in node.axes:

@@ -50,7 +50,8 @@ class Artifact(nn.Module):
         slopes = {b.input for b in meta.derivatives}
         for p in meta.parameters:
             name = p.variable.name
-            value = nn.Parameter(tensor_of(p, self.dtype), requires_grad=name in slopes)
+            differs = name in slopes or backend.has_adjoints
+            value = nn.Parameter(tensor_of(p, self.dtype), requires_grad=differs)
             self.register_parameter(self._names[name], value)
         self._held = _picker(tuple(self._names.values()))
         self._shapes = {v.name: shape_of(v) for v in meta.inputs}
@@ -248,7 +249,9 @@ class Artifact(nn.Module):
     def vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
         """The gradient by inputs of a sum of outputs times cotangents, point by point.
 
-        Given are the inputs that have a compiled pair with each of those outputs.
+        Of a package compiled with --train all inputs are given, else those that have a compiled
+        pair with each of those outputs. At a point that failed it is NaN, unless all cotangents
+        of the point are zero: then it is zero.
         """
         return self._gradient(inputs, cotangents, list(self._shapes))
 
@@ -260,10 +263,14 @@ class Artifact(nn.Module):
 
     def _gradient(self, inputs: Arrays, cotangents: Arrays, by: list[str]) -> dict[str, Tensor]:
         values, key = self._checked(inputs)
-        self._derivable()
+        self._derivable(backwards=True)
         along = self._directions(cotangents, self._output_shapes, "output", values)
         self._once(values, along)
-        return self._pulled(self._both(values, key)[1], along, by)
+        if not self._backend.has_adjoints:
+            _, blocks, failed = self._both(values, key)
+            return self._silenced(self._pulled(blocks, along, by), along, failed)
+        pulled = self._adjoints(values, along)
+        return {n: pulled[n] for n in by}
 
     def transient(self, transient: Transient) -> History:
         """Many steps in one native call."""
@@ -281,29 +288,91 @@ class Artifact(nn.Module):
 
     # derivatives
 
-    def _derivable(self) -> None:
-        if not self._pairs:
-            raise _problem("no-derivatives", "the package was compiled without derivatives",
-                           "compile with -d OUT:IN, or -d : for all pairs")  # fmt: skip
+    def _derivable(self, *, backwards: bool = False) -> None:
+        if self._pairs or (backwards and self._backend.has_adjoints):
+            return
+        what = "derivative pairs" if self._backend.has_adjoints else "derivatives"
+        fix = "compile with -d OUT:IN, or -d : for all pairs"
+        fix += self._or_train(" for all gradients") if backwards else ""
+        raise _problem("no-derivatives", f"the package was compiled without {what}", fix)
+
+    def _or_train(self, what: str = "") -> str:
+        """The other remedy where a gradient is missing: graphs have none, but the kernel may."""
+        if self.metadata.adjoints:
+            return "; or load the package with backend='kernel', which has adjoints"
+        return f", or with --train{what}"
 
     def _both(
         self, values: Sequence[Tensor], key: Signature, *, spread: bool = True
-    ) -> tuple[dict[str, Tensor], Slopes]:
+    ) -> tuple[dict[str, Tensor], Slopes, Tensor | None]:
         """The outputs and blocks; where an output is NaN at a point that failed, so are its blocks.
 
-        spread: whether a block that is the same for all points then has a batch, to be NaN in.
+        Also the points that failed, if any. spread: whether a block that is the same for all points
+        then has a batch, to be NaN in.
         """
         self._derivable()
         outputs, blocks, told = self._backend.slopes(values, key)
-        if self._tell(told):
+        failed = self._failed(told, outputs)
+        if failed is not None:
             known = {**self._shapes, **self._parameter_shapes}
-            failed = torch.stack([~s.converged for s in told()]).any(0)
             for b in self.metadata.derivatives:
                 if spread or not b.batch_independent:
                     shapes = self._output_shapes[b.output], known[b.input]
                     pair = b.output, b.input
                     blocks[pair] = _spoiled(blocks[pair], outputs[b.output], failed, *shapes)
-        return outputs, blocks
+        return outputs, blocks, failed
+
+    def _failed(self, told: Told, outputs: Mapping[str, Tensor]) -> Tensor | None:
+        """Tell of the solves; which points of the batch failed, if any."""
+        if not self._tell(told):
+            return None
+        y, x = next(iter(outputs.items()))
+        batch = x.shape[: x.ndim - self._output_shapes[y].rank]
+        return torch.stack([~s.converged for s in told()]).any(0).reshape(batch)
+
+    def _adjoints(
+        self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """The adjoints of all values at every point."""
+        outputs, pulled, told = self._backend.pull(values, cotangents)
+        failed = self._failed(told, outputs)
+        if failed is None:
+            return pulled
+        lost = {y: outputs[y].isnan() & (bar != 0) for y, bar in cotangents.items()}
+        pulled = self._filled(pulled, failed & self._any(lost, failed), math.nan)
+        return self._silenced(pulled, cotangents, failed)
+
+    def _silenced(
+        self, pulled: dict[str, Tensor], cotangents: Mapping[str, Tensor], failed: Tensor | None
+    ) -> dict[str, Tensor]:
+        """Adjoints that are zero at points that failed and whose cotangents are all zero.
+
+        Such a point has NaN slopes, which a sum over points would spread to all; whoever leaves it
+        out of a function, so that its cotangents are zero, means the gradient of the rest.
+        """
+        if failed is None:
+            return pulled
+        heard = self._any({y: bar != 0 for y, bar in cotangents.items()}, failed)
+        return self._filled(pulled, failed & ~heard, 0.0)
+
+    def _any(self, marks: Mapping[str, Tensor], like: Tensor) -> Tensor:
+        """The points at which a component of any output is marked."""
+        found = torch.zeros_like(like)
+        for y, mark in marks.items():
+            rank = self._output_shapes[y].rank
+            found = found | mark.reshape(*mark.shape[: mark.ndim - rank], -1).any(-1)
+        return found
+
+    def _filled(
+        self, pulled: dict[str, Tensor], points: Tensor, number: float
+    ) -> dict[str, Tensor]:
+        if not bool(points.any()):
+            return pulled
+        ranks = {n: s.rank for n, s in {**self._shapes, **self._parameter_shapes}.items()}
+        return {
+            n: torch.where(points.reshape(*points.shape, *(1,) * ranks[n]), number, x)
+            for n, x in pulled.items()
+        }
 
     def _tell(self, told: Told) -> bool:
         """Keep what the solves reported for `status`, and warn of points that failed, if any."""
@@ -344,7 +413,7 @@ class Artifact(nn.Module):
         self, blocks: Slopes, cotangents: Mapping[str, Tensor], by: Sequence[str]
     ) -> dict[str, Tensor]:
         known = {**self._shapes, **self._parameter_shapes}
-        whole = self._complete(by, lambda x: [(y, x) for y in cotangents])
+        whole = self._complete(by, lambda x: [(y, x) for y in cotangents], self._or_train())
         found: dict[str, Tensor] = {}
         for y, value in cotangents.items():
             for x in whole:
@@ -353,14 +422,16 @@ class Artifact(nn.Module):
                 found[x] = found[x] + term if x in found else term
         return found
 
-    def _complete(self, names: Iterable[str], needs: Callable[[str], list[Pair]]) -> list[str]:
+    def _complete(
+        self, names: Iterable[str], needs: Callable[[str], list[Pair]], remedy: str = ""
+    ) -> list[str]:
         """The names for which every pair that they need was compiled; there must be one."""
         missing = {n: [p for p in needs(n) if p not in self._pairs] for n in names}
         whole = [n for n, pairs in missing.items() if not pairs]
         if not whole and missing:
             y, x = next(iter(missing.values()))[0]
             raise _problem("no-derivatives", f"the pair {y}:{x} was not compiled",
-                           f"compile with -d {y}:{x}")  # fmt: skip
+                           f"compile with -d {y}:{x}{remedy}")  # fmt: skip
         return whole
 
     # checks
@@ -485,16 +556,26 @@ class Artifact(nn.Module):
 
 
 class _Autograd(torch.autograd.Function):
-    """The artifact as one node of torch's graph: the backward pass multiplies compiled blocks."""
+    """The artifact as one node of torch's graph.
+
+    Backwards runs compiled adjoints at the inputs, which are kept; where a package has none, it
+    multiplies compiled blocks, which were computed and kept forwards.
+    """
 
     @staticmethod
     def forward(ctx: Any, artifact: Artifact, *values: Tensor) -> Any:
-        outputs, blocks = artifact._both(values, signature(values))
+        key = signature(values)
         ctx.artifact = artifact
-        ctx.keys = list(blocks)
         ctx.shapes = [v.shape for v in values]
-        ctx.save_for_backward(*blocks.values())
         ctx.set_materialize_grads(False)
+        if artifact._backend.has_adjoints:
+            outputs, told = artifact._backend.values(values, key)
+            artifact._tell(told)
+            ctx.save_for_backward(*values)
+        else:
+            outputs, blocks, ctx.failed = artifact._both(values, key)
+            ctx.keys = list(blocks)
+            ctx.save_for_backward(*blocks.values())
         return tuple(outputs.values())
 
     @staticmethod
@@ -503,20 +584,31 @@ class _Autograd(torch.autograd.Function):
         if torch.is_grad_enabled():
             told = f"'{artifact.metadata.name}' was compiled with its first derivatives only"
             raise _problem("double-backward", told, "leave out create_graph=True")
-        blocks = dict(zip(ctx.keys, ctx.saved_tensors, strict=True))
         pairs = zip(artifact.outputs, up, strict=True)
         cotangents = {n: g for n, g in pairs if g is not None}
         every = artifact._every
         wanted = [n for n, need in zip(every, ctx.needs_input_grad[1:], strict=True) if need]
-        for y in cotangents:
-            for x in wanted:
-                artifact._complete([y], lambda y, x=x: [(y, x)])
-        pulled = artifact._pulled(blocks, cotangents, wanted)
+        if artifact._backend.has_adjoints:
+            pulled = artifact._adjoints(ctx.saved_tensors, cotangents) if cotangents else {}
+        else:
+            pulled = _pull_blocks(ctx, cotangents, wanted)
         found = [
-            _summed_to(pulled[n], shape) if n in pulled else None
+            _summed_to(pulled[n], shape) if n in pulled and n in wanted else None
             for n, shape in zip(every, ctx.shapes, strict=True)
         ]
         return (None, *found)
+
+
+def _pull_blocks(
+    ctx: Any, cotangents: Mapping[str, Tensor], wanted: Sequence[str]
+) -> dict[str, Tensor]:
+    """The adjoints by the blocks that a call has kept; every one that it takes must be there."""
+    artifact: Artifact = ctx.artifact
+    blocks = dict(zip(ctx.keys, ctx.saved_tensors, strict=True))
+    for y in cotangents:
+        for x in wanted:
+            artifact._complete([y], lambda y, x=x: [(y, x)], artifact._or_train())
+    return artifact._silenced(artifact._pulled(blocks, cotangents, wanted), cotangents, ctx.failed)
 
 
 def _through_autograd(artifact: Artifact, values: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -525,9 +617,10 @@ def _through_autograd(artifact: Artifact, values: Sequence[Tensor]) -> dict[str,
     raise_if(
         Problem(
             "no-derivatives", f"'{x}' requires a gradient, and no pair OUT:{x} was compiled", None,
-            f"compile with -d {next(iter(artifact.outputs))}:{x}, or call under torch.no_grad()",
+            f"compile with -d {next(iter(artifact.outputs))}:{x}{artifact._or_train()}, or call"
+            " under torch.no_grad()",
         )
-        for x in differ if x not in carried
+        for x in differ if x not in carried and not artifact._backend.has_adjoints
     )  # fmt: skip
     found = _Autograd.apply(artifact, *values)
     return dict(zip(artifact.outputs, found, strict=True))
@@ -560,9 +653,9 @@ def _product(
 def _spoiled(block: Tensor, output: Tensor, failed: Tensor, out: Shape, into: Shape) -> Tensor:
     """A block that is NaN in the rows in which its output is NaN, at the points that failed."""
     batch = output.shape[: output.ndim - out.rank]
-    wrong = output.isnan() & failed.reshape(*batch, *(1,) * out.rank)
+    wrong = output.isnan() & failed.reshape((*batch, *(1,) * out.rank))
     spread = [(1,) * len(axes) for axes in (into.sizes, into.base)]
-    rows = wrong.reshape(*batch, *out.sizes, *spread[0], *out.base, *spread[1])
+    rows = wrong.reshape((*batch, *out.sizes, *spread[0], *out.base, *spread[1]))
     return torch.where(rows, math.nan, block) if bool(rows.any()) else block
 
 

@@ -22,9 +22,13 @@ Outputs = dict[str, Tensor]
 
 
 class Backend(Protocol):
-    """Values are those of the inputs, then of the promoted parameters; they were checked."""
+    """Values are those of the inputs, then of the promoted parameters; they were checked.
+
+    has_adjoints: whether it pulls cotangents back to all of them.
+    """
 
     name: str
+    has_adjoints: bool
 
     def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
         """The outputs `(*batch, *axes, *base)`; the key is the signature of the values."""
@@ -40,6 +44,12 @@ class Backend(Protocol):
         """The outputs and all compiled blocks, unbatched where the batch does not matter."""
         ...
 
+    def pull(
+        self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
+    ) -> tuple[Outputs, Outputs, Told]:
+        """The outputs, and the adjoints of all values at every point, by name."""
+        ...
+
     def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """A transient, to be run any number of times."""
         ...
@@ -50,7 +60,7 @@ class Backend(Protocol):
 
 
 class KernelBackend:
-    """A kernel library: values from one entry, values and blocks from another."""
+    """A kernel library: values from one entry, with blocks or with adjoints from others."""
 
     name = "kernel"
 
@@ -60,25 +70,40 @@ class KernelBackend:
         assert kernel is not None
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._free = [(b.output, b.input) for b in meta.derivatives if b.batch_independent]
+        self._inputs = [shape_of(v) for v in meta.inputs]
         self._fixed = [shape_of(p.variable) for p in meta.parameters]
-        self._forward = self._native(meta, kernel, jacobian=False)
-        self._jacobian = self._native(meta, kernel, jacobian=True) if self._pairs else None
+        self._outputs = [shape_of(v) for v in meta.outputs]
+        self._forward = self._native(meta, kernel, "forward")
+        self._jacobian = self._adjoint = None
+        if self._pairs:
+            blocks = self._blocks()
+            self._jacobian = self._native(meta, kernel, "jacobian", gives=blocks)
+        self.has_adjoints = meta.adjoints
+        if meta.adjoints:
+            adjoints = [_marked(v) for v in (*self._inputs, *self._fixed)]
+            reads = [_marked(v) for v in self._outputs]
+            self._adjoint = self._native(meta, kernel, "vjp", reads=reads, gives=adjoints)
 
-    def _native(self, meta: Metadata, kernel: KernelFiles, *, jacobian: bool) -> Native:
-        dtype: torch.dtype = getattr(torch, meta.dtype)
-        parameters = [p.variable for p in meta.parameters]
-        entry = "jacobian" if jacobian else "forward"
-        known = {v.name: shape_of(v) for v in (*meta.inputs, *meta.outputs, *parameters)}
-        blocks = [
-            Shape(f"{y}:{x}", known[y].sizes + known[x].sizes, known[y].base + known[x].base)
-            for y, x in (self._pairs if jacobian else ())
+    def _blocks(self) -> list[Shape]:
+        given = {v.name: v for v in (*self._inputs, *self._fixed)}
+        gives = {v.name: v for v in self._outputs}
+        return [
+            Shape(f"{y}:{x}", gives[y].sizes + given[x].sizes, gives[y].base + given[x].base)
+            for y, x in self._pairs
         ]
+
+    def _native(
+        self, meta: Metadata, kernel: KernelFiles, entry: str, *, reads: Sequence[Shape] = (),
+        gives: Sequence[Shape] = (),
+    ) -> Native:  # fmt: skip
+        """An entry of the library, and what it reads and gives beyond values."""
+        dtype: torch.dtype = getattr(torch, meta.dtype)
         return Native(
             run=_named(self._library, f"{kernel.prefix}_{entry}_steps"),
             lanes=_named(self._library, f"{kernel.prefix}_lanes")(),
-            inputs=tuple(shape_of(v) for v in (*meta.inputs, *parameters)),
+            inputs=(*self._inputs, *reads, *self._fixed),
             hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
-            outputs=(*(shape_of(v) for v in meta.outputs), *blocks),
+            outputs=(*self._outputs, *gives),
             solvers=tuple(Solver(s.name, s) for s in meta.solvers),
             dtype=dtype,
         )
@@ -126,6 +151,22 @@ class KernelBackend:
         rank = next(s.rank for s in self._jacobian.outputs if s.name == ":".join(pair))
         return block[(0,) * (block.ndim - rank)]
 
+    def pull(
+        self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
+    ) -> tuple[Outputs, Outputs, Told]:
+        """The outputs and adjoints; cotangents that are not given are zero."""
+        assert self._adjoint is not None
+        count = len(self._inputs)
+        zero = torch.zeros((), dtype=self._adjoint.dtype, device="cpu")
+        against = [
+            cotangents[v.name] if v.name in cotangents else zero.expand(v.sizes + v.base)
+            for v in self._outputs
+        ]
+        whole = [*values[:count], *against, *values[count:]]
+        found, reports = self._adjoint.called(whole, signature(whole))
+        names = [v.name for v in (*self._inputs, *self._fixed)]
+        return found, {x: found.pop(_mark(x)) for x in names}, reports.single
+
     def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """All steps in one native call."""
         whole = self._forward
@@ -143,6 +184,7 @@ class GraphBackend:
     """The `.pt2` graphs of a folder; Newton is driven over them."""
 
     name = "inductor"
+    has_adjoints = False
 
     def __init__(self, meta: Metadata, program: InductorProgram) -> None:
         self._inputs = [v.name for v in meta.inputs]
@@ -180,6 +222,12 @@ class GraphBackend:
         outputs, statuses, blocks = self._program.run(self._named(values), slopes=True)
         return outputs, blocks, lambda: statuses
 
+    def pull(
+        self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
+    ) -> tuple[Outputs, Outputs, Told]:
+        """Graphs have no adjoints."""
+        raise NotImplementedError
+
     def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """All steps, one after another."""
         fixed = dict(zip(self._parameters, promoted, strict=True))
@@ -195,6 +243,15 @@ def _named(library: ctypes.CDLL, name: str) -> Any:
         raise IngotError([
             Problem("broken-package", message, None, "compile the package again")
         ]) from None  # fmt: skip
+
+
+def _mark(name: str) -> str:
+    """The name of an adjoint, which no variable has."""
+    return f"adjoint of {name}"
+
+
+def _marked(v: Shape) -> Shape:
+    return Shape(_mark(v.name), v.sizes, v.base)
 
 
 def shape_of(v: VariableInfo) -> Shape:

@@ -23,7 +23,7 @@ __all__ = ["compile"]
 def compile(
     source: Model | Callable[..., Any], values: Mapping[str, Any] | None = None, *,
     backend: Backend = "kernel", dtype: torch.dtype = torch.float64,
-    parameter: tuple[str, ...] = (), derivative: tuple[str, ...] = (),
+    parameter: tuple[str, ...] = (), derivative: tuple[str, ...] = (), train: bool = False,
     example_batch_shape: tuple[str, ...] = (), jobs: int = 2,
 ) -> Artifact:  # fmt: skip
     """An artifact of a live model, or of a law: a function under `@model`.
@@ -42,8 +42,8 @@ def compile(
         raise IngotError([Problem("wrong-value", message, caller(), "give dtype=torch.float64")])
     target = Target(
         backend=(backend,), dtype="float64" if dtype == torch.float64 else "float32",
-        parameter=parameter, derivative=derivative, example_batch_shape=example_batch_shape,
-        jobs=jobs, stub=False, baseline=False,
+        parameter=parameter, derivative=derivative, train=train,
+        example_batch_shape=example_batch_shape, jobs=jobs, stub=False, baseline=False,
     )  # fmt: skip
     lowered = advance(Compilation(model=model, target=target, command="ingot.compile"))
     with tempfile.TemporaryDirectory(prefix="ingot-") as folder:
