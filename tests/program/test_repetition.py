@@ -11,6 +11,7 @@ import torch
 from ingot.errors import IngotError
 from ingot.execute.cpp import source
 from ingot.program import (
+    Axis,
     Builder,
     Newton,
     Node,
@@ -276,3 +277,47 @@ def lambda_of(count: int) -> Callable[..., Scalar]:
         return repeat(count, lambda y: tanh(y) * x, x)
 
     return Counted
+
+
+def test_networks_tables_and_loops_stand_in_one_residual() -> None:
+    hidden, other = Axis("hidden"), Axis("other")
+    b = Builder({"hidden": 4, "other": 3})
+    e, draw = b.emit, torch.Generator().manual_seed(7)
+    x, w = b.node("input", (), ("x", 0)), b.node("input", (), ("w", 0), (hidden,))
+    u, v = (b.placeholder("unknown", (), name) for name in "uv")
+
+    def body(columns: list[Node]) -> list[Node]:
+        return [e("tanh", e("add", e("mul", 0.3, columns[0]), e("mul", w, v)))]
+
+    (layer,) = repeat_lines(b, 3, body, [e("tanh", e("mul", w, u))])
+    weights = b.table(torch.randn(3, 4, generator=draw, dtype=F64).numpy(), (other, hidden))
+    mixed = b.along("contract", weights, layer, axis="hidden")
+    knots = b.table(torch.tensor([-2.0, -0.3, 0.2, 1.0], dtype=F64).numpy(), (hidden,))
+    height = b.along("interpolate", v, knots, w, axis=("hidden",))
+    total = b.along("sum", e("sin", mixed), axis="other")
+    first = e("sub", e("add", e("mul", 3.0, u), e("mul", 0.1, total)), x)
+    second = e("sub", e("add", e("mul", 4.0, v), e("mul", 0.3, height)), u)
+
+    def scalar(name: str, node: Node) -> Variable:
+        return Variable(name, Scalar, (), (node,))
+
+    rows = (scalar("first", first), scalar("second", second))
+    newton = Newton(abs_tol=1e-13, rel_tol=1e-14)
+    solve = Solve("both", (scalar("u", u), scalar("v", v)), rows, (), newton)
+    items = read_items(b, close_solve(b, solve, [b.zero, b.zero]))
+    given = (scalar("x", x), Variable("w", Scalar, (hidden,), (w,)))
+    outputs = tuple(scalar(name, item) for name, item in zip("uv", items, strict=True))
+    program = verify(Program(b.extents, given, (), outputs))
+    point = {"x": torch.randn(5, generator=draw, dtype=F64),
+             "w": torch.randn(5, 4, generator=draw, dtype=F64)}  # fmt: skip
+    pairs = [("u", "x"), ("u", "w"), ("v", "w")]
+    assert_agrees(printing(program, pairs), program, point, pairs)
+    want, *others = every_executor(with_jacobian(program, pairs), point)
+    bars = {"a.u": torch.randn(5, generator=draw, dtype=F64)}
+    adjoints = every_executor(with_adjoint(program, ["u"], ["x", "w"]), {**point, **bars})
+    for found in others:
+        for name, t in found.items():
+            torch.testing.assert_close(t, want[name], rtol=1e-10, atol=1e-12)
+    for found in adjoints:
+        told = want["u:w"] * bars["a.u"][:, None]
+        torch.testing.assert_close(found["a.w"], told, rtol=1e-10, atol=1e-12)

@@ -53,11 +53,12 @@ class _Contract(Operation):
     def build(
         self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
     ) -> Node:
-        return _contract(b, *args, require_axis(args, axis, own))
+        x, y = args
+        return _contract(b, x, y, require_axis(args, axis, own))
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
-        axis, is_structural = node.attr
-        return _contract(b.slopes if is_structural else b, *args, axis)
+        (x, y), (axis, is_structural) = args, node.attr
+        return _contract(b.slopes if is_structural else b, x, y, axis)
 
     def push(
         self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]

@@ -105,7 +105,8 @@ class _Locate(Operation):
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         if node.attr is None:
             return b.node("locate", args)
-        return _locate(b, *args, node.attr)
+        x, knots = args
+        return _locate(b, x, knots, node.attr)
 
     def push(
         self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
@@ -135,7 +136,7 @@ class _Locate(Operation):
 
         def count_reached(x: np.ndarray, knots: np.ndarray, dim: int) -> np.ndarray:
             inner = np.take(knots, range(1, 1 + size), axis=dim)
-            return np.sum(inner <= x, axis=dim, keepdims=True, dtype=np.float64)
+            return np.asarray(np.sum(inner <= x, axis=dim, keepdims=True, dtype=np.float64))
 
         inner = f"{{1}}.narrow({{dim}}, 1, {size})"
         return on.spell(f"({inner} <= {{0}}).to({{1}}.dtype).sum({{dim}}, keepdim=True)",

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["Repeat", "repeat_lines"]
 
 
+_UNNAMED = Axis("")
+
+
 @dataclass(frozen=True, eq=False)
 class Repeat:
     """A number of steps, each on what the one before gave.
@@ -50,7 +53,7 @@ class Repeat:
     given: tuple[Node, ...] = ()
     slices: tuple[Node, ...] = ()
     stacked: tuple[Node, ...] = ()
-    steps: Axis | None = None
+    steps: Axis = _UNNAMED
     is_reversed: bool = False
     is_spread: bool = False
 
@@ -116,7 +119,7 @@ def repeat_lines(
     axes = [s.axes for s in starts]
     columns, rows = _settle(b, lambda c: [b.count_condition(row) for row in body(c)], axes)
     node = _close(b, Repeat(count, tuple(columns), tuple(rows)), starts, [])
-    return [node_item for i in range(len(starts)) for node_item in _read(b, node, i)]
+    return [_read(b, node, i)[0] for i in range(len(starts))]
 
 
 def _settle(
@@ -178,7 +181,7 @@ def _make(
         given=tuple(copy(p) for p, _ in pairs), slices=tuple(copy(p) for p, _ in parts),
         stacked=tuple(copy(n) for n in repeat.stacked),
     )  # fmt: skip
-    if tidy.steps is None:
+    if tidy.steps == _UNNAMED:
         tidy = replace(tidy, steps=Axis(f"step of {tidy.digest[:8]}"))
     flat = [a for _, part in parts for a in part]
     return b.node("repeat", (*starts, *(a for _, a in pairs), *flat), tidy)
