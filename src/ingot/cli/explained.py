@@ -531,7 +531,8 @@ EXPLAIN: dict[str, str] = {
     "untraceable": (
         "A law does something that a program for one point cannot hold: it reads a value (if,"
         " float), indexes by one, writes in place, or calls a torch function that has no"
-        " counterpart. Use where(...) and the functions of ingot.types."
+        " counterpart. Use where(...) and the functions of ingot.types; a law that must stay"
+        " ordinary torch, such as a trained module, is declared with @model(opaque=True)."
     ),
     "untraceable-function": (
         "A function's course depends on the values of tensors (if, while, item, boolean"
