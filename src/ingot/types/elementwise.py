@@ -63,9 +63,9 @@ class Elementwise:
 
     def write_cxx(self, args: Sequence[str], whole: float | None = None) -> str:
         """The operation in C++; whole: the last operand, where that is a constant."""
-        if self.cxx_whole is not None and whole is not None:
-            if whole.is_integer() and abs(whole) <= MAX_WHOLE:
-                return self.cxx_whole.format(*args, n=int(whole))
+        is_whole = whole is not None and whole.is_integer() and abs(whole) <= MAX_WHOLE
+        if self.cxx_whole is not None and whole is not None and is_whole:
+            return self.cxx_whole.format(*args, n=int(whole))
         return self.cxx.format(*args)
 
     def write_text(self, args: Sequence[str]) -> str:
@@ -288,7 +288,8 @@ _ROWS = (
         slopes=lambda g, y, a: (g.const(-1.0),), simplify=_simplify_neg,
     ),
     Elementwise(
-        name="pow", arity=2, numpy=np.power, torch="torch.pow({0}, {1})", cxx="pow({0}, {1})", cxx_whole="pown<{n}>({0})",
+        name="pow", arity=2, numpy=np.power, torch="torch.pow({0}, {1})", cxx="pow({0}, {1})",
+        cxx_whole="pown<{n}>({0})",
         slopes=_slopes_pow, simplify=_simplify_pow,
     ),
     Elementwise(
