@@ -396,6 +396,17 @@ class System:
         return tuple(found[self.extra + k] for k in range(self.width))
 
 
+def _tell_states(attempt: Attempt, safe: Eliminated) -> bool:
+    """Whether most probe states are states of the model: there the safe update is a number.
+
+    Where few are (a temperature or a porosity that must be positive), pivots that seem safe may
+    lose their digits at states that were never seen, as a bordered form did for free sintering.
+    """
+    probes = attempt.probes.fork()
+    finite = np.all([np.isfinite(probes.numbers(x)) for x in safe.update], axis=0)
+    return bool(np.mean(finite) > 0.5)
+
+
 def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     """The cheapest form that is worth its risk, and what each costs that was finished.
 
@@ -411,7 +422,7 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     best = min(best, other, key=lambda e: e.operations)
     limit = EXTENDED_LIMIT * best.operations
     tried: dict[int | None, Eliminated] = {}
-    for border in BORDERS:
+    for border in BORDERS if _tell_states(attempt, best) else BORDERS[:1]:
         with suppress(TooLong):
             tried[border] = eliminate(attempt, "extended", limit=limit, border=border)
     if not tried:
