@@ -199,6 +199,36 @@ def test_what_carries_a_room_has_a_name_of_its_own(name: str) -> None:
     assert len(classes().get(name, [])) <= 1
 
 
+SAME_FILES = {
+    ("fields", "exodus.py"): "read to compare, written as output",
+    ("fields", "frames.py"): "frames around generated source, frames of time",
+    ("fields", "operations.py"): "of parsed expressions, of torch's graphs",
+    ("fields", "schema.py"): "of input files, of captured sequences",
+}
+"""Names of files that a room of several folders has twice, and what each is about."""
+
+
+def test_a_file_has_a_name_of_its_own_in_its_room() -> None:
+    found: defaultdict[tuple[str, str], list[Path]] = defaultdict(list)
+    for file in FILES:
+        parts = file.relative_to(SOURCE).parts
+        if len(parts) > 1 and file.name != "__init__.py":
+            found[parts[0], file.name].append(file)
+    assert {name for name, files in found.items() if len(files) > 1} == SAME_FILES.keys()
+
+
+def test_no_file_is_named_after_nothing() -> None:
+    empty = ("util", "helper", "manager", "handler", "misc")
+    assert [str(f) for f in FILES if any(word in f.stem for word in empty)] == []
+
+
+@pytest.mark.parametrize("room", ["types", "catalog", "model", "program", "execute", "package"])
+def test_a_room_speaks_one_dialect(room: str) -> None:
+    """Annotations that refer to what comes later are quoted, in every file alike."""
+    files = [f for f in FILES if f.relative_to(SOURCE).parts[0] == room]
+    assert [str(f) for f in files if "from __future__ import annotations" in f.read_text()] == []
+
+
 # one table of operations
 
 TABLES = {"types/elementwise.py", "program/operations.py", "program/implicit.py"}

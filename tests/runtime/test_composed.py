@@ -1,6 +1,7 @@
 """A package as a part of a composition: as the model that it was compiled from."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -243,3 +244,26 @@ def test_a_composition_with_a_package_runs_by_default_and_says_why_not_as_a_kern
         said = capsys.readouterr().err
         assert "error[opaque-model]: [decay] is a compiled package" in said
         assert "choose --backend interpret" in said
+
+
+def test_a_package_that_fails_inside_a_composition_is_told_as_its_source_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At times and temperatures where the reaction runs away."""
+    monkeypatch.chdir(tmp_path)
+    driven = DRIVEN.replace("'heat times times'", "'times times times'")
+    source = prepared(build(read_text(SOURCE + AROUND), "whole"))
+    made = prepared(build(read_text(package(decay()) + AROUND + NEWTON), "whole"))
+    inputs = {**draw(source, 0, (6,)), "u": torch.linspace(1.0, 9.0, 6).double()}
+    (theirs,), (ours,) = (Interpreter(p)(inputs)[1] for p in (source, made))
+    assert ours.solve == "decay.update"
+    assert ours.reason.tolist() == theirs.reason.tolist()
+    assert 0 < theirs.converged.sum() < 6
+    (none,) = Interpreter(made)({n: x[:0] for n, x in inputs.items()})[1]
+    assert (none.solve, len(none.reason)) == ("decay.update", 0)
+    shutil.copytree(decay().folder.parent, tmp_path / "parts" / "decay")
+    text = package(decay()).replace(str(decay().folder.parent), "decay")
+    file = written(driven + text + AROUND + NEWTON, tmp_path / "parts")
+    for again in (file, Path("failed/decay.update.i")):
+        assert status(["run", str(again)]) == 1
+        assert "error[not-converged]: 'decay.update': 1 of 1 points" in capsys.readouterr().err

@@ -41,6 +41,7 @@ from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.options import Newton
 from ingot.program import Program, prepared
+from ingot.program.opaque import find_opaque
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
@@ -119,7 +120,13 @@ class TransientDriver:
         if isinstance(body, AOTIModel):
             return {s.name: (s, s.unknowns) for s in body.artifact.metadata.solvers}
         solves = self.program.solves
-        return {s.name: (s.newton, tuple(v.name for v in s.unknowns)) for s in solves}
+        own = {s.name: (s.newton, tuple(v.name for v in s.unknowns)) for s in solves}
+        inside = {
+            f"{each.name}.{name}": (rules, rules.unknowns)
+            for each in find_opaque(self.program)
+            for name, rules in each.function.solves.items()
+        }
+        return {**own, **inside}
 
     @cached_property
     def doubts(self) -> tuple[Problem, ...]:

@@ -49,6 +49,15 @@ class WholeFunction(Protocol):
     instead: ClassVar[str]
 
     @property
+    def solves(self) -> Mapping[str, Any]:
+        """The rules of what it solves inside, by name, each with its `unknowns`."""
+        ...
+
+    def report(self, name: str, points: int) -> Sequence[Any]:
+        """What became of every point in its last call, one status a solve, under the name."""
+        ...
+
+    @property
     def digest(self) -> str:
         """What tells functions apart."""
         ...
@@ -282,6 +291,7 @@ class _Call(_OpaqueBlock):
         opaque: Opaque = node.attr
         inputs = _gather(on, space, opaque.takes, node.args, args)
         outputs = opaque.function(inputs)
+        on.call.reports[opaque] = opaque.function.report(opaque.name, on.call.points)
         found = (
             part for port, x in zip(opaque.gives, outputs, strict=True)
             for part in _scatter(on, space, port, _check(on, space, opaque, port, x)[None])
@@ -404,6 +414,15 @@ class TorchFunction:
     function: Callable[[Tensors], Tensors]
     digest: str
     batch: int
+
+    @property
+    def solves(self) -> Mapping[str, Any]:
+        """Nothing that is known."""
+        return {}
+
+    def report(self, name: str, points: int) -> Sequence[Any]:
+        """Nothing."""
+        return ()
 
     def __call__(self, inputs: Tensors) -> Tensors:
         """The outputs."""

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.execute.status import Status
 from ingot.options import Newton, PackagedBackend
-from ingot.package.metadata import Metadata, VariableInfo
+from ingot.package.metadata import Metadata, SolverInfo, VariableInfo
 from ingot.runtime.artifact import Artifact
 from ingot.types import KINDS, lag
 
@@ -90,6 +91,23 @@ class _PackageCall:
         """The seal of the package, and the rules it runs under."""
         meta = self.artifact.metadata
         return repr((meta.seal, meta.solvers))
+
+    @property
+    def solves(self) -> Mapping[str, SolverInfo]:
+        """The implicit updates of the package."""
+        return {s.name: s for s in self.artifact.metadata.solvers}
+
+    def report(self, name: str, points: int) -> Sequence[Status]:
+        """What its updates reported, of entries on axes around it the worst for each point."""
+        found = []
+        for status in self.artifact.status:
+            worst = status.reason.reshape(points, -1).argmax(1, keepdim=True)
+            rows = ("reason", "iterations", "residual", "pivoted", "accepted")
+            each = {
+                row: getattr(status, row).reshape(points, -1).gather(1, worst)[:, 0] for row in rows
+            }
+            found.append(replace(status, solve=f"{name}.{status.solve}", **each))
+        return found
 
     def __call__(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
         """The outputs, in the precision of the package."""
