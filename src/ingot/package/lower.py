@@ -38,6 +38,7 @@ from ingot.program import (
     compile_passes,
     find_first_guesses,
 )  # fmt: skip
+from ingot.program.band import MIN_ENTRIES_TO_BAND_SLOPES
 from ingot.types import Value
 
 if TYPE_CHECKING:
@@ -87,14 +88,17 @@ def _compile_kernels(c: Compilation) -> dict[str, Program]:
 
     All eliminate alike, so that their values are the same to the last bit.
     """
-    values = compile_passes(c.program)
+    choices = Choices()
+    if c.pairs or c.adjoint is not None:
+        choices = Choices(band_from=MIN_ENTRIES_TO_BAND_SLOPES)
+    values = compile_passes(c.program, choices)
     found = {"values": values}
     like = {s.factored.source: s for s in values.solves if s.factored is not None}
+    choices = replace(choices, like=like)
     if c.pairs:
-        title = f"values and slopes ({len(c.pairs)})"
-        found[title] = compile_passes(c.slopes, Choices(like=like))
+        found[f"values and slopes ({len(c.pairs)})"] = compile_passes(c.slopes, choices)
     if c.adjoint is not None:
-        found["values and adjoints"] = compile_passes(c.adjoint, Choices(like=like))
+        found["values and adjoints"] = compile_passes(c.adjoint, choices)
     for kernel in found.values():
         # a report's place is that of its solve among those of the values
         assert [s.name for s in kernel.solves] == [s.name for s in values.solves]

@@ -7,11 +7,14 @@ from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.differentiate import Unstructured, jacobian
 from ingot.program.implicit import Solve
 
-__all__ = ["MIN_ENTRIES_TO_BAND", "Band", "find_band", "prefer_band"]
+__all__ = ["MIN_ENTRIES_TO_BAND", "MIN_ENTRIES_TO_BAND_SLOPES", "Band", "find_band", "prefer_band"]
 
 MIN_ENTRIES_TO_BAND = 64
 """From how many entries of an axis on a band is solved by a loop along it: written out, it takes
 ten times as long to compile, and by then it is no faster."""
+MIN_ENTRIES_TO_BAND_SLOPES = 16
+"""The same where derivatives are compiled beside values: of n entries by n they are as many lines,
+for which g++ takes 24 s at 50."""
 
 
 @dataclass(frozen=True, slots=True)
