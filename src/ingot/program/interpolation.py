@@ -102,6 +102,13 @@ class _Locate(Operation):
 
     name = "locate"
 
+    def verify(self, space: Space, node: Node) -> None:
+        if node.attr is not None:
+            _, knots = node.args
+            axes = {a for arg in node.args for a in arg.axes} - {node.attr}
+            along = node.attr in knots.axes and axes == set(node.axes)
+            assert along, f"axes of locate {node}"
+
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         if node.attr is None:
             return b.node("locate", args)
@@ -192,6 +199,13 @@ class _Pick(Operation):
     """The entry of its first operand at indices, its others, along the axes of its attribute."""
 
     name = "pick"
+
+    def verify(self, space: Space, node: Node) -> None:
+        table, *indices = node.args
+        assert len(indices) == len(node.attr), f"pick {node} has {len(indices)} indices"
+        axes = {a for arg in node.args for a in arg.axes} - {*node.attr}
+        along = {*node.attr} <= {*table.axes} and axes == set(node.axes)
+        assert along, f"axes of pick {node}"
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return _pick(b, args[0], dict(zip(node.attr, args[1:], strict=True)))
