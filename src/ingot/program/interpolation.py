@@ -187,11 +187,11 @@ def _pick(b: Builder, table: Node, at: Mapping[Axis, Node]) -> Node:
     return b.node("pick", (table, *indices), tuple(held), axes)
 
 
-_ALIGNED = (
-    "torch.take_along_dim({0}[(None,) * ({1}.dim() - {0}.dim())],"
-    " {1}.long()[(None,) * ({0}.dim() - {1}.dim())], {dim})"
+_GATHER = (
+    "torch.gather(torch.broadcast_tensors({0}, {1})[0], {dim},"
+    " torch.broadcast_tensors({1}, {0}.narrow({dim}, 0, 1))[0].long())"
 )
-"""Arrays may lack leading dimensions that they do not vary along; torch wants as many of each."""
+"""`take_along_dim` would fix the batch of a graph, whose sizes are symbols."""
 _LANES = "make<V>([&](int lane) __attribute__((always_inline)) {{ return {}; }})"
 
 
@@ -250,7 +250,7 @@ class _Pick(Operation):
                                   lambda x, dim, at=at: np.take(x, [at], axis=dim),
                                   [picked], axis)  # fmt: skip
             else:
-                picked = on.spell(_ALIGNED, _take, [picked, value], axis)
+                picked = on.spell(_GATHER, _take, [picked, value], axis)
         return picked
 
     def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
