@@ -22,12 +22,13 @@ from ingot.hit import read
 from ingot.model import Factory
 from ingot.program import Program, prepared, sort_lines, trace, walk_passes
 from ingot.program.band import Band
-from ingot.program.eliminate import TIES, Attempt, Eliminated, TooLong, eliminate
+from ingot.program.eliminate import BORDERS, TIES, Attempt, Eliminated, TooLong, eliminate
 from ingot.program.operations import operation
 from ingot.program.probe import Probes
 from ingot.program.program import count_operations
 
-FORMS = ("jacobian", "accumulated", *(f"extended {ties}" for ties in TIES), "condensed")
+EXTENDED = [(border, ties) for border in BORDERS for ties in TIES]
+FORMS = ("jacobian", "accumulated", *(f"extended {b} {t}" for b, t in EXTENDED), "condensed")
 LONGEST = 20  # times the chosen form's operations: what is longer is not worth the seconds
 
 SEVEN = (
@@ -91,10 +92,12 @@ def try_forms(attempt: Attempt, chosen: Eliminated) -> dict[str, Eliminated]:
     found = {"jacobian": eliminate(attempt, "jacobian")}
     if not any(n.axes or operation(n.op).is_block for n in sort_lines(attempt.solve.rows)):
         found["accumulated"] = eliminate(attempt, "accumulated")
-        for ties in TIES:
+        limit = LONGEST * chosen.operations
+        for border, ties in EXTENDED:
             with suppress(TooLong):
-                limit = LONGEST * chosen.operations
-                found[f"extended {ties}"] = eliminate(attempt, "extended", limit=limit, ties=ties)
+                found[f"extended {border} {ties}"] = eliminate(
+                    attempt, "extended", limit=limit, ties=ties, border=border
+                )
     if chosen.form == "condensed":
         found["condensed"] = chosen
     return found

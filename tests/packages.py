@@ -17,13 +17,14 @@ from ingot.drivers import transient_driver
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read
 from ingot.model import Factory
+from ingot.options import PackagedBackend as Backend
 from ingot.package import Package, compile_model
 from ingot.package.stages import advance, load
-from ingot.package.target import Backend, Target
+from ingot.package.target import Target
 from ingot.program import with_jacobian
 from ingot.runtime import Artifact
 from ingot.runtime import load as load_package
-from ingot.runtime.load import metadata_of
+from ingot.runtime.loader import metadata_of
 from tests.systems import plasticity
 
 ELASTIC = """

@@ -1,11 +1,13 @@
-"""Who may import whom, and what importing may cost."""
+"""Who may import whom, what importing may cost, and that one name is one thing."""
 
 import ast
 import importlib
 import resource
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -145,3 +147,172 @@ def test_private_names_of_torch_live_in_one_file() -> None:
     files = [file for file in FILES if file != PRIVATE]
     told = {str(f): list(private_names(ast.parse(f.read_text()))) for f in files}
     assert {file: names for file, names in told.items() if names} == {}
+
+
+# one name, one thing
+
+HIDDEN = {"ingot.cli.main": "installed commands ask for `ingot.cli:main`"}
+"""Functions under the name of the submodule that holds them, and why they stay."""
+
+
+def exported_by(package: Path) -> set[str]:
+    """The names that a package's own file binds, submodules as such left out."""
+    name = ".".join(("ingot", *package.relative_to(SOURCE).parts))
+    found: set[str] = set()
+    for node in ast.parse((package / "__init__.py").read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module != name:
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return found
+
+
+@pytest.mark.parametrize(
+    "package", sorted(f.parent for f in SOURCE.rglob("__init__.py") if f.parent != SOURCE), ids=str
+)
+def test_no_package_hides_a_submodule_behind_a_function(package: Path) -> None:
+    name = ".".join(("ingot", *package.relative_to(SOURCE).parts))
+    inside = {
+        f.stem for f in package.iterdir() if f.suffix == ".py" or (f / "__init__.py").exists()
+    }
+    assert {f"{name}.{n}" for n in exported_by(package) & inside} <= HIDDEN.keys()
+
+
+@cache
+def classes() -> dict[str, list[str]]:
+    """Where each class is declared, by its name."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(file.relative_to(SOURCE)))
+    return found
+
+
+def test_no_class_name_stands_twice_in_a_room() -> None:
+    rooms = {name: [f.split("/")[0] for f in files] for name, files in classes().items()}
+    assert {name: classes()[name] for name, r in rooms.items() if len(r) > len({*r})} == {}
+
+
+@pytest.mark.parametrize("name", ["Program", "Graph", "Node", "Model", "Solve", "Kernel", "Plan"])
+def test_what_carries_a_room_has_a_name_of_its_own(name: str) -> None:
+    assert len(classes().get(name, [])) <= 1
+
+
+SAME_FILES = {
+    ("fields", "exodus.py"): "read to compare, written as output",
+    ("fields", "frames.py"): "frames around generated source, frames of time",
+    ("fields", "operations.py"): "of parsed expressions, of torch's graphs",
+    ("fields", "schema.py"): "of input files, of captured sequences",
+}
+"""Names of files that a room of several folders has twice, and what each is about."""
+
+
+def test_a_file_has_a_name_of_its_own_in_its_room() -> None:
+    found: defaultdict[tuple[str, str], list[Path]] = defaultdict(list)
+    for file in FILES:
+        parts = file.relative_to(SOURCE).parts
+        if len(parts) > 1 and file.name != "__init__.py":
+            found[parts[0], file.name].append(file)
+    assert {name for name, files in found.items() if len(files) > 1} == SAME_FILES.keys()
+
+
+def test_no_file_is_named_after_nothing() -> None:
+    empty = ("util", "helper", "manager", "handler", "misc")
+    assert [str(f) for f in FILES if any(word in f.stem for word in empty)] == []
+
+
+@pytest.mark.parametrize("room", ["types", "catalog", "model", "program", "execute", "package"])
+def test_a_room_speaks_one_dialect(room: str) -> None:
+    """Annotations that refer to what comes later are quoted, in every file alike."""
+    files = [f for f in FILES if f.relative_to(SOURCE).parts[0] == room]
+    assert [str(f) for f in files if "from __future__ import annotations" in f.read_text()] == []
+
+
+# one table of operations
+
+TABLES = {"types/elementwise.py", "program/operations.py", "program/implicit.py"}
+OTHER_WORDS = {
+    "types/__init__.py": "the names that laws call",
+    "types/algebra.py": "the names that laws call",
+    "types/value.py": "operators of Python, by the names that NumPy has for them",
+    "hit/arithmetic.py": "functions of ${...} in HIT",
+    "fields/expressions/parse.py": "functions of parsed expressions in input files",
+    "fields/expressions/derivative.py": "functions of parsed expressions in input files",
+    "fields/expressions/operations.py": "functions of parsed expressions in input files",
+    "fields/jit/operations.py": "operations of torch's graphs",
+    "package/header.py": "headings of a C header",
+}
+"""Files whose words happen to be names of operations, and what they are."""
+
+
+def operation_names() -> tuple[set[str], set[str]]:
+    """The elementwise operations, and the structural ones."""
+    import ingot.program
+    from ingot.program import operations
+
+    assert ingot.program.PASSES
+    structural = {name for name in operations._KNOWN if name not in operations.ELEMENTWISE}
+    return set(operations.ELEMENTWISE), structural
+
+
+def words_in(nodes: list[ast.expr | None]) -> set[str]:
+    return {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def listed_in(tree: ast.AST) -> Iterator[set[str]]:
+    """The words of every list, tuple, set or dictionary of a file, and of its match statements."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Set | ast.List | ast.Tuple):
+            yield words_in([*node.elts])
+        elif isinstance(node, ast.Dict):
+            yield words_in(node.keys)
+            yield words_in([*node.values])
+        elif isinstance(node, ast.Match):
+            inside = (n for case in node.cases for n in ast.walk(case.pattern))
+            yield words_in([n.value for n in inside if isinstance(n, ast.MatchValue)])
+
+
+def compared_in(tree: ast.AST) -> set[str]:
+    """The words that a file compares the operation of a line with."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".op"):
+            for other in node.comparators:
+                parts = other.elts if isinstance(other, ast.Tuple | ast.Set) else [other]
+                found |= words_in([*parts])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "listed"),
+    [
+        ("x = ('add', 'mul', 'sub')", True), ("x = {'exp': 1, 'log': 2, 'sin': 3}", True),
+        ("x = node.op in ('add', 'mul')", False), ("x = ['adder', 'mul', 'mul']", False),
+        ("match op:\n  case 'add' | 'sub': 1\n  case 'mul': 2", True),
+    ],
+)  # fmt: skip
+def test_lists_of_operations_are_told_from_others(code: str, listed: bool) -> None:
+    elementwise, structural = operation_names()
+    names = elementwise | structural
+    assert any(len(words & names) >= 3 for words in listed_in(ast.parse(code))) == listed
+
+
+def test_operations_are_listed_in_their_table_alone() -> None:
+    """A pass may ask for the structural operations it is about, and for no elementwise one."""
+    elementwise, structural = operation_names()
+    names = elementwise | structural
+    found: dict[str, list[set[str]]] = {}
+    for file in (str(f.relative_to(SOURCE)) for f in FILES):
+        if file not in TABLES | OTHER_WORDS.keys():
+            tree = ast.parse((SOURCE / file).read_text())
+            lists = [words & names for words in listed_in(tree) if len(words & names) >= 3]
+            found[file] = [*lists, *([asked] if (asked := compared_in(tree) & elementwise) else [])]
+    assert {file: lists for file, lists in found.items() if lists} == {}
+
+
+def test_words_that_are_no_operations_are_still_there() -> None:
+    elementwise, structural = operation_names()
+    for file in OTHER_WORDS:
+        lists = listed_in(ast.parse((SOURCE / file).read_text()))
+        assert any(len(words & (elementwise | structural)) >= 3 for words in lists), file

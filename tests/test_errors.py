@@ -134,7 +134,7 @@ def test_every_code_is_explained(file: Path) -> None:
 
 
 def test_codes_are_found_in_the_source() -> None:
-    assert "duplicate-block" in codes_in(SOURCE / "hit" / "read.py")
+    assert "duplicate-block" in codes_in(SOURCE / "hit" / "reader.py")
 
 
 def test_explanations_are_whole_sentences() -> None:

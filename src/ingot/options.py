@@ -15,12 +15,19 @@ from msgspec import Meta
 from ingot.errors import IngotError, Problem
 
 __all__ = [
-    "INT32", "Count", "Factor", "Knob", "Meta", "Newton", "NotNegative",
-    "NotNegativeCount", "Positive", "Share", "allowed", "bounds", "fits", "knobs_of", "plain",
+    "INT32", "Backend", "Count", "Factor", "Knob", "Meta", "Newton", "NotNegative",
+    "NotNegativeCount", "PackagedBackend", "Positive", "Share", "allowed",
+    "bounds", "fits", "knobs_of", "plain",
 ]  # fmt: skip
 
 INT32 = 2**31 - 1
 """The largest whole number of an option: all end in 32-bit integers of C sooner or later."""
+
+PackagedBackend = Literal["kernel", "inductor"]
+"""What a package can run on: a library of its own, or torch's compiled graphs."""
+
+Backend = Literal["interpret", PackagedBackend]
+"""What can run a program: operations of torch, or what a package can hold."""
 
 NotNegative = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]

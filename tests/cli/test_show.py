@@ -6,7 +6,12 @@ from typing import get_args
 import pytest
 
 from ingot.cli.main import status
+from ingot.cli.show import Pass
+from ingot.hit import read
+from ingot.model import build
 from ingot.package import Stage as Compiling
+from ingot.program import PASSES, Program, pipeline, prepared
+from ingot.program.describe import describe_pass
 from tests import packages
 from tests.cli.counted import count_reading
 from tests.packages import DECAY, DIFFUSION, ELASTIC, ORDER, RATE
@@ -27,7 +32,20 @@ def test_a_stage_is_printed(stage: str, line: str, file: Path, capsys: Captured)
     assert line in capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize("stage", ["clean", "hoist", "loops", "factor", "schedule", "source"])
+def test_stages_of_passes_are_those_that_run() -> None:
+    assert get_args(Pass) == tuple(each.__name__ for each in PASSES)
+
+
+def test_a_pass_is_shown_by_being_listed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(program: Program, choices: pipeline.Choices) -> Program:
+        return pipeline.clean(program, choices)
+
+    program = prepared(build(read(file), "rate"))
+    monkeypatch.setattr(pipeline, "PASSES", (*PASSES, again))
+    assert describe_pass(program, "again").startswith("# 4 operations before, 4 after\ngiven  ")
+
+
+@pytest.mark.parametrize("stage", [*get_args(Pass), "source"])
 def test_a_pass_is_printed(stage: str, file: Path, capsys: Captured) -> None:
     assert status(["show", str(file), "rate", "--stage", stage]) == 0
     assert capsys.readouterr().out.strip()

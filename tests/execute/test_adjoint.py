@@ -164,7 +164,7 @@ def test_adjoints_of_every_published_update_are_its_transposed_blocks(cases: Pat
             raise AssertionError(f"{file}: {error}") from error
         else:
             held.append(file)
-    assert len(held) >= 8, "most files use types that are not written yet, but not all"
+    assert len(held) >= 16, "files that ran before are among those with unknown types"
 
 
 @pytest.mark.slow

@@ -465,3 +465,16 @@ def test_a_history_keeps_its_numbers_when_the_transient_runs_again(plastic_kerne
     for _ in range(2):
         assert torch.equal(run().outputs["plastic_strain"], copies["plastic_strain"])
     assert torch.equal(part, torch.full_like(part, 7.0))
+
+
+def raised(x: Scalar) -> Vec:
+    return Vec.fill(x**6.0, x**31.0, x ** (-8.0))
+
+
+def test_whole_powers_are_right_to_four_ulp() -> None:
+    x = np.random.default_rng(31).uniform(0.5, 2.0, 2000) * np.array([1.0, -1.0] * 1000)
+    found, _ = executor(program_of_law(raised), "kernel")({"x": torch.from_numpy(x)})
+    for i, n in enumerate((6, 31, -8)):
+        exact = x.astype(np.longdouble) ** n
+        error = np.abs(found["out"][:, i].numpy() - exact) / np.spacing(np.abs(exact.astype(float)))
+        assert error.max() <= 4.0

@@ -31,7 +31,7 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def chosen(names: tuple[str, ...], asked: str = "", span: Span | None = None) -> str:
         return device_of(names, asked or ("" if names else "cpu"), span)
 
-    monkeypatch.setattr(sys.modules["ingot.fields.run"], "device_of", chosen)
+    monkeypatch.setattr(sys.modules["ingot.fields.runs"], "device_of", chosen)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from ingot.fields.declare import Argument
 from ingot.fields.jit import Jit
 from ingot.fields.solvers.implicit import broyden, first_residual, move, secant, start
 from ingot.fields.solvers.multistep import euler, real_euler, semi_implicit
-from ingot.fields.space import Mode
+from ingot.fields.spaces import Mode
 from ingot.fields.step import Ambient, Buffer, Eager, State, Step, perform, whole_arguments
 from ingot.hit import read_text
 

@@ -9,7 +9,7 @@ import torch
 from ingot.fields import COMPUTES, Simulation, build, run
 from ingot.fields.blocks.domain import space_of
 from ingot.fields.solvers import SOLVERS, implicit
-from ingot.fields.solvers.solve import Solve
+from ingot.fields.solvers.solve import Substep
 from ingot.fields.step import Eager, State
 from ingot.hit import read
 
@@ -57,7 +57,7 @@ def test_all_stays_on_the_device_of_the_run(solver: str, monkeypatch: pytest.Mon
     Eager().run(simulation.initialize, state)
     Eager().run(simulation.postprocess, state)
     for index in range(2):
-        simulation.solver.substep(Solve(simulation.root, state, Eager(), index, compatible=False))
+        simulation.solver.substep(Substep(simulation.root, state, Eager(), index, compatible=False))
         state.advance()
     Eager().run(simulation.postprocess, state)
     strays = {n for n, value in state.buffers.items() if not value.is_meta and value.dim() > 0}

@@ -7,7 +7,7 @@ import torch
 
 from ingot.errors import IngotError
 from ingot.fields import space
-from ingot.fields.space import Mode
+from ingot.fields.spaces import Mode
 
 SIZES = [(8,), (9,), (8, 6), (9, 11), (6, 8, 10), (5, 7, 9)]
 

@@ -17,7 +17,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parents[2]))  # as a script, this file finds other tests so
 
 from ingot.fields.jit import Jit, executor
-from ingot.fields.space import Space, space
+from ingot.fields.spaces import Space, space
 from ingot.fields.step import Ambient, Buffer, Eager, State, Step
 from tests.fields.jit.cases import (
     cahn_hilliard,

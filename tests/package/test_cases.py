@@ -17,9 +17,10 @@ from ingot.drivers.values import Shapes
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read
 from ingot.model import Factory, Model
+from ingot.options import PackagedBackend as Backend
 from ingot.package import Package, compile_model
 from ingot.package.metadata import Metadata, VariableInfo
-from ingot.package.target import Backend, Target
+from ingot.package.target import Target
 from ingot.program import prepared, with_jacobian
 from ingot.runtime import Artifact
 from ingot.runtime import load as load_package

@@ -20,7 +20,7 @@ from ingot.options import INT32, Newton, knobs_of
 from ingot.package.stages import advance, load
 from ingot.package.stub import stub
 from ingot.package.target import Target
-from ingot.program import prepared, trace
+from ingot.program import prepared
 from ingot.program.solvers import newton_of
 from ingot.runtime import load as load_package
 from ingot.runtime.stub import under_rules
@@ -415,16 +415,3 @@ def test_any_rules_written_to_a_stub_are_read_back_as_they_are(tmp_path: Path) -
         found = newton_of(Factory(tree), replace(word, text=word.text.partition(":")[2]))
         expected = Newton(**{k.name: getattr(rules, k.name) for k in chosen})
         assert found == expected
-
-
-@pytest.mark.parametrize("wrap", [True, False])
-def test_a_package_inside_a_model_is_refused_at_its_block(copy: Path, wrap: bool) -> None:
-    inner = "[whole]\ntype = ComposedModel\nmodels = 'decay'\n[]\n" if wrap else ""
-    path = copy.parent / "decay"
-    text = f"[Models]\n[decay]\ntype = AOTIModel\nartifact_path = '{path}'\n[]\n{inner}[]"
-    with pytest.raises(IngotError, match="compile the whole composition") as raised:
-        trace(build(read_text(text), "whole" if wrap else "decay"))
-    (problem,) = raised.value.problems
-    assert problem.code == "compiled-model"
-    assert problem.span is not None
-    assert problem.span.line == 2

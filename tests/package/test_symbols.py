@@ -143,7 +143,7 @@ from ingot import load, read
 from ingot.execute.kernel import Kernel
 from ingot.program import freeze, trace
 from ingot.model import Factory
-from ingot.runtime.load import metadata_of
+from ingot.runtime.loader import metadata_of
 from pathlib import Path
 folders = sys.argv[1:3]
 given = torch.load(sys.argv[3])

@@ -11,13 +11,15 @@ from ingot.program import Program, prepared, verify
 
 
 @contextmanager
-def declared(*functions: Callable[..., Any], gives: Any = "out") -> Iterator[None]:
+def declared(
+    *functions: Callable[..., Any], gives: Any = "out", opaque: bool = False
+) -> Iterator[None]:
     """The functions as laws of the catalogue."""
     load()
     before = dict(CATALOG)
     try:
         for function in functions:
-            model(gives=gives)(function)
+            model(gives=gives, opaque=opaque)(function)
         yield
     finally:
         CATALOG.clear()

@@ -19,6 +19,7 @@ from ingot.program.eliminate import (
     Attempt,
     Eliminated,
     Form,
+    _tell_states,
     choose_form,
     eliminate,
     solve_again,
@@ -32,6 +33,7 @@ from tests.systems import (
     implicit,
     node_of,
     numbers_of,
+    overshooting,
     plasticity,
     program_of,
     solved,
@@ -389,12 +391,23 @@ def test_the_extended_form_is_taken_only_where_it_saves_a_third(plastic: System)
         assert best.operations == safe
 
 
-def test_some_plasticity_is_worth_the_extended_form_and_some_is_not() -> None:
-    chosen = set()
-    for isotropic, kinematic in ((False, False), (False, True)):
+def test_plasticity_is_worth_the_extended_form_and_two_equations_are_not() -> None:
+    for isotropic, kinematic in ((False, False), (False, True), (True, False)):
         text = plasticity("MinMapComplementarity", isotropic=isotropic, kinematic=kinematic)
-        chosen.add(choose_form(System(program_of(text)).attempt)[0].form == "extended")
-    assert chosen == {True, False}
+        assert choose_form(System(program_of(text)).attempt)[0].form == "extended"
+    plain = implicit(overshooting, 2, 3)
+    assert choose_form(System(plain).attempt)[0].form != "extended"
+
+
+def test_a_border_is_tried_only_where_most_probe_states_are_states_of_the_model() -> None:
+    def rooted(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+        """Defined where all givens are above ten, which no random state is."""
+        return [u[0] - sqrt(g[0] - 10.0) * sqrt(g[1] - 10.0), u[1] + u[0] * u[0]]
+
+    attempt = System(implicit(rooted, 2, 2)).attempt
+    assert not _tell_states(attempt, eliminate(attempt, "jacobian"))
+    plain = System(implicit(overshooting, 2, 3)).attempt
+    assert _tell_states(plain, eliminate(plain, "jacobian"))
 
 
 def test_operations_are_those_that_the_residual_does_not_have(plastic: System) -> None:

@@ -196,7 +196,7 @@ def expected() -> dict[str, Tensor]:
 def close(found: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> None:
     for name, x in found.items():
         torch.testing.assert_close(
-            torch.as_tensor(x),
+            torch.tensor(x) if isinstance(x, np.ndarray) else x,
             wanted[name],
             rtol=1e-11,
             atol=1e-11,

@@ -1,11 +1,12 @@
 """A pass changes how a program is written, never what it computes; the program it reads stays."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ingot.execute.interpret import Interpreter
@@ -13,21 +14,29 @@ from ingot.program import (
     PASSES,
     Builder,
     Choices,
+    Node,
+    Parameter,
     Program,
     Variable,
     compile_passes,
+    sort_lines,
     verify,
     walk_passes,
     with_adjoint,
     with_jacobian,
 )  # fmt: skip
+from ingot.program.rewrite import renew
 from ingot.program.unroll import unroll
 from ingot.types import Scalar
 from tests.program.graphs import CELL, NEST_ON_AXES, SHAPES, Drawn, programs, update
 from tests.program.oracle import evaluate_program
 
 some = settings(
-    max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),
 )
 LIMITS = {"lines": 10**9, "loops": 0}
 INPUTS = ("0", "1", "2")
@@ -169,3 +178,56 @@ def test_axes_are_written_out_where_asked_and_only_there() -> None:
     assert_equal(evaluate_program(flat, numbers), expected, "unroll")
     kept = compile_passes(program, Choices(unroll_limit=0))
     assert any(n.axes for s in kept.solves for n in s.rows)
+
+
+def promoted(drawn: Drawn, count: int) -> Program:
+    """The program with its last inputs as parameters."""
+    program = drawn.program
+    b = Builder(program.extents)
+    changed = program.inputs[-count:]
+    fresh = {v.nodes[0].id: b.node("parameter", (), (v.name, 0), v.axes) for v in changed}
+    moved = renew(program, fresh, b)
+    parameters = [
+        Parameter(v, Scalar(x, sub_batch_ndim=len(v.axes)))
+        for v, x in zip(moved.inputs[-count:], drawn.point[-count:], strict=True)
+    ]
+    return replace(moved, inputs=moved.inputs[:-count], parameters=tuple(parameters))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("shape", SHAPES)
+@some
+@given(data=st.data())
+def test_what_parameters_alone_decide_is_hoisted(
+    shape: str, count: int, data: st.DataObject
+) -> None:
+    drawn = data.draw(programs(**SHAPES[shape]))
+    program = verify(promoted(drawn, count))
+    numbers = {v.name: drawn.numbers()[v.name] for v in program.inputs}
+    expected = evaluate_program(drawn.program, drawn.numbers())
+    for name, after in walk_passes(program):
+        assert_equal(evaluate_program(after, numbers), expected, name)
+        if name not in ("hoist", "schedule"):
+            assert not after.hoisted
+            continue
+        given_once = {n.id for p in after.parameters for n in p.variable.nodes}
+        alone = {n.id for n in after.lines if _decided(n, given_once)}
+        hoisted = {n.id for n in sort_lines(after.hoisted)}
+        assert hoisted <= alone | given_once | {n.id for n in after.lines if n.is_number}
+        for node in after.lines:
+            if node.id not in hoisted and node.op != "solve" and not node.is_condition:
+                read = ({a.id for a in node.args} & alone) - hoisted - given_once
+                assert not read or all(_waits(a) for a in node.args if a.id in read)
+
+
+def _decided(node: Node, given_once: set[int]) -> bool:
+    """Whether a line reads parameters and numbers alone, and no solve."""
+    lines = sort_lines([node])
+    leaves = [n for n in lines if not n.args and not n.is_number]
+    plain = all(n.op != "solve" for n in lines)
+    return plain and bool(leaves) and all(n.id in given_once for n in leaves)
+
+
+def _waits(node: Node) -> bool:
+    """Whether a line is told anew at every point: a condition is no number to be kept."""
+    return node.is_condition or any(_waits(a) for a in node.args)

@@ -30,9 +30,11 @@ CHOOSE = "use where(condition, a, b) instead"
 ITSELF = "compute with the value itself"
 PICK = "index by numbers, and choose by where(...)"
 OURS = "use the functions of ingot.types"
-POLAR = "use ingot.types.polar(f), or eigh3(sym(transpose(f) @ f))"
+OPAQUE = ", or declare @model(opaque=True)"
+POLAR = f"use ingot.types.polar(f), or eigh3(sym(transpose(f) @ f)){OPAQUE}"
 FEWER = "sum over more letters in the same einsum, down to a Scalar, Vec, R2, SR2 or SSR4"
 DECLARE = "declare it as a Parameter of the law"
+WEIGHT = f"{DECLARE}, or the law itself with @model(opaque=True)"
 DOUBLE = "write constants as Python floats (float64)"
 
 
@@ -260,8 +262,8 @@ HOSTILE: list[tuple[Law, str, str]] = [
     (component_by_a_value, "indexes by a value or a mask", PICK),
     (mask, "indexes by a value or a mask", PICK),
     (component_slice, "indexes by a value or a mask", PICK),
-    (sorts, "uses torch.sort", OURS),
-    (draws_alike, "uses torch.rand_like", OURS),
+    (sorts, "uses torch.sort", OURS + OPAQUE),
+    (draws_alike, "uses torch.rand_like", OURS + OPAQUE),
     (draws_right, "uses an undeclared tensor", DECLARE),
     (draws_left, "uses an undeclared tensor", DECLARE),
     (writes, "writes into a value", "build a new one, for example SR2.of(a, b, ...)"),
@@ -269,9 +271,9 @@ HOSTILE: list[tuple[Law, str, str]] = [
     (closes_over_a_tensor, "uses an undeclared tensor", DECLARE),
     (closes_over_a_tensor_left, "uses an undeclared tensor", DECLARE),
     (chooses_a_tensor, "uses an undeclared tensor", DECLARE),
-    (closes_over_a_parameter, "uses an nn.Parameter", DECLARE),
-    (closes_over_a_parameter_left, "uses an nn.Parameter", DECLARE),
-    (wraps_a_parameter, "uses an nn.Parameter", DECLARE),
+    (closes_over_a_parameter, "uses an nn.Parameter", WEIGHT),
+    (closes_over_a_parameter_left, "uses an nn.Parameter", WEIGHT),
+    (wraps_a_parameter, "uses an nn.Parameter", WEIGHT),
     (wraps_single_precision, "uses a constant of torch.float32", "write constants in float64"),
     (single_precision, "uses the constant np.float32(0.1)", DOUBLE),
     (single_precision_left, "uses the constant np.float32(0.1)", DOUBLE),
@@ -282,8 +284,8 @@ HOSTILE: list[tuple[Law, str, str]] = [
     (nothing, "uses the constant None", DOUBLE),
     (singular_values, "uses torch.linalg.svd", POLAR),
     (einstein, "makes 3 x 3 x 3 x 3 numbers by 'ij,kl->ijkl', a shape of no kind", FEWER),
-    (sums_an_axis, "uses torch.sum with dim", OURS),
-    (sums_an_axis_by_place, "uses torch.sum with further arguments", OURS),
+    (sums_an_axis, "uses torch.sum with dim", OURS + OPAQUE),
+    (sums_an_axis_by_place, "uses torch.sum with further arguments", OURS + OPAQUE),
     (norm_of_an_axis, "uses torch.norm of some axes", "use ingot.types.norm"),
     (odd_stack, "stacks values to a shape that no kind has", "build the kind: SR2.of(a, b, ...)"),
     (numpy_array, "uses a NumPy array", DECLARE),

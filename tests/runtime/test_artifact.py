@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 from ingot import IngotError, IngotWarning
 from ingot.execute.transient import Transient
-from ingot.package.target import Backend
+from ingot.options import PackagedBackend as Backend
 from ingot.runtime import Artifact
 from tests import packages
 from tests.packages import ORDER, RATE, Made, inputs_of

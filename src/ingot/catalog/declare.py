@@ -141,7 +141,10 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A law as the catalogue knows it."""
+    """A law as the catalogue knows it.
+
+    opaque: its function takes and returns tensors `(*batch, *axes, *base)`, and is not traced.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -151,6 +154,7 @@ class Declared:
     outputs: tuple[Output, ...]
     rewire: Callable[[Names, Options], Names] | None = None
     labels: Mapping[str, Callable[[Options], list[str]]] = field(default_factory=dict)
+    opaque: bool = False
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -183,11 +187,13 @@ class _Model:
         gives: Any = None,
         rewire: Callable[[Names, Options], Names] | None = None,
         labels: Mapping[str, Callable[[Options], list[str]]] | None = None,
+        opaque: bool = False,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a law whose outputs are `gives`.
 
         rewire: adjusts variable names where options decide them; labels: names the entries of a
-        list of parameters.
+        list of parameters; opaque: the function is ordinary torch of whole tensors
+        `(*batch, *axes, *base)`, called for all points at once and differentiated by autograd.
         """
         if function is not None or gives is None:
             message = "@model does not say what the law gives"
@@ -195,7 +201,7 @@ class _Model:
 
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
             _check_name(function)
-            extra = {"rewire": rewire, "labels": labels or {}}
+            extra = {"rewire": rewire, "labels": labels or {}, "opaque": opaque}
             CATALOG[function.__name__] = _declared(function.__name__, function, gives, None, extra)
             return function
 

@@ -73,11 +73,6 @@ EXPLAIN: dict[str, str] = {
         "Tests wait for one another through their 'prereq' options, so none of them can be first."
         " Remove one name from one of them."
     ),
-    "compiled-model": (
-        "An AOTIModel is part of another model, or is to be traced: a compiled package has no lines"
-        " to give, and runs by itself only, by a driver or by ingot.load. Compile the whole"
-        " composition from the source file instead."
-    ),
     "compiler-failed": (
         "The C++ compiler refused code that Ingot wrote, which is a bug of ours or a very old"
         " compiler. Report it with the model; `--backend interpret` runs the model without a"
@@ -233,6 +228,13 @@ EXPLAIN: dict[str, str] = {
         " Choose another mode, or computes that work on the grid, such as"
         " FiniteDifferenceLaplacian."
     ),
+    "opaque-model": (
+        "A part of the model is opaque: a compiled package (AOTIModel), or a law declared with"
+        " opaque=True. It is called for all points at once, between lines that it does not show,"
+        " so that neither a kernel nor a compiled graph can hold it. `--backend interpret` runs"
+        " such a model, also inside an implicit update; to compile it, put the model that the"
+        " package was compiled from in its place, or write the law with ingot.types."
+    ),
     "writes-argument": (
         "A compute or a postprocessor of a simulation is a function of its arguments: it returns"
         " new tensors. One that writes into an argument, or into a tensor that it keeps, would"
@@ -381,8 +383,9 @@ EXPLAIN: dict[str, str] = {
         " did otherwise. Change the input, or what the test expects."
     ),
     "second-derivative": (
-        "The derivative of an implicit update is differentiated once more, which is not"
-        " supported. Differentiate the residual model instead."
+        "The derivative of an implicit update, or of a package or law that is opaque, is"
+        " differentiated once more, which is not supported. Differentiate the residual model"
+        " instead, and write the opaque part as laws."
     ),
     "shapes-differ": (
         "A value has another shape than the place it is given to: another number of steps, or"
@@ -528,7 +531,8 @@ EXPLAIN: dict[str, str] = {
     "untraceable": (
         "A law does something that a program for one point cannot hold: it reads a value (if,"
         " float), indexes by one, writes in place, or calls a torch function that has no"
-        " counterpart. Use where(...) and the functions of ingot.types."
+        " counterpart. Use where(...) and the functions of ingot.types; a law that must stay"
+        " ordinary torch, such as a trained module, is declared with @model(opaque=True)."
     ),
     "untraceable-function": (
         "A function's course depends on the values of tensors (if, while, item, boolean"

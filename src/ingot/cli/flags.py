@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ingot.errors import IngotError, Problem
+from ingot.options import PackagedBackend
 
 if TYPE_CHECKING:
     from ingot.hit import Tree
@@ -69,9 +70,7 @@ class Flags:
 
     device: Annotated[tuple[Literal["cpu"], ...], Parameter(consume_multiple=True)] = ("cpu",)
     dtype: Literal["float64", "float32"] = "float64"
-    backend: Annotated[
-        tuple[Literal["kernel", "inductor"], ...], Parameter(consume_multiple=True)
-    ] = ("kernel",)
+    backend: Annotated[tuple[PackagedBackend, ...], Parameter(consume_multiple=True)] = ("kernel",)
     parameter: Annotated[Several, Parameter(alias="-p")] = ()
     derivative: Annotated[Several, Parameter(alias="-d")] = ()
     train: Annotated[bool, Parameter(negative=())] = False

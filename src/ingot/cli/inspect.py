@@ -128,7 +128,7 @@ def of_package(
     import msgspec
 
     from ingot.model import Factory
-    from ingot.runtime.load import metadata_of
+    from ingot.runtime.loader import metadata_of
     from ingot.runtime.stub import require_stub, under_rules
     from ingot.runtime.verify import folders_of
 

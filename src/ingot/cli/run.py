@@ -4,27 +4,26 @@ import json as jsonlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked, use_threads, wrong_usage
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.options import Backend
 
 if TYPE_CHECKING:
     from ingot.drivers import Result, TransientDriver, Verdict
     from ingot.execute import Status
     from ingot.hit import Tree
 
-__all__ = ["Backend", "run"]
-
-Backend = Literal["interpret", "kernel", "inductor"]
+__all__ = ["run"]
 
 
 def run(
     file: Annotated[Path, Parameter(name=("--file", "-i"))],
     *words: str,
-    backend: Backend = "kernel",
+    backend: Backend | None = None,
     json: bool = False,
     save: Path | None = None,
     checkpoint_every: int | None = None,
@@ -49,8 +48,9 @@ def run(
     words
         The driver's name, then values that replace those of the file, such as nbatch:=5.
     backend
-        What runs the model: torch operations, generated C++, or compiled graphs of torch. A
-        package runs by its own.
+        What runs the model: torch operations, generated C++, or compiled graphs of torch. Unless
+        given kernel, or interpret where a part is opaque: a package, or a law of ordinary torch. A
+        package by itself runs by its own.
     json
         Print the summary as JSON.
     save
@@ -113,7 +113,7 @@ def run(
     result = driver.compute(backend)
     if save is not None:
         result.save(save)
-    report = summary(driver, result, backend)
+    report = summary(driver, result, backend or driver.backend)
     print(jsonlib.dumps(report) if json else table(report))
     require_converged(driver, result)
     return 0

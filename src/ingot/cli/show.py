@@ -9,13 +9,12 @@ from ingot.cli.flags import Flags, Targeted, part_overrides, target_of, tell_cod
 from ingot.errors import IngotError, Problem, warn_of
 from ingot.package import Stage as Compiling
 
-__all__ = ["Stage", "show"]
+__all__ = ["Pass", "Stage", "show"]
 
 Torch = Literal["joint", "forward", "backward", "post-grad", "inductor-ir", "fused", "code"]
-Stage = Literal[
-    "tree", "model", Compiling, "program", "clean", "hoist", "loops", "regions", "factor",
-    "schedule", "source", Torch,
-]  # fmt: skip
+Pass = Literal["clean", "loops", "factor", "hoist", "schedule"]
+"""The names of `program.PASSES` in their order: help must not import them. A test compares both."""
+Stage = Literal["tree", "model", Compiling, "program", Pass, "regions", "source", Torch]
 
 
 def show(

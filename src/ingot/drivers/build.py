@@ -19,8 +19,8 @@ SELF_CHECKING = ("ModelUnitTest", "TransientRegression", "Verification")
 class Checker(Protocol):
     """A driver that judges itself."""
 
-    def run(self, backend: Backend = "kernel") -> Verdict:
-        """Run, compare, and say what is wrong."""
+    def run(self, backend: Backend | None = None) -> Verdict:
+        """Run by a backend, or by what suits the model; compare, and say what is wrong."""
         ...
 
 

@@ -48,7 +48,10 @@ def alone(driver: TransientDriver, steps: int, point: int, folder: Path) -> Tree
     tree = driver.factory.tree
     chosen = Chosen(driver.batch, point)
     drivers = section("Drivers", [chosen.driver(driver, steps)])
-    models = [chosen.model(block, driver.model) for block in blocks_of(tree, "Models")]
+    models = [
+        moved(chosen.model(block, driver.model), tree, folder)
+        for block in blocks_of(tree, "Models")
+    ]
     others = [block for block in tree.blocks if block.name not in ("Tensors", "Models", "Drivers")]
     kept = [*others, section("Models", models)]
     tensors = [*referenced(tree, kept, folder), *chosen.tensors()]
@@ -70,7 +73,7 @@ class Chosen:
         batch = value.dynamic_batch.shape[at:]
         rows, inner = data.shape[:at], data.shape[at + len(batch) :]
         ones = [1] * (len(self.batch) - len(batch))
-        full = data.reshape(*rows, *ones, *batch, *inner).expand(*rows, *self.batch, *inner)
+        full = data.reshape((*rows, *ones, *batch, *inner)).expand((*rows, *self.batch, *inner))
         flat = full.reshape(*rows, -1, *inner)
         self.expressions[name] = expression(type(value), flat.select(at, self.point), value.sub)
         return name
@@ -142,13 +145,13 @@ def referenced(tree: Tree, kept: Iterable[Block], folder: Path) -> list[Block]:
 
 
 def moved(block: Block, tree: Tree, folder: Path) -> Block:
-    """An entry whose file, if it names one, is found from another folder."""
-    file = block.field("csv_file")
+    """A block whose file or package, if it names one, is found from another folder."""
+    file = block.field("csv_file") or block.field("artifact_path")
     if file is None or tree.file is None:
         return block
     path = os.path.relpath(tree.file.parent / file.string(), folder)
     others = (field for field in block.fields if field is not file)
-    return replace(block, fields=(*others, written("csv_file", path)))
+    return replace(block, fields=(*others, written(file.name, path)))
 
 
 def words_in(block: Block) -> set[str]:

@@ -100,9 +100,26 @@ def law_results(
 
     arguments = {slot: variable(name) for slot, name in law.inputs.items()}
     arguments |= {slot: parameter(bound) for slot, bound in law.parameters.items()}
+    if law.declared.opaque:
+        return _opaque_results(law, arguments)
     result = law.declared.function(**arguments, **law.options)
     results = result if isinstance(result, tuple) else (result,)
     return dict(zip(law.outputs, results, strict=True))
+
+
+def _opaque_results(law: Law, arguments: Mapping[str, Any]) -> dict[str, Value]:
+    """The outputs of a law that takes and returns tensors."""
+
+    def tensor(x: Any) -> Any:
+        if isinstance(x, tuple):
+            return tuple(tensor(each) for each in x)
+        return x.data if isinstance(x, Value) else x
+
+    given = {name: tensor(x) for name, x in arguments.items()}
+    result = law.declared.function(**given, **law.options)
+    results = result if isinstance(result, tuple) else (result,)
+    slots = zip(law.outputs, law.declared.outputs, results, strict=True)
+    return {n: o.kind(x, sub_batch_ndim=x.ndim - len(o.kind.base)) for n, o, x in slots}
 
 
 def slopes(

@@ -55,7 +55,7 @@ class TransientRegression:
         assert file is not None
         return TransientRegression(driver, path, tolerance, file.value_span, factory.untrusted)
 
-    def run(self, backend: Backend = "kernel") -> Verdict:
+    def run(self, backend: Backend | None = None) -> Verdict:
         """Every value of the reference against the result's value of that key."""
         expected = stored(self.reference, self.span, untrusted=self.untrusted)
         result = self.driver.compute(backend)

@@ -27,12 +27,21 @@ from ingot.drivers.values import (
     wrong_kinds,
 )
 from ingot.errors import IngotError, Problem, Span, raise_if, warn_of
-from ingot.execute import Backend, Executor, History, Transient, executor, failures
+from ingot.execute import (
+    Backend,
+    Executor,
+    History,
+    Transient,
+    choose_backend,
+    executor,
+    failures,
+)
 from ingot.execute.batch import broadcast
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.options import Newton
 from ingot.program import Program, prepared
+from ingot.program.opaque import find_opaque
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
@@ -111,7 +120,13 @@ class TransientDriver:
         if isinstance(body, AOTIModel):
             return {s.name: (s, s.unknowns) for s in body.artifact.metadata.solvers}
         solves = self.program.solves
-        return {s.name: (s.newton, tuple(v.name for v in s.unknowns)) for s in solves}
+        own = {s.name: (s.newton, tuple(v.name for v in s.unknowns)) for s in solves}
+        inside = {
+            f"{each.name}.{name}": (rules, rules.unknowns)
+            for each in find_opaque(self.program)
+            for name, rules in each.function.solves.items()
+        }
+        return {**own, **inside}
 
     @cached_property
     def doubts(self) -> tuple[Problem, ...]:
@@ -139,8 +154,14 @@ class TransientDriver:
         """The structural shape of a variable."""
         return self.shapes.get(lag(name)[0], ())
 
-    def prepare(self, backend: Backend = "kernel") -> Callable[[], History]:
+    @cached_property
+    def backend(self) -> Backend:
+        """What runs the model where nobody says; a package runs by its own."""
+        return "kernel" if isinstance(self.model.body, AOTIModel) else choose_backend(self.program)
+
+    def prepare(self, backend: Backend | None = None) -> Callable[[], History]:
         """The transient made ready to run, once for each backend; a compiled model is ready."""
+        backend = backend or self.backend
         if backend not in self._runs:
             start = time.perf_counter()
             ready = self.executor(backend)
@@ -165,13 +186,13 @@ class TransientDriver:
             return backend
         return f"{backend if backend == 'inductor' else body.artifact.backend} package"
 
-    def run(self, backend: Backend = "kernel") -> Result:
+    def run(self, backend: Backend | None = None) -> Result:
         """All steps; points that fail are NaN and warned of, or an error where strict."""
         result = self.compute(backend)
         warn_of(failures(result.statuses), strict=self.strict)
         return result
 
-    def compute(self, backend: Backend = "kernel") -> Result:
+    def compute(self, backend: Backend | None = None) -> Result:
         """All steps; points that fail are NaN and told by the statuses alone."""
         if self.strict or not self._warned:
             warn_of(self.doubts, strict=self.strict)

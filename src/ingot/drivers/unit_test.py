@@ -24,7 +24,7 @@ from ingot.drivers.values import (
 )
 from ingot.drivers.verdict import Tolerance, Verdict, compared, judged
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute import Backend, Executor, executor, failures
+from ingot.execute import Backend, Executor, choose_backend, executor, failures
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.program import Program, along_direction, prepared
@@ -82,8 +82,9 @@ class ModelUnitTest:
         """The inputs on all their structural axes."""
         return {name: spread(given, self.shape(name)) for name, given in self.inputs.items()}
 
-    def run(self, backend: Backend = "kernel") -> Verdict:
+    def run(self, backend: Backend | None = None) -> Verdict:
         """Compare the values, then the derivative along every input."""
+        backend = backend or choose_backend(self.program)
         if backend == "inductor" and self.program.solves:
             message = f"[{self.block.name}] checks derivatives through a solve, which graphs lack"
             fix = "choose --backend kernel or interpret"

@@ -55,7 +55,7 @@ class Verification:
         raise_if(problems)
         return Verification(block, driver, expected, steps, tolerance)
 
-    def run(self, backend: Backend = "kernel") -> Verdict:
+    def run(self, backend: Backend | None = None) -> Verdict:
         """Every row of the expected values against the result of its step."""
         result = self.driver.compute(backend)
         failed = failures(result.statuses)

@@ -4,14 +4,16 @@ Here: executors, their status, batches and transients. Not here: files on disk t
 process (package), checks of a user's call (runtime).
 """
 
+import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from ingot.execute.status import Criterion, Reason, Status, failures, require
 from ingot.execute.transient import History, Transient
+from ingot.options import Backend
 
 if TYPE_CHECKING:
     from ingot.program import Program
@@ -24,12 +26,11 @@ __all__ = [
     "Reason",
     "Status",
     "Transient",
+    "choose_backend",
     "executor",
     "failures",
     "require",
 ]
-
-Backend = Literal["interpret", "kernel", "inductor"]
 
 
 class Executor(Protocol):
@@ -48,6 +49,18 @@ class Executor(Protocol):
     def arranged(self, transient: Transient) -> Callable[[], History]:
         """The same with all arrays laid out beforehand, to be run any number of times."""
         ...
+
+
+def choose_backend(program: "Program") -> Backend:
+    """What runs a program where nobody says: the kernel, which holds nothing opaque."""
+    from ingot.program.opaque import find_opaque
+
+    found = find_opaque(program)
+    for opaque in found:
+        logging.getLogger("ingot").warning(
+            "the model runs by interpret: [%s] is %s", opaque.name, opaque.function.what
+        )
+    return "interpret" if found else "kernel"
 
 
 def executor(

@@ -184,7 +184,7 @@ def find_columns(segment: Segment, by: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(owner[j][0] for j in sorted({j for row in rows for j, _ in row})))
 
 
-class _Equations:
+class _SegmentEquations:
     """The residuals of a segment's solve, in a builder where derivatives disturb nobody."""
 
     def __init__(self, segment: Segment) -> None:
@@ -229,7 +229,7 @@ class _Equations:
 
 def print_residual(segment: Segment, dtype: str) -> Printed:
     r"""Unknowns, values read -> $-r(u, g)$."""
-    e = _Equations(segment)
+    e = _SegmentEquations(segment)
     w = e.write((), e.rows, [a for v in e.residuals for a in v.axes], dtype)
     return w.done([w.function.write(f"-{e.residual(w, w.printer)}")])
 
@@ -239,7 +239,7 @@ def print_step(segment: Segment, dtype: str) -> Printed:
 
     Points of step length 0 stay exactly where they are, whatever their update is.
     """
-    e = _Equations(segment)
+    e = _SegmentEquations(segment)
     slope = e.slope()
     w = e.write([(STEP_LENGTH, 0)], [*e.rows, *slope.nodes()], slope.axes(), dtype)
     write = w.function.write
@@ -259,7 +259,7 @@ def print_sensitivity(
     segment: Segment, by: Sequence[str], dtype: str
 ) -> tuple[Printed, tuple[str, ...]]:
     r"""Unknowns, values read -> $-A^{-1} B$ (unknowns, columns, batch); and whose columns."""
-    e = _Equations(segment)
+    e = _SegmentEquations(segment)
     known = {v.name: v for v in e.reads}
     left = e.slope()
     right = differentiate_rows(e.builder, e.residuals, [known[x] for x in by], "all given")

@@ -35,6 +35,7 @@ from ingot.execute.inductor_pool import Children
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.trial import SIZES, Arrays, Trial
 from ingot.program import Program, Space, Variable, sort_lines
+from ingot.program.opaque import refuse_opaque
 from ingot.program.partition import Segment, partition
 from ingot.types.history import given_name, source_name
 
@@ -126,6 +127,7 @@ def plan_graphs(
 
     segments: those of the program, where it was partitioned before
     """
+    refuse_opaque(program, "a compiled graph")
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
     local = _local_pairs(segments, pairs)

@@ -15,6 +15,7 @@ from ingot.execute.transient import History, Transient, step_through
 from ingot.program import Axis, Builder, Node, Program, Solve, Space, operation, sort_lines
 from ingot.program.arrays import Layout
 from ingot.program.differentiate import differentiate_along
+from ingot.program.opaque import Opaque, find_opaque
 from ingot.program.program import find_dependent
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -34,6 +35,7 @@ class Interpreter:
         laid_out = [a for v in (*program.given, *program.outputs) for a in v.axes]
         self._layout = Layout(program, (*given, *self._lines), laid_out)
         self._equations = {s: _Equations(program, s) for s in program.solves}
+        self._opaque = find_opaque(program)
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -59,7 +61,8 @@ class Interpreter:
             parts = [on.take(values[n.id], v.axes) for n in v.nodes]
             stacked = torch.stack(parts, dim=-1)
             outputs[v.name] = restored(stacked, batch, shape_of(v, program))
-        return outputs, tuple(call.statuses[s] for s in program.solves)
+        told = [status for each in self._opaque for status in call.reports.get(each, ())]
+        return outputs, (*(call.statuses[s] for s in program.solves), *told)
 
     def _nothing(self, batch: tuple[int, ...]) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """What a call without points gives."""
@@ -69,7 +72,9 @@ class Interpreter:
             outputs[v.name] = torch.empty((*batch, *sizes, *v.kind.base), dtype=self.dtype)
         none = torch.empty(0, dtype=torch.int32)
         rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
-        return outputs, tuple(Status(s.name, *rows) for s in self.program.solves)
+        names = [s.name for s in self.program.solves]
+        names += [f"{each.name}.{n}" for each in self._opaque for n in each.function.solves]
+        return outputs, tuple(Status(name, *rows) for name in names)
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
@@ -90,6 +95,7 @@ class _Call:
         self.equations = equations
         self.dtype, self.device, self.points = dtype, device, points
         self.statuses: dict[Solve, Status] = {}
+        self.reports: dict[Opaque, Sequence[Status]] = {}
 
 
 class _TorchArrays:

@@ -146,7 +146,9 @@ template <class X> INGOT_INLINE X abs(X a) { return (X)((bits<X>)a & ~(bits<X>)-
 template <class X> INGOT_INLINE X copysign(X a, X s) { return (X)((bits<X>)abs(a) | sign_bit(s)); }
 template <class X> INGOT_INLINE X min(X a, X b) { return select((a < b) | (a != a), a, b); }
 template <class X> INGOT_INLINE X max(X a, X b) { return select((a > b) | (a != a), a, b); }
-template <class X> INGOT_INLINE X sign(X a) { return a > 0 ? X{} + 1 : a < 0 ? X{} - 1 : a; }
+template <class X> INGOT_INLINE X sign(X a) {
+  return a > 0 ? X{} + 1 : a < 0 ? X{} - 1 : X{};  // zero for NaN, as torch's
+}
 template <class X> INGOT_INLINE X heaviside(X a) { return (sign(a) + 1) / 2; }
 template <class X> INGOT_INLINE bits<X> finite(X a) { return abs(a) < element<X>(__builtin_inf()); }
 // Adding and subtracting 2^52 rounds to an integer; numbers from there on are integers.

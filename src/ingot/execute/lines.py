@@ -227,7 +227,8 @@ class Lines:
         if products and row.fused is not None:
             x, y = (self.says(i, place) for i in node.args[products[-1]].args)
             return row.fused[products[-1]].format(*args, x=x, y=y)
-        return row.cxx.format(*args)
+        last = node.args[-1]
+        return row.write_cxx(args, last.attr if last.op == "const" else None)
 
 
 def _nowhere(_: Place) -> str:

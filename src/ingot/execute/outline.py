@@ -85,10 +85,10 @@ def outlined(
     printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int], outline: Outline
 ) -> list[str]:
     """Statements for the nodes, in order; `kept` are read after them."""
-    return _Writer(printer, nodes, fused, kept, outline).rows()
+    return _OutlineWriter(printer, nodes, fused, kept, outline).rows()
 
 
-class _Writer:
+class _OutlineWriter:
     def __init__(
         self, printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int],
         outline: Outline,

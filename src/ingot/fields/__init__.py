@@ -4,9 +4,9 @@ Here: fields over a whole grid and what moves them. Not here: physics of one poi
 """
 
 from ingot.fields.declare import COMPUTES, POSTPROCESSORS, Dt, Time, compute, postprocessor
-from ingot.fields.run import Result, Run, prepared, run, run_file
+from ingot.fields.runs import Result, Run, prepared, run, run_file
 from ingot.fields.simulation import Simulation, build, is_simulation
-from ingot.fields.space import Grid, Narrow, Space, Spectrum, space
+from ingot.fields.spaces import Grid, Narrow, Space, Spectrum, space
 
 __all__ = [
     "COMPUTES",

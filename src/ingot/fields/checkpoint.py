@@ -20,12 +20,12 @@ from ingot import __version__
 from ingot.codegen.disk import writable
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
-from ingot.fields.space import Space
+from ingot.fields.spaces import Space
 from ingot.hit import Block, Tree
 from ingot.package.write import put, save_tensors, scratch
 
 if TYPE_CHECKING:
-    from ingot.fields.run import Run
+    from ingot.fields.runs import Run
 
 __all__ = ["every", "find", "restore", "store"]
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from torch import Tensor
 
 from ingot.errors import Problem
-from ingot.fields.space import Space, Spectrum
+from ingot.fields.spaces import Space, Spectrum
 from ingot.fields.step import Ambient
 from ingot.hit import Block
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ingot.fields.declare import Dt, FunctionName, Number, Past, Time, postprocessor
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.options import NotNegative
 
 __all__ = ["histogram"]

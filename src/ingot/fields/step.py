@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, Span
-from ingot.fields.space import Grid, Narrow, Space, Spectrum
+from ingot.fields.spaces import Grid, Narrow, Space, Spectrum
 from ingot.graphs import torch_private
 
 __all__ = [

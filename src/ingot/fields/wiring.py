@@ -13,7 +13,7 @@ from ingot.errors import Problem, Span, did_you_mean
 from ingot.fields.blocks.options import place
 from ingot.fields.computes.parsed import ParsedCompute, formula_from
 from ingot.fields.computes.spectral import ForwardFFT
-from ingot.fields.space import Grid, Spectrum
+from ingot.fields.spaces import Grid, Spectrum
 from ingot.fields.step import Step
 from ingot.hit import Block
 

@@ -5,7 +5,7 @@ Here: what a file says, and where. Not here: what it means (types, models, shape
 
 from ingot.hit.arithmetic import Fault, evaluate
 from ingot.hit.moose import activated, sections_in, sections_of, unused_globals, with_globals
-from ingot.hit.read import read, read_text
+from ingot.hit.reader import read, read_text
 from ingot.hit.source import contents
 from ingot.hit.tree import (
     NUMBER,

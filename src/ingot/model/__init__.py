@@ -4,7 +4,7 @@ Here: what blocks of a file mean and refer to. Not here: what a law computes (ca
 derivatives (program), running (execute, drivers).
 """
 
-from ingot.model.build import ELSEWHERE, SECTIONS, Factory, bind, build
+from ingot.model.factory import ELSEWHERE, SECTIONS, Factory, bind, build
 from ingot.model.model import Law, Model, lag, walk
 from ingot.model.tensors import Tensors
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from ingot.errors import IngotError, Problem
+from ingot.options import PackagedBackend
 
 if TYPE_CHECKING:
     from ingot.program.regions import Inline
 
-__all__ = ["Backend", "Target"]
-
-Backend = Literal["kernel", "inductor"]
-"""What a package can run on: a library of its own, or torch's compiled graphs."""
+__all__ = ["Target"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,7 @@ class Target:
     """
 
     output_dir: Path = Path("aoti")
-    backend: tuple[Backend, ...] = ("kernel",)
+    backend: tuple[PackagedBackend, ...] = ("kernel",)
     device: Literal["cpu"] = "cpu"
     dtype: Literal["float64", "float32"] = "float64"
     parameter: tuple[str, ...] = ()

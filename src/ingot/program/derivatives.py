@@ -6,6 +6,7 @@ from functools import cache
 
 from ingot.program.builder import Builder, sort_lines
 from ingot.program.differentiate import differentiate_along, jacobian, pull, seed_axis
+from ingot.program.operations import operation
 from ingot.program.program import Program, Variable
 from ingot.types import Value
 
@@ -93,5 +94,5 @@ def block(base: tuple[int, ...]) -> type[Value]:
 
 def batch_independent(variable: Variable) -> bool:
     """Whether a value is the same for all points, whatever they are given."""
-    free = ("input", "parameter", "item")
-    return not any(n.op in free for n in sort_lines(variable.nodes))
+    rules = (operation(n.op) for n in sort_lines(variable.nodes))
+    return not any(rule.is_placeholder or rule.is_block for rule in rules)

@@ -18,7 +18,7 @@ def describe_pass(program: Program, stage: str) -> str:
     before = program
     for name, after in walk_passes(program):
         if name == stage:
-            return "\n".join(_TEXTS[name](before, after))
+            return "\n".join(_TEXTS.get(name, _cleaned)(before, after))
         before = after
     raise KeyError(stage)
 
@@ -28,6 +28,7 @@ def _count(before: Program, after: Program) -> str:
 
 
 def _cleaned(before: Program, after: Program) -> list[str]:
+    """The lines themselves: what is shown of a pass that has no report of its own."""
     return [_count(before, after), str(after)]
 
 
@@ -65,6 +66,5 @@ def _scheduled(before: Program, after: Program) -> list[str]:
 
 
 _TEXTS = {
-    "clean": _cleaned, "loops": _looped, "factor": _factored, "hoist": _hoisted,
-    "schedule": _scheduled,
+    "loops": _looped, "factor": _factored, "hoist": _hoisted, "schedule": _scheduled,
 }  # fmt: skip

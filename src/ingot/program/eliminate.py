@@ -8,6 +8,7 @@ nothing behind.
 import heapq
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -47,6 +48,10 @@ time, so that a state somewhat worse than all probed ones does not take the slow
 EXTENDED_WORTH = 2 / 3
 """The part of the best form's operations that the extended one may take to be chosen: it divides
 by derivatives of intermediates, which loses digits on stiff states, and is checked at run time."""
+BORDERS = (None, -1, 1)
+"""How many entries net the elimination of an intermediate may add to go first in the extended form:
+what stays, the border, is what many lines read and what reads many (a norm, a trace). None: no
+intermediate goes first. Which is shortest differs (benchmarks.spine)."""
 EXTENDED_LIMIT = 1.5
 """How many times the other forms' operations the extended one may write before it is given up."""
 
@@ -115,13 +120,14 @@ class Attempt:
 
 def eliminate(
     attempt: Attempt, form: Form, *, limit: float = math.inf, ties: Ties = (1, 1),
-    like: Eliminated | None = None,
+    border: int | None = None, like: Eliminated | None = None,
 ) -> Eliminated:  # fmt: skip
     """Newton's update in the given form.
 
     `TooLong` is raised once more than `limit` lines have been written; `ties` says whether, of
-    pivots that are as good, the first or the last row and column is taken; like: an elimination of
-    the same system, whose pivots are taken.
+    pivots that are as good, the first or the last row and column is taken; border: which
+    intermediates of the extended form go first; like: an elimination of the same system, whose
+    pivots are taken.
     """
     watch = form in ("jacobian", "accumulated")
     if like is not None:
@@ -134,6 +140,8 @@ def eliminate(
     system = System(attempt, form, watch=watch, ties=ties)
     if form == "accumulated":
         system.eliminate_first(system.unit_pivots)
+    elif border is not None:
+        system.eliminate_first(system.unit_pivots, border)
     try:
         system.run(limit)
     except ZeroDivisionError:
@@ -257,9 +265,16 @@ class System:
         told = np.isfinite(top) & (top > 0)
         return bool(np.any(own[told] < VANISHING_PIVOT * top[told])) or not bool(told.any())
 
-    def eliminate_first(self, order: Sequence[Pivot]) -> None:
-        """Eliminate these pivots, least fill first; they are known to be safe."""
-        fill = self._fill
+    def eliminate_first(self, order: Sequence[Pivot], most: int | None = None) -> None:
+        """Eliminate these pivots, least fill first; they are known to be safe.
+
+        most: the entries that each may add beyond those it removes.
+        """
+
+        def fill(i: int, j: int) -> int:
+            removed = len(self.rows[i]) + len(self.columns[j]) - 2 if most is not None else 0
+            return self._fill(i, j) - removed
+
         heap = [(fill(i, j), i, j) for i, j in order]
         heapq.heapify(heap)
         while heap:
@@ -267,7 +282,7 @@ class System:
             now = fill(i, j)
             if now > cost and heap and (now, i, j) > heap[0]:
                 heapq.heappush(heap, (now, i, j))
-            else:
+            elif most is None or now <= most:
                 self.eliminate(i, j, watch=False)
 
     def run(self, limit: float) -> None:
@@ -381,6 +396,17 @@ class System:
         return tuple(found[self.extra + k] for k in range(self.width))
 
 
+def _tell_states(attempt: Attempt, safe: Eliminated) -> bool:
+    """Whether most probe states are states of the model: there the safe update is a number.
+
+    Where few are (a temperature or a porosity that must be positive), pivots that seem safe may
+    lose their digits at states that were never seen, as a bordered form did for free sintering.
+    """
+    probes = attempt.probes.fork()
+    finite = np.all([np.isfinite(probes.numbers(x)) for x in safe.update], axis=0)
+    return bool(np.mean(finite) > 0.5)
+
+
 def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     """The cheapest form that is worth its risk, and what each costs that was finished.
 
@@ -395,13 +421,18 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     costs["accumulated"] = other.operations
     best = min(best, other, key=lambda e: e.operations)
     limit = EXTENDED_LIMIT * best.operations
-    tried: list[Eliminated] = []
-    for ties in TIES:
-        try:
-            tried.append(eliminate(attempt, "extended", limit=limit, ties=ties))
-        except TooLong:
-            return best, costs
-    free = min(tried, key=lambda e: (e.risk, e.operations))
+    tried: dict[int | None, Eliminated] = {}
+    for border in BORDERS if _tell_states(attempt, best) else BORDERS[:1]:
+        with suppress(TooLong):
+            tried[border] = eliminate(attempt, "extended", limit=limit, border=border)
+    if not tried:
+        return best, costs
+    border = min(tried, key=lambda b: (tried[b].risk, tried[b].operations))
+    others = [tried[border]]
+    for ties in TIES[1:]:
+        with suppress(TooLong):
+            others.append(eliminate(attempt, "extended", limit=limit, ties=ties, border=border))
+    free = min(others, key=lambda e: (e.risk, e.operations))
     costs["extended"] = free.operations
     if free.operations <= best.operations * EXTENDED_WORTH and free.risk <= best.risk:
         best = free

@@ -83,7 +83,8 @@ class Operation:
     """A structural operation. Subclasses are known by their `name` once they are declared.
 
     arity: how many lines it reads, None where that is its attribute's to say;
-    is_leaf: it reads no line; is_free: it costs nothing; is_block: it has several results, read by
+    is_leaf: it reads no line; is_placeholder: its value is given, to the program or to the
+    residuals of a solve; is_free: it costs nothing; is_block: it has several results, read by
     `item`; reads_across: it reads entries of its axis other than its own, so that its operand is
     complete before it begins.
     """
@@ -91,6 +92,7 @@ class Operation:
     name: ClassVar[str]
     arity: int | None = None
     is_leaf: ClassVar[bool] = False
+    is_placeholder: ClassVar[bool] = False
     is_free: ClassVar[bool] = False
     is_block: ClassVar[bool] = False
     reads_across: ClassVar[bool] = False
@@ -345,6 +347,8 @@ class _Epsilon(_Leaf):
 
 class _Placeholder(_Leaf):
     """A value that is given: to the program, or to the residuals of a solve."""
+
+    is_placeholder = True
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
         return to.builder.node(node.op, (), (*node.attr, *entry) if entry else node.attr)

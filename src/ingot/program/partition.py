@@ -9,11 +9,11 @@ from typing import Literal
 
 from ingot.program.builder import Builder, Node
 from ingot.program.implicit import Solve, read_items
+from ingot.program.invariants import verify
 from ingot.program.operations import operation
 from ingot.program.program import Parameter, Program, Variable
 from ingot.program.rewrite import Replay
 from ingot.program.schedule import schedule_lines
-from ingot.program.verify import verify
 from ingot.types import Scalar
 from ingot.types.history import given_name, source_name
 

@@ -8,11 +8,12 @@ from ingot.program.band import MIN_ENTRIES_TO_BAND, prefer_band
 from ingot.program.builder import Builder, Node
 from ingot.program.factor import factor_solves
 from ingot.program.implicit import Solve
+from ingot.program.invariants import verify
+from ingot.program.opaque import refuse_opaque
 from ingot.program.program import Program
 from ingot.program.rewrite import Replay, renew
 from ingot.program.schedule import schedule_lines
 from ingot.program.unroll import MAX_UNROLLED_OPERATIONS, unroll
-from ingot.program.verify import verify
 
 __all__ = ["PASSES", "Choices", "clean", "compile_passes", "factor", "hoist", "loops", "schedule",
            "walk_passes"]  # fmt: skip
@@ -45,6 +46,7 @@ def loops(program: Program, choices: Choices) -> Program:
 
     Values alone decide, so that they are the same to the last bit with derivatives beside them.
     """
+    refuse_opaque(program, "generated C++")
     is_short = replace(program, outputs=program.value_outputs).count() <= choices.unroll_limit
     is_banded = any(prefer_band(program, s, choices.band_from) for s in program.solves)
     return unroll(program) if is_short and not is_banded else program

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from torch import Tensor
+
 from ingot.catalog import Declared
 from ingot.errors import IngotError, Problem
 from ingot.model import Law, Model, walk
 from ingot.program.builder import Axis, Builder, Node, Symbol
 from ingot.program.implicit import Solve, close_solve
 from ingot.program.layouts import Layout, Layouts, Restart, parsed
+from ingot.program.opaque import Opaque, Port, TorchFunction, WholeFunction, call_opaque
 from ingot.program.program import Parameter, Program, Variable
 from ingot.types import Value
 from ingot.types.refuse import blamed, misused
@@ -102,7 +105,8 @@ class Tracer:
 
     def _learn(self, axes: Layout) -> None:
         for axis in axes:
-            self.builder.add_axis(axis.name, self.layouts.extents[axis.name])
+            if axis.name in self.layouts.extents:
+                self.builder.add_axis(axis.name, self.layouts.extents[axis.name])
 
     def _variable(self, name: str, placed: Placed) -> Variable:
         return Variable(name, placed.kind, placed.axes, placed.nodes)
@@ -140,13 +144,65 @@ class Tracer:
             else:
                 arguments[p.argument] = self._bound(model, bound, values)
         own, files = self._axes(model, declared, arguments, law.options)
+
+        def lay_out(slot: Any) -> Layout:
+            return (
+                *files,
+                *(Axis(a.name, own[a.name].offset + a.offset) for a in map(parsed, slot.axes)),
+            )
+
+        layouts = [lay_out(output) for output in declared.outputs]
+        if declared.opaque:
+            slots = (*declared.inputs, *declared.parameters)
+            takes = {s.argument: (arguments[s.argument], lay_out(s)) for s in slots}
+            outputs = zip(law.outputs, declared.outputs, layouts, strict=True)
+            gives = [Port(name, output.kind, axes) for name, output, axes in outputs]
+            return self._torch(model, declared, takes, law.options, gives, len(files))
         results = self._call(model, declared, arguments, law.options, tuple(own.values()))
-        placed: dict[str, Placed] = {}
-        for name, output, value in zip(law.outputs, declared.outputs, results, strict=True):
-            axes = [own[a.name].offset + a.offset for a in map(parsed, output.axes)]
-            layout = [Axis(parsed(t).name, o) for t, o in zip(output.axes, axes, strict=True)]
-            placed[name] = Placed(output.kind, value, (*files, *layout))
-        return placed
+        outputs = zip(law.outputs, declared.outputs, results, layouts, strict=True)
+        return {name: Placed(o.kind, nodes, axes) for name, o, nodes, axes in outputs}
+
+    def _torch(
+        self, model: Model, declared: Declared, takes: Mapping[str, tuple[Any, Layout]],
+        options: Mapping[str, Any], gives: Sequence[Port], shared: int,
+    ) -> dict[str, Placed]:  # fmt: skip
+        """The outputs of a law of ordinary torch, as an opaque function."""
+        given: list[tuple[Port, Placed]] = []
+        places: dict[str, Any] = {}
+        for argument, (found, axes) in takes.items():
+            parts = found if isinstance(found, tuple) else () if found is None else (found,)
+            first = len(given)
+            given += [(Port(argument, p.kind, axes), p) for p in parts]
+            many = tuple(range(first, len(given)))
+            places[argument] = many if isinstance(found, tuple) else many[0] if many else None
+
+        def call(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+            arguments = {
+                name: tuple(tensors[i] for i in place) if isinstance(place, tuple)
+                else None if place is None else tensors[place]
+                for name, place in places.items()
+            }  # fmt: skip
+            result = declared.function(**arguments, **options)
+            return result if isinstance(result, tuple) else (result,)
+
+        code = declared.function.__code__
+        content = (declared.function.__module__, declared.function.__qualname__, code.co_code,
+                   code.co_consts, sorted(options.items()), sorted(places.items()))  # fmt: skip
+        function = TorchFunction(model.name, call, repr(content), 1 + shared)
+        return self.opaque(model, function, given, gives, shared)
+
+    def opaque(
+        self, model: Model, function: WholeFunction, given: Sequence[tuple[Port, Placed]],
+        gives: Sequence[Port], shared: int,
+    ) -> dict[str, Placed]:  # fmt: skip
+        """The outputs of an opaque function."""
+        for port in (*(p for p, _ in given), *gives):
+            self._learn(port.axes)
+        takes = tuple(port for port, _ in given)
+        opaque = Opaque(model.name, function, takes, tuple(gives), shared, model.span)
+        results = call_opaque(self.builder, opaque, [placed.nodes for _, placed in given])
+        pairs = zip(gives, results, strict=True)
+        return {p.name: Placed(p.kind, nodes, p.axes) for p, nodes in pairs}
 
     def _bound(self, model: Model, bound: tuple[str, str], values: Mapping[str, Placed]) -> Placed:
         role, name = bound
@@ -237,9 +293,7 @@ class Tracer:
                     self.layouts.unify(have, here, who)
         if renamed:
             raise Restart
-        for axis in own.values():
-            if axis.name in self.layouts.extents:
-                self.builder.add_axis(axis.name, self.layouts.extents[axis.name])
+        self._learn(tuple(own.values()))
         layout = self.layouts.joined(files, who)
         for axis in layout:
             if axis.name in own:

@@ -8,6 +8,6 @@ A package is native code: load only packages you trust as you trust a program.
 """
 
 from ingot.runtime.artifact import Artifact
-from ingot.runtime.load import load
+from ingot.runtime.loader import load
 
 __all__ = ["Artifact", "load"]

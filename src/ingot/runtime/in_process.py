@@ -9,12 +9,13 @@ import torch
 
 from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.model import Model, bind
+from ingot.options import PackagedBackend
 from ingot.package.compilation import Compilation
 from ingot.package.stages import advance
-from ingot.package.target import Backend, Target
+from ingot.package.target import Target
 from ingot.package.translate import translate
 from ingot.runtime.artifact import Artifact
-from ingot.runtime.load import load
+from ingot.runtime.loader import load
 from ingot.types.refuse import caller
 
 __all__ = ["compile"]
@@ -22,7 +23,7 @@ __all__ = ["compile"]
 
 def compile(
     source: Model | Callable[..., Any], values: Mapping[str, Any] | None = None, *,
-    backend: Backend = "kernel", dtype: torch.dtype = torch.float64,
+    backend: PackagedBackend = "kernel", dtype: torch.dtype = torch.float64,
     parameter: tuple[str, ...] = (), derivative: tuple[str, ...] = (), train: bool = False,
     example_batch_shape: tuple[str, ...] = (), jobs: int = 2,
 ) -> Artifact:  # fmt: skip

@@ -1,24 +1,27 @@
 """`AOTIModel`: a compiled package as a model of an input file, and a stub as an artifact."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import torch
+from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.options import Newton
-from ingot.package.metadata import Metadata
-from ingot.package.target import Backend
+from ingot.execute.status import Status
+from ingot.options import Newton, PackagedBackend
+from ingot.package.metadata import Metadata, SolverInfo, VariableInfo
 from ingot.runtime.artifact import Artifact
-from ingot.types import KINDS
+from ingot.types import KINDS, lag
 
 if TYPE_CHECKING:
     from ingot.hit import Block, Field, Tree
     from ingot.model import Factory, Model
+    from ingot.program.layouts import Layout
+    from ingot.program.tracer import Placed, Tracer
 
 __all__ = [
     "AOTIModel", "from_stub", "package_of", "require_stub", "stub_block", "under_rules",
@@ -34,7 +37,7 @@ class AOTIModel:
     """
 
     artifact: Artifact
-    load: Callable[[Backend], Artifact]
+    load: Callable[[PackagedBackend], Artifact]
     """The same package by another backend that it holds."""
 
     @staticmethod
@@ -48,14 +51,123 @@ class AOTIModel:
         body = AOTIModel(artifact, partial(_loaded, block, factory, "cpu", None))
         return Model(block.name, "AOTIModel", block.span, inputs, outputs, body)
 
-    def emit(self, model: "Model", *_: object) -> NoReturn:
-        """Refuse to be part of a program: a package has no lines to give."""
-        raise IngotError([Problem(
-            "compiled-model",
-            f"[{model.name}] is a compiled package, which runs by itself only: by a driver of its"
-            " own or by ingot.load; it cannot be traced, nor be part of another model",
-            model.span, "compile the whole composition from the source file instead",
+    def emit(
+        self, model: "Model", values: "Mapping[str, Placed]", tracer: "Tracer"
+    ) -> "dict[str, Placed]":
+        """A call of the package, for all points at once, as an opaque function."""
+        from ingot.program.opaque import Port
+
+        meta = self.artifact.metadata
+        own = {v.name: _own_axes(v, model, tracer) for v in (*meta.inputs, *meta.outputs)}
+        files = []
+        for v in meta.inputs:
+            axes = values[v.name].axes
+            cut = max(len(axes) - len(own[v.name]), 0)
+            tracer.layouts.joined([axes[cut:], own[v.name]], f"[{model.name}]")
+            files.append(axes[:cut])
+        shared = tracer.layouts.joined(files, f"[{model.name}]")
+
+        def port(v: VariableInfo) -> Port:
+            return Port(v.name, KINDS[v.kind], (*shared, *own[v.name]))
+
+        given = [(port(v), values[v.name]) for v in meta.inputs]
+        gives = [port(v) for v in meta.outputs]
+        return tracer.opaque(model, _PackageCall(self.artifact), given, gives, len(shared))
+
+
+@dataclass(frozen=True)
+class _PackageCall:
+    """A package as a function of whole tensors."""
+
+    what: ClassVar[str] = "a compiled package, which has no lines to give"
+    instead: ClassVar[str] = (
+        "choose --backend interpret, or put the model that it was compiled from in its place"
+    )
+
+    artifact: Artifact
+
+    @property
+    def digest(self) -> str:
+        """The seal of the package, and the rules it runs under."""
+        meta = self.artifact.metadata
+        return repr((meta.seal, meta.solvers))
+
+    @property
+    def solves(self) -> Mapping[str, SolverInfo]:
+        """The implicit updates of the package."""
+        return {s.name: s for s in self.artifact.metadata.solvers}
+
+    def report(self, name: str, points: int) -> Sequence[Status]:
+        """What its updates reported, of entries on axes around it the worst for each point."""
+        found = []
+        for status in self.artifact.status:
+            worst = status.reason.reshape(points, -1).argmax(1, keepdim=True)
+            rows = ("reason", "iterations", "residual", "pivoted", "accepted")
+            each = {
+                row: getattr(status, row).reshape(points, -1).gather(1, worst)[:, 0] for row in rows
+            }
+            found.append(replace(status, solve=f"{name}.{status.solve}", **each))
+        return found
+
+    def __call__(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The outputs, in the precision of the package."""
+        # promoted parameters always require gradients, and here nobody asks for them
+        asked = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+        with torch.set_grad_enabled(asked):
+            return list(self.artifact(self._named(inputs)).values())
+
+    def push(
+        self, inputs: Sequence[Tensor], tangents: Sequence[Tensor | None]
+    ) -> Sequence[Tensor | None]:
+        """The compiled blocks times tangents; None where one was not compiled."""
+        pairs = zip(self.artifact.inputs, tangents, strict=True)
+        along = {n: self._own(x) for n, x in pairs if x is not None}
+        outputs = [
+            y for y in self.artifact.outputs if not self._missing((y, x) for x in along)
+        ]  # fmt: skip
+        if not outputs:
+            return [None] * len(self.artifact.outputs)
+        found = self.artifact.jvp(self._named(inputs), along)
+        return [self._like(found.get(y), inputs) for y in self.artifact.outputs]
+
+    def pull(
+        self, inputs: Sequence[Tensor], bars: Sequence[Tensor | None]
+    ) -> Sequence[Tensor | None]:
+        """The transposed blocks times adjoints; None where one was not compiled."""
+        pairs = zip(self.artifact.outputs, bars, strict=True)
+        along = {n: self._own(x) for n, x in pairs if x is not None}
+        if all(self._missing((y, x) for y in along) for x in self.artifact.inputs):
+            return [None] * len(self.artifact.inputs)
+        found = self.artifact.vjp(self._named(inputs), along)
+        return [self._like(found.get(x), inputs) for x in self.artifact.inputs]
+
+    def refuse(self, pairs: Sequence[tuple[str, str]]) -> IngotError:
+        """The error that names what was not compiled."""
+        missing = self._missing(pairs)
+        name = self.artifact.metadata.name
+        told = ", ".join(f"{y}:{x}" for y, x in missing)
+        return IngotError([Problem(
+            "no-derivatives", f"the package '{name}' was compiled without the derivative {told}",
+            None, f"compile it with {' '.join(f'-d {y}:{x}' for y, x in missing)}",
         )])  # fmt: skip
+
+    def _missing(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        known = {(b.output, b.input) for b in self.artifact.metadata.derivatives}
+        return [pair for pair in pairs if pair not in known]
+
+    def _named(self, inputs: Sequence[Tensor]) -> dict[str, Tensor]:
+        return {n: self._own(x) for n, x in zip(self.artifact.inputs, inputs, strict=True)}
+
+    def _own(self, x: Tensor) -> Tensor:
+        return x.to(self.artifact.dtype)
+
+    def _like(self, x: Tensor | None, inputs: Sequence[Tensor]) -> Tensor | None:
+        return None if x is None else x.to(inputs[0].dtype)
+
+
+def _own_axes(variable: VariableInfo, model: "Model", tracer: "Tracer") -> "Layout":
+    """The axes of a package's variable, which have sizes there and take their names here."""
+    return tracer.layouts.of(f"{lag(variable.name)[0]} of [{model.name}]", variable.sub_batch)
 
 
 def stub_block(tree: "Tree") -> "Block | None":
@@ -83,7 +195,7 @@ def package_of(block: "Block", tree: "Tree") -> Path:
 
 
 def from_stub(
-    file: Path, *, device: str, dtype: torch.dtype | None, backend: Backend | None = None
+    file: Path, *, device: str, dtype: torch.dtype | None, backend: PackagedBackend | None = None
 ) -> Artifact:
     """The artifact that a stub's only model stands for."""
     from ingot.hit import read
@@ -141,10 +253,10 @@ def _pair(
 
 def _loaded(
     block: "Block", factory: "Factory", device: str, dtype: torch.dtype | None,
-    backend: Backend | None = None,
+    backend: PackagedBackend | None = None,
 ) -> Artifact:  # fmt: skip
     from ingot.program.combinators import check_fields
-    from ingot.runtime.load import load
+    from ingot.runtime.loader import load
 
     check_fields(block, ("artifact_path", "solver", "solvers"))
     place = package_of(block, factory.tree)

@@ -3,12 +3,14 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 from ingot.errors import IngotError, Problem
+from ingot.options import PackagedBackend
 from ingot.package.metadata import Metadata
 from ingot.package.seal import other_torch
 from ingot.package.seal import wrong_files as sealed_files
-from ingot.runtime.load import again_of, load, metadata_of
+from ingot.runtime.loader import again_of, load, metadata_of
 
 __all__ = ["folders_of", "wrong_with"]
 
@@ -58,7 +60,7 @@ def wrong_files(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:
 
 def unloadable(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:
     """Whether each backend that the package holds loads."""
-    for backend in ("kernel", "inductor"):
+    for backend in get_args(PackagedBackend):
         if getattr(meta, backend) is None:
             continue
         try:

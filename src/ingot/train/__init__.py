@@ -7,16 +7,16 @@ programs (program, execute), repeated blocks (regions).
     prepare -> Call -> trace -> Traced -> partition -> Halves -> assembled -> Joint -> save -> load
 """
 
+from ingot.train.assemble import assembled, joint
 from ingot.train.call import Call, prepare
 from ingot.train.compile import Compiler, Half
-from ingot.train.joint import assembled, joint
 from ingot.train.module import Joint
 from ingot.train.package import load, save
-from ingot.train.partition import STRATEGIES, Halves, Partition, partition
+from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.report import Comparison, compare_partitions
 from ingot.train.signature import Saved, Signature
 from ingot.train.sizes import Dynamic
-from ingot.train.trace import Traced, trace
+from ingot.train.tracer import Traced, trace
 
 __all__ = [
     "STRATEGIES", "Call", "Comparison", "Compiler", "Dynamic", "Half", "Halves", "Joint",

@@ -22,7 +22,7 @@ from ingot.graphs.torch_private import (
 from ingot.train.call import autocast_now
 from ingot.train.check import arranged, looks, sizes_of
 from ingot.train.compile import Half
-from ingot.train.partition import Halves
+from ingot.train.partitioner import Halves
 from ingot.train.ready import Code, Ready
 from ingot.train.signature import Held, Saved, Signature
 

@@ -10,10 +10,10 @@ from torch.fx import Node
 
 from ingot.graphs.torch_private import hint_of
 from ingot.train.call import prepare
-from ingot.train.partition import STRATEGIES, Halves, Partition, partition
+from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.signature import Shaped
 from ingot.train.sizes import Dynamic, evaluated
-from ingot.train.trace import trace
+from ingot.train.tracer import trace
 from ingot.train.views import root
 
 __all__ = ["Comparison", "Row", "compare_partitions", "described"]

@@ -27,6 +27,7 @@ class Elementwise:
     simplify: (builder, *operands) -> a simpler line that is equal for all numbers, NaN included;
     simplify_zeros: the same where a zero is structural (0 x = 0), as it is in derivatives;
     bound: (operation's line, lower bounds of its operands) -> a lower bound of the result;
+    cxx_whole: how C++ spells it where the last operand is the whole number `{n}`;
     fused: spellings `(first, second)` in one rounding where that operand is the product `{x} {y}`.
     """
 
@@ -41,6 +42,7 @@ class Elementwise:
     simplify_zeros: Rule | None = None
     bound: Rule | None = None
     fused: tuple[str, str] | None = None
+    cxx_whole: str | None = None
     is_condition: bool = False
     takes_conditions: tuple[int, ...] = ()
     is_product: bool = False
@@ -59,10 +61,20 @@ class Elementwise:
         """Whether it chooses between its other operands by a condition."""
         return bool(self.takes_conditions) and not self.is_condition
 
+    def write_cxx(self, args: Sequence[str], whole: float | None = None) -> str:
+        """The operation in C++; whole: the last operand, where that is a constant."""
+        is_whole = whole is not None and whole.is_integer() and abs(whole) <= MAX_WHOLE
+        if self.cxx_whole is not None and whole is not None and is_whole:
+            return self.cxx_whole.format(*args, n=int(whole))
+        return self.cxx.format(*args)
+
     def write_text(self, args: Sequence[str]) -> str:
         """The operation for people to read."""
         return self.text.format(*args) if self.text else f"{self.name}({', '.join(args)})"
 
+
+MAX_WHOLE = 2**20
+"""The largest whole number that C++ knows as such (`pown` of lanes.h is tested so far)."""
 
 _TORCH = {"torch": torch}
 ELEMENTWISE: dict[str, Elementwise] = {}
@@ -185,6 +197,10 @@ def _bound_mul(node: Any, below: list[float]) -> float:
 # powers
 
 
+MAX_SQUARED_POWER = 6
+"""Up to which power products are right to 4 ulp: they are off by 3.3 at 6, by 22 at 31."""
+
+
 def _simplify_pow(g: Any, a: Any, b: Any) -> Any:
     if b.op != "const" or a.is_number:
         return None
@@ -193,15 +209,15 @@ def _simplify_pow(g: Any, a: Any, b: Any) -> Any:
         return g.one
     if n == 0.5:
         return g.emit("sqrt", a)
-    if n.is_integer() and 0 < n <= 64:
+    if n == -1.0:
+        return g.emit("div", 1.0, a)
+    if n.is_integer() and 0 < n <= MAX_SQUARED_POWER:
         return _whole_power(g, a, int(n))
-    if n.is_integer() and -8 <= n < 0:
-        return g.emit("div", 1.0, _whole_power(g, a, int(-n)))
     return None
 
 
 def _whole_power(g: Any, a: Any, n: int) -> Any:
-    """By repeated squaring, exact in its slopes too."""
+    """By repeated squaring, with slopes of the same kind."""
     result = None
     square = a
     while n:
@@ -273,6 +289,7 @@ _ROWS = (
     ),
     Elementwise(
         name="pow", arity=2, numpy=np.power, torch="torch.pow({0}, {1})", cxx="pow({0}, {1})",
+        cxx_whole="pown<{n}>({0})",
         slopes=_slopes_pow, simplify=_simplify_pow,
     ),
     Elementwise(

@@ -97,7 +97,8 @@ def call(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     name = torch.overrides.resolve_name(func) or f"torch.{func.__name__}"
     name = name.replace("torch.functional.", "torch.")
     more = "" if known is None else f" with {', '.join(kwargs) or 'further arguments'}"
-    raise refuse(f"uses {name}{more}", _REMEDIES.get(func, "use the functions of ingot.types"))
+    remedy = _REMEDIES.get(func, "use the functions of ingot.types")
+    raise refuse(f"uses {name}{more}", f"{remedy}, or declare @model(opaque=True)")
 
 
 def _takes(known: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -400,11 +400,15 @@ def atoms_of(atom: Atom, x: Any) -> tuple[Any, ...]:
     return (atom.number(exact(x)),)
 
 
+LEARNED = "declare it as a Parameter of the law, or the law itself with @model(opaque=True)"
+"""The remedy for a weight of a torch module."""
+
+
 def constants(atom: Atom, value: Value) -> tuple[Atom, ...]:
     """Constant atoms of a value that holds tensors, refused where it is not a constant."""
     data: Tensor = value.data
     if data.requires_grad:
-        raise refuse("uses an nn.Parameter", "declare it as a Parameter of the law")
+        raise refuse("uses an nn.Parameter", LEARNED)
     if data.dtype not in (torch.float64, torch.bool):
         raise refuse(f"uses a constant of {data.dtype}", "write constants in float64")
     return atom.constants(value)
@@ -413,8 +417,9 @@ def constants(atom: Atom, value: Value) -> tuple[Atom, ...]:
 def exact(x: Any) -> float:
     """The number as float64, refused where that would change it or where it is not a constant."""
     if isinstance(x, Tensor):
-        what = "an nn.Parameter" if isinstance(x, torch.nn.Parameter) else "an undeclared tensor"
-        raise refuse(f"uses {what}", "declare it as a Parameter of the law")
+        if isinstance(x, torch.nn.Parameter):
+            raise refuse("uses an nn.Parameter", LEARNED)
+        raise refuse("uses an undeclared tensor", "declare it as a Parameter of the law")
     if getattr(x, "ndim", 0):
         raise refuse("uses a NumPy array", "declare it as a Parameter of the law")
     if getattr(x, "dtype", None) in ("float64", "bool") or _is_float(x):

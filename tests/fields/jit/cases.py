@@ -7,7 +7,7 @@ import torch
 from ingot.fields.computes.parsed import ParsedCompute
 from ingot.fields.computes.spectral import ForwardFFT, ReciprocalLaplacianFactor
 from ingot.fields.solvers.multistep import semi_implicit
-from ingot.fields.space import Mode, space
+from ingot.fields.spaces import Mode, space
 from ingot.fields.step import Ambient, Buffer, Source, State, Step
 
 __all__ = ["cahn_hilliard", "copied", "largest_difference", "parsed", "state_of", "step"]

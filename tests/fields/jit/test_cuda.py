@@ -19,9 +19,9 @@ from ingot.fields.jit.clusters import Call, Loop
 from ingot.fields.jit.fuse import Fused, fuse
 from ingot.fields.jit.native import function
 from ingot.fields.jit.nodes import name_of
-from ingot.fields.jit.program import Program, write
+from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, schema_of, sources_of
-from ingot.fields.space import Space, space
+from ingot.fields.spaces import Space, space
 from ingot.fields.step import Ambient, Buffer, State, Step, evaluate
 
 from .cases import cahn_hilliard, state_of
@@ -50,7 +50,7 @@ extern "C" void host_{name}(const void* task, unsigned blocks, unsigned threads)
 """
 
 
-def on_host(program: Program, folder: Path) -> dict[str, cuda.Launch]:
+def on_host(program: SequenceSource, folder: Path) -> dict[str, cuda.Launch]:
     """The loops of a program for GPUs, run by this process."""
     entries = "".join(ENTRY.format(name=slot.name) for slot in program.kernels)
     source = f"{HOST}{program.source}{entries}"

@@ -25,7 +25,7 @@ from ingot.fields.jit import Jit, jit
 from ingot.fields.jit.executor import GRAPHS
 from ingot.fields.solvers import SOLVERS
 from ingot.fields.solvers.multistep import ForwardEulerSolver
-from ingot.fields.space import Space, space
+from ingot.fields.spaces import Space, space
 from ingot.fields.step import Ambient, Buffer, Constant, Eager, Old, State, Step
 from ingot.hit import read_text
 

@@ -11,7 +11,7 @@ from ingot.fields.jit.fuse import Fused, fuse
 from ingot.fields.jit.nodes import name_of
 from ingot.fields.jit.program import write
 from ingot.fields.jit.schema import schema_of, sources_of
-from ingot.fields.space import Space
+from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Step
 
 from .cases import cahn_hilliard

@@ -10,7 +10,7 @@ from ingot.errors import IngotWarning
 from ingot.execute import executor
 from ingot.fields.jit import Jit, plan
 from ingot.fields.jit.material import MODELS, material
-from ingot.fields.space import Space, space
+from ingot.fields.spaces import Space, space
 from ingot.fields.step import Ambient, Buffer, State, Step
 from ingot.hit import read_text
 from ingot.model import build

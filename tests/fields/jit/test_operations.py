@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ingot.fields.jit import Jit
 from ingot.fields.jit.operations import OPERATIONS
-from ingot.fields.space import space
+from ingot.fields.spaces import space
 from ingot.fields.step import Buffer, Eager, State, Step
 
 from .conftest import copied, largest_difference

@@ -9,7 +9,7 @@ import torch
 from ingot.fields import COMPUTES
 from ingot.fields.jit import Jit
 from ingot.fields.jit.agree import differences
-from ingot.fields.space import Mode
+from ingot.fields.spaces import Mode
 from ingot.fields.step import Ambient, Buffer, Eager, Source, State, Step, evaluate
 
 from .cases import copied, parsed, state_of

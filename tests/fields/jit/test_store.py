@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from ingot.fields.jit.program import Program, Slot
+from ingot.fields.jit.program import SequenceSource, Slot
 from ingot.fields.jit.store import forget, keep, kept
 
-PROGRAM = Program(
+PROGRAM = SequenceSource(
     "def run(inputs):\n    return ()\n", "// nothing",
     (Slot("kernel_0", ("float64",), (0, 1), 3),), 5, 2, {}, "cuda:0",
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 
 from ingot.errors import IngotError, Problem
-from ingot.fields.space import Mode, Space, space
+from ingot.fields.spaces import Mode, Space, space
 from ingot.hit import Block
 from ingot.options import Count, NotNegativeCount
 

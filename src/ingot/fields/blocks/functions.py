@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.fields.blocks.options import Reader, place
-from ingot.fields.expressions.formula import formula
+from ingot.fields.expressions.formulas import formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.hit import Block
 

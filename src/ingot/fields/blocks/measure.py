@@ -16,7 +16,7 @@ from ingot.fields.blocks.bind import Binder, Bound
 from ingot.fields.blocks.options import place
 from ingot.fields.blocks.variables import Sectioned
 from ingot.fields.declare import POSTPROCESSORS, Declared
-from ingot.fields.expressions.formula import Formula, constants_of, formula
+from ingot.fields.expressions.formulas import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram

@@ -43,7 +43,7 @@ class Netcdf:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HeaderEntry:
     """A variable of a header: its name, its type, its bytes per record, and where it begins."""
 
     name: str
@@ -123,14 +123,14 @@ def parsed(content: bytes) -> Netcdf:
     sizes = [(header.name(), header.count()) for _ in range(header.length_of(DIMENSION))]
     record = next((name for name, size in sizes if size == 0), None)
     attributes = header.attributes()
-    entries: list[Entry] = []
+    entries: list[HeaderEntry] = []
     for _ in range(header.length_of(VARIABLE)):
         name = header.name()
         names = tuple(sizes[header.count()][0] for _ in range(header.count()))
         said = header.attributes()
         kind, size = np.dtype(TYPES[header.integer(4)]), header.count()
         begin = header.integer(4 if version == 1 else 8)
-        entries.append(Entry(name, names, said, kind, size, begin))
+        entries.append(HeaderEntry(name, names, said, kind, size, begin))
     lengths = {name: records if name == record else size for name, size in sizes}
     moving = [entry for entry in entries if moves(entry.dimensions, record)]
     stride = sum(entry.size for entry in moving)

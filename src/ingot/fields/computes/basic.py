@@ -12,7 +12,7 @@ from torch import Tensor
 from ingot.errors import Problem
 from ingot.fields.blocks.options import place
 from ingot.fields.declare import Compatible, FunctionName, Number, Time, compute
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.hit import Block
 from ingot.options import NotNegative
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ingot.fields.declare import Prepared, compute
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.spaces import Grid, Space, Spectrum
 
 __all__ = ["ReciprocalAllenCahn", "ReciprocalMatDiffusion"]
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.fields.declare import Loaded, Names, compute
 from ingot.fields.jit.material import Material, material
-from ingot.fields.space import Grid, Narrow, Space
+from ingot.fields.spaces import Grid, Narrow, Space
 from ingot.hit import Block, Field, Tree, read
 from ingot.model import build
 from ingot.program import trace

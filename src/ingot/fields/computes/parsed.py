@@ -13,9 +13,9 @@ import torch
 from ingot.errors import Problem
 from ingot.fields.blocks.options import place
 from ingot.fields.declare import Names, Time, compute
-from ingot.fields.expressions.formula import Formula, constants_of, formula
+from ingot.fields.expressions.formulas import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
-from ingot.fields.space import Grid, Narrow, Space
+from ingot.fields.spaces import Grid, Narrow, Space
 from ingot.hit import Block
 
 __all__ = ["ParsedCompute"]

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from ingot.fields.declare import compute
-from ingot.fields.space import Grid, Narrow, Space, Spectrum
+from ingot.fields.spaces import Grid, Narrow, Space, Spectrum
 from ingot.options import Positive
 
 __all__ = [

@@ -1,11 +1,11 @@
-"""The derivative of an expression by a variable: Node -> Node, simplified, equal parts shared."""
+"""The derivative of an expression by a variable, simplified, equal parts shared."""
 
 from __future__ import annotations
 
 import math
 
 from ingot.fields.expressions import parse
-from ingot.fields.expressions.parse import Node, number, variable
+from ingot.fields.expressions.parse import Expression, number, variable
 
 __all__ = ["NoSlope", "derivative"]
 
@@ -13,7 +13,7 @@ FLAT = ("<", ">", "<=", ">=", "==", "!=", "&", "|", "!", "round", "ceil", "floor
 """Operations whose slope is 0 wherever they have one."""
 
 
-ZERO = Node("number")
+ZERO = Expression("number")
 """The slope of what does not depend on the variable: 0 also times what is infinite.
 
 Another object than `number(0.0)`, which an underflow may have given.
@@ -24,13 +24,13 @@ class NoSlope(ValueError):
     """Something that cannot be differentiated."""
 
 
-def derivative(expression: Node, name: str) -> Node:
+def derivative(expression: Expression, name: str) -> Expression:
     """The slope of an expression by the variable called `name`."""
-    known: dict[Node, Node] = {}
+    known: dict[Expression, Expression] = {}
     return slope(expression, variable(name), known)
 
 
-def make(operation: str, *arguments: Node) -> Node:
+def make(operation: str, *arguments: Expression) -> Expression:
     """An operation; slopes that are zero throughout drop out."""
     a, b = arguments[0], arguments[-1]
     match operation:
@@ -50,7 +50,7 @@ def make(operation: str, *arguments: Node) -> Node:
             return parse.make(operation, *arguments)
 
 
-def slope(f: Node, by: Node, known: dict[Node, Node]) -> Node:
+def slope(f: Expression, by: Expression, known: dict[Expression, Expression]) -> Expression:
     """The slope of a node; `known` holds those already taken."""
     if f not in known:
         inner = tuple(slope(each, by, known) for each in f.arguments)
@@ -58,7 +58,7 @@ def slope(f: Node, by: Node, known: dict[Node, Node]) -> Node:
     return known[f]
 
 
-def chain(f: Node, inner: tuple[Node, ...]) -> Node:
+def chain(f: Expression, inner: tuple[Expression, ...]) -> Expression:
     """The slope of an operation from those of its arguments."""
     if f.operation in FLAT or all(d is ZERO for d in inner):
         return ZERO
@@ -93,7 +93,9 @@ def chain(f: Node, inner: tuple[Node, ...]) -> Node:
             return make("*", outer(f, a), da)
 
 
-def power(f: Node, a: Node, b: Node, da: Node, db: Node) -> Node:
+def power(
+    f: Expression, a: Expression, b: Expression, da: Expression, db: Expression
+) -> Expression:
     """The slope of `a^b`; an exponent that does not depend on the variable needs no logarithm."""
     if db is ZERO:
         return make("*", make("*", b, make("^", a, make("-", b, number(1.0)))), da)
@@ -101,7 +103,7 @@ def power(f: Node, a: Node, b: Node, da: Node, db: Node) -> Node:
     return make("*", f, make("+", make("*", db, make("log", a)), by_base))
 
 
-def outer(f: Node, a: Node) -> Node:
+def outer(f: Expression, a: Expression) -> Expression:
     """The slope of a function of one argument at that argument."""
     one = number(1.0)
     square = make("*", a, a)

@@ -1,6 +1,6 @@
-"""parse: the text of an expression -> Node, a tree whose equal parts are one object.
+"""parse: the text of an expression -> Expression, a tree whose equal parts are one object.
 
-In: text such as `0.1*c^2*(c-1)^2`. Out: a simplified Node, or where the text is wrong.
+In: text such as `0.1*c^2*(c-1)^2`. Out: a simplified Expression, or where the text is wrong.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ingot.fields.expressions.operations import NoValue, folded
 
 __all__ = [
     "FUNCTIONS",
+    "Expression",
     "ExpressionError",
-    "Node",
     "make",
     "node",
     "number",
@@ -53,11 +53,11 @@ class ExpressionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Expression:
     """A number, a variable or an operation; equal ones are the same object."""
 
     operation: str
-    arguments: tuple[Node, ...] = ()
+    arguments: tuple[Expression, ...] = ()
     value: float | complex = 0.0
 
     @property
@@ -78,22 +78,22 @@ class Node:
         return f"({words[0]} {self.operation} {words[1]})"
 
 
-_NODES: dict[tuple[object, ...], Node] = {}
+_NODES: dict[tuple[object, ...], Expression] = {}
 
 
-def node(operation: str, *arguments: Node, value: float | complex = 0.0) -> Node:
+def node(operation: str, *arguments: Expression, value: float | complex = 0.0) -> Expression:
     """The one node of that content."""
     # -0.0 == 0.0, and 1 == 1.0 == True: the text of a number tells them apart.
     key = (operation, repr(value), *(id(each) for each in arguments))
-    return _NODES.setdefault(key, Node(operation, arguments, value))
+    return _NODES.setdefault(key, Expression(operation, arguments, value))
 
 
-def number(value: float | complex) -> Node:
+def number(value: float | complex) -> Expression:
     """A number."""
     return node("number", value=value if isinstance(value, complex) else float(value))
 
 
-def variable(name: str) -> Node:
+def variable(name: str) -> Expression:
     """A variable."""
     return node("$" + name)
 
@@ -102,7 +102,7 @@ UNFOLDED = ("FFT", "iFFT")
 """Operations of whole arrays, which have no value for a number."""
 
 
-def make(operation: str, *arguments: Node) -> Node:
+def make(operation: str, *arguments: Expression) -> Expression:
     """An operation, numbers folded; identities that hold for all numbers, inf and nan too."""
     if operation not in UNFOLDED and all(each.is_number for each in arguments):
         return number(folded(operation, *(each.value for each in arguments)))
@@ -136,7 +136,7 @@ def make(operation: str, *arguments: Node) -> Node:
 class _Parser:
     """Recursive descent over the grammar of the language."""
 
-    def __init__(self, text: str, names: Mapping[str, Node]) -> None:
+    def __init__(self, text: str, names: Mapping[str, Expression]) -> None:
         self.text = text
         self.names = dict(names)
         self.at = 0
@@ -168,7 +168,7 @@ class _Parser:
             raise self.wrong(f"'{mark}' was expected, but here is {found}")
         self.next()
 
-    def whole(self) -> Node:
+    def whole(self) -> Expression:
         while True:
             before = (self.at, self.start, self.kind, self.token)
             if self.kind == "name" and self.next() and self.token == ":=":
@@ -183,29 +183,29 @@ class _Parser:
                 raise self.wrong(f"'{self.token}' was not expected")
             return result
 
-    def logic(self) -> Node:
+    def logic(self) -> Expression:
         left = self.comparison()
         while self.token in ("|", "&"):
             left = make(self.next(), left, self.comparison())
         return left
 
-    def comparison(self) -> Node:
+    def comparison(self) -> Expression:
         left = self.sum()
         return make(self.next(), left, self.sum()) if self.token in COMPARISONS else left
 
-    def sum(self) -> Node:
+    def sum(self) -> Expression:
         left = self.product()
         while self.token in ("+", "-") and self.kind == "mark":
             left = make(self.next(), left, self.product())
         return left
 
-    def product(self) -> Node:
+    def product(self) -> Expression:
         left = self.unary()
         while self.token in ("*", "/", "%") and self.kind == "mark":
             left = make(self.next(), left, self.unary())
         return left
 
-    def unary(self) -> Node:
+    def unary(self) -> Expression:
         if self.kind == "mark" and self.token in ("-", "!", "+"):
             mark = self.next()
             inner = self.unary()
@@ -216,7 +216,7 @@ class _Parser:
             return make("^", base, self.unary())
         return base
 
-    def primary(self) -> Node:
+    def primary(self) -> Expression:
         if self.kind == "number":
             return number(float(self.next()))
         if self.token == "(":
@@ -235,7 +235,7 @@ class _Parser:
             raise self.wrong(f"there is no '{name}' here; known are: {known or 'no names'}", at)
         return self.names[name]
 
-    def call(self, name: str, at: int) -> Node:
+    def call(self, name: str, at: int) -> Expression:
         if name not in FUNCTIONS:
             raise self.wrong(f"there is no function '{name}'", at)
         self.next()
@@ -250,7 +250,7 @@ class _Parser:
         return make(name, *arguments)
 
 
-def parse(text: str, names: Mapping[str, Node]) -> Node:
+def parse(text: str, names: Mapping[str, Expression]) -> Expression:
     """The expression that a text spells; `names` are the variables and constants it may use."""
     try:
         return _Parser(text, names).whole()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ingot.fields.jit.schema import Schema
-from ingot.fields.space import Space
+from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Source, Step, evaluate
 from ingot.graphs import torch_private
 

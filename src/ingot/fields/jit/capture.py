@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ingot.fields.jit.schema import TRACED, Schema
-from ingot.fields.space import Space
+from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step, perform
 from ingot.graphs import torch_private
 

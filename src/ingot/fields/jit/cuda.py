@@ -113,7 +113,7 @@ def inside(index: int) -> Iterator[None]:
         checked(driver().cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p())))
 
 
-def loaded(source: str, device: torch.device) -> Callable[[str], Function]:
+def loaded(source: str, device: torch.device) -> Callable[[str], DeviceFunction]:
     """The functions of a source by name, on a GPU."""
     index = torch.cuda.current_device() if device.index is None else device.index
     major, minor = torch.cuda.get_device_capability(index)
@@ -121,16 +121,16 @@ def loaded(source: str, device: torch.device) -> Callable[[str], Function]:
     with inside(index):
         checked(driver().cuModuleLoadData(ctypes.byref(module), code))
 
-    def found(name: str) -> Function:
+    def found(name: str) -> DeviceFunction:
         handle = ctypes.c_void_p()
         with inside(index):
             checked(driver().cuModuleGetFunction(ctypes.byref(handle), module, name.encode()))
-        return Function(handle, index)
+        return DeviceFunction(handle, index)
 
     return found
 
 
-class Function:
+class DeviceFunction:
     """A function on a GPU that takes one structure by value."""
 
     def __init__(self, handle: ctypes.c_void_p, index: int) -> None:

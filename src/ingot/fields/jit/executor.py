@@ -20,12 +20,12 @@ from ingot.fields.jit.fingerprint import Unstable
 from ingot.fields.jit.frames import FRAMES
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
-from ingot.fields.jit.plan import Part, Plan, plan
+from ingot.fields.jit.planner import JitPlan, Part, plan
 from ingot.fields.jit.private import private_of
-from ingot.fields.jit.program import Program, write
+from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
-from ingot.fields.space import Space
+from ingot.fields.spaces import Space
 from ingot.fields.step import CHECKS, Refused, Source, State, Step, due, evaluate
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ class Graph:
     """A compiled sequence: what runs it, what it was made of, and where it is kept."""
 
     run: Callable[[Sequence[Tensor]], tuple[Tensor, ...]]
-    program: Program
+    program: SequenceSource
     digest: str | None
     from_disk: bool = False
 
 
 @dataclass(slots=True)
-class Bound:
+class SizedGraph:
     """A graph at the sizes of one box; `checks` calls are still to be compared."""
 
     graph: Graph
@@ -68,7 +68,7 @@ class Compiled:
     sources: tuple[Source, ...]
     wanted: tuple[str, ...]
     hidden: tuple[str, ...]
-    bound: dict[Any, Bound | None] = field(default_factory=dict)
+    bound: dict[Any, SizedGraph | None] = field(default_factory=dict)
 
 
 class Jit:
@@ -188,13 +188,13 @@ class Jit:
         self.count("calls")
         return True
 
-    def bound(self, sequence: Compiled, inputs: list[Tensor]) -> Bound | None:
+    def bound(self, sequence: Compiled, inputs: list[Tensor]) -> SizedGraph | None:
         """The graph of a sequence at some sizes, if there are loops for its device."""
         assert self.space is not None
         schema = schema_of(inputs, self.space)
         if schema is None or self.space.k2.device.type not in FRAMES:
             return None
-        return Bound(self.graph(sequence, schema), schema)
+        return SizedGraph(self.graph(sequence, schema), schema)
 
     def graph(self, sequence: Compiled, schema: Schema) -> Graph:
         """The graph of a sequence: known in this process, kept on disk, or captured now."""
@@ -229,7 +229,7 @@ class Jit:
     def agrees(
         self,
         sequence: Compiled,
-        bound: Bound,
+        bound: SizedGraph,
         inputs: list[Tensor],
         results: dict[str, Tensor],
         state: State,
@@ -278,7 +278,7 @@ class Jit:
         self.counts[name] = self.counts.get(name, 0) + 1
 
 
-def told(made: Plan) -> str:
+def told(made: JitPlan) -> str:
     """What debugging shows of a plan."""
     counts = f"{made.sequences} traced sequences, {made.direct} non-JITable computes"
     return f"JIT executor built: {counts}\n{made}"

@@ -36,7 +36,7 @@ class Material:
 
 
 @dataclass(slots=True)
-class Model:
+class MaterialProgram:
     """What stands behind a name: a program, its variables in order, and what runs it."""
 
     program: Program
@@ -71,7 +71,7 @@ class Model:
 
 
 LOCK = threading.RLock()
-MODELS: dict[str, Model] = {}
+MODELS: dict[str, MaterialProgram] = {}
 
 
 def made(program: Program, dtype: torch.dtype, device: str) -> Executor:
@@ -90,7 +90,7 @@ def material(
     name: str, program: Program, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Material:
     """A program as an operation; it takes and gives fields in the order of these variables."""
-    MODELS[name] = Model(program, tuple(inputs), tuple(outputs))
+    MODELS[name] = MaterialProgram(program, tuple(inputs), tuple(outputs))
     operation()
     return Material(name)
 

@@ -1,4 +1,4 @@
-"""A Program -> something that runs: its library loaded, its text a function."""
+"""A SequenceSource -> something that runs: its library loaded, its text a function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import Tensor
 from ingot.execute.build import NATIVE, built
 from ingot.fields.jit.cuda import OPTIONS, Launch, loaded
 from ingot.fields.jit.layout import Layout, joined, order_of
-from ingot.fields.jit.program import Program, Slot
+from ingot.fields.jit.program import SequenceSource, Slot
 
-__all__ = ["SETTINGS", "Entry", "Kernel", "function", "ready"]
+__all__ = ["SETTINGS", "Entry", "PointLoop", "function", "ready"]
 
 WORTH_A_THREAD = 8192
 """The number of points from which a second thread pays."""
@@ -48,7 +48,7 @@ class Entry(Protocol):
         ...
 
 
-class Kernel:
+class PointLoop:
     """A loop over points: gives tensors of some sizes from tensors that broadcast to them."""
 
     def __init__(self, slot: Slot, device: str, entry: Entry) -> None:
@@ -104,7 +104,7 @@ def plain(x: Tensor) -> Tensor:
     return x.resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
 
 
-class Call:
+class NativeLoop:
     """A loop of a library of C++, shared among the threads of this process."""
 
     any_order = False
@@ -134,7 +134,7 @@ class Call:
         self.entry(operands, values, arranged)
 
 
-def entries(program: Program) -> dict[str, Entry]:
+def entries(program: SequenceSource) -> dict[str, Entry]:
     """The compiled loops of a program by name."""
     if not program.kernels:
         return {}
@@ -143,22 +143,22 @@ def entries(program: Program) -> dict[str, Entry]:
         functions = loaded(program.source, device)
         return {slot.name: Launch(functions(slot.name)) for slot in program.kernels}
     library = built(program.source, FLAGS)
-    return {slot.name: Call(slot, getattr(library, slot.name)) for slot in program.kernels}
+    return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
 
 
 def function(
-    program: Program, loops: Mapping[str, Entry]
+    program: SequenceSource, loops: Mapping[str, Entry]
 ) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
     """The function of a program whose loops are compiled."""
     names: dict[str, Any] = {
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
         "inf": math.inf, "nan": math.nan,
     }  # fmt: skip
-    names |= {s.name: Kernel(s, program.device, loops[s.name]) for s in program.kernels}
+    names |= {s.name: PointLoop(s, program.device, loops[s.name]) for s in program.kernels}
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]
 
 
-def ready(program: Program) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
+def ready(program: SequenceSource) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
     """The function of a program."""
     return function(program, entries(program))

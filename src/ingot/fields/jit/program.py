@@ -1,4 +1,4 @@
-"""write: fused units -> a Program: a Python text that calls torch and kernels, and their source.
+"""write: fused units -> a Python text that calls torch and kernels, and the source of those.
 
 Nothing in it refers to torch's graphs, so that another process can run it as it stands.
 """
@@ -21,7 +21,7 @@ from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
 from ingot.graphs.torch_private import OpOverload, hint_of
 
-__all__ = ["Program", "Slot", "write"]
+__all__ = ["SequenceSource", "Slot", "write"]
 
 FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
 """Calls whose result shares no memory with their arguments, and which keep none of them."""
@@ -41,7 +41,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SequenceSource:
     """A sequence ready to be stored: `run` of the text takes the inputs, gives the outputs."""
 
     text: str
@@ -56,7 +56,7 @@ class Program:
         return self.text
 
 
-def write(fused: Fused) -> Program:
+def write(fused: Fused) -> SequenceSource:
     """The program of fused units."""
     loops = [each for each in fused.units if isinstance(each, Loop)]
     device = fused.captured.schema.device
@@ -82,7 +82,7 @@ def write(fused: Fused) -> Program:
     )  # fmt: skip
     source = unit([each.text for each in printed.values()], fused.view.real, frame)
     counts = fused.before, fused.after
-    return Program(f"def run(inputs):\n{body}", source, slots, *counts, constants, device)
+    return SequenceSource(f"def run(inputs):\n{body}", source, slots, *counts, constants, device)
 
 
 def heads(fused: Fused, inputs: list[Node]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ingot.codegen.cache import key_of
 from ingot.fields.jit.fingerprint import stable, surroundings
-from ingot.fields.space import Space
+from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step
 
 __all__ = ["TRACED", "Schema", "digest", "named_sizes", "schema_of", "sources_of"]

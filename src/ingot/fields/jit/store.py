@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from ingot.codegen.cache import open_cache
-from ingot.fields.jit.program import Program, Slot
+from ingot.fields.jit.program import SequenceSource, Slot
 
 __all__ = ["forget", "keep", "kept"]
 
@@ -19,7 +19,7 @@ LARGE = 4096
 """How many numbers a tensor has that is not written."""
 
 
-def kept(digest: str, place: Path | None = None) -> Program | None:
+def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
     """The program of a digest, if there is one; an entry that cannot be read is none."""
     content = open_cache(place).find(KIND, digest)
     if content is None:
@@ -36,12 +36,12 @@ def kept(digest: str, place: Path | None = None) -> Program | None:
         }
         counts = found["before"], found["after"]
         texts = found["text"], found["source"]
-        return Program(*texts, slots, *counts, constants, found["device"])
+        return SequenceSource(*texts, slots, *counts, constants, found["device"])
     except (ValueError, KeyError, TypeError, RuntimeError):
         return None
 
 
-def keep(digest: str, program: Program, place: Path | None = None) -> None:
+def keep(digest: str, program: SequenceSource, place: Path | None = None) -> None:
     """Write a program; one that holds large tensors is not written."""
     if any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
         return

@@ -21,7 +21,7 @@ __all__ = ["Frames", "read_frames"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoredArray:
     """One array of a frame: where it is stored, and the corner of the box where it begins."""
 
     corner: tuple[float, ...]
@@ -40,7 +40,7 @@ class Frames:
     times: tuple[float, ...]
     lower: tuple[float, ...]
     upper: tuple[float, ...]
-    stored: tuple[dict[str, tuple[Part, ...]], ...]
+    stored: tuple[dict[str, tuple[StoredArray, ...]], ...]
 
     def array(self, name: str, frame: int) -> np.ndarray[Any, Any]:
         """A field at a time; the parts of ranks are joined."""
@@ -52,7 +52,7 @@ class Frames:
         axis = next(k for k, (low, high) in enumerate(corners) if low != high)
         return np.concatenate(arrays, axis)
 
-    def loaded(self, part: Part) -> np.ndarray[Any, Any]:
+    def loaded(self, part: StoredArray) -> np.ndarray[Any, Any]:
         """One stored array."""
         name, _, dataset = part.place.partition(":")
         path = self.file.parent / name
@@ -139,19 +139,19 @@ def corner_of(geometry: ElementTree.Element | None) -> tuple[float, ...]:
 
 def parts_of(
     frame: ElementTree.Element, geometry: ElementTree.Element | None
-) -> Iterator[tuple[str, tuple[Part, ...]]]:
+) -> Iterator[tuple[str, tuple[StoredArray, ...]]]:
     """The name of each field of a frame, and where its parts are."""
     grids = frame.findall("Grid") or [frame]
     for attribute in grids[0].findall("Attribute"):
         name = attribute.get("Name", "")
-        parts: list[Part] = []
+        parts: list[StoredArray] = []
         for each in grids:
             shared = each.find("Geometry")
             corner = corner_of(geometry if shared is None else shared)
             same = (other for other in each.findall("Attribute") if other.get("Name") == name)
             item = required(next(same), "DataItem")
             shape = tuple(map(int, item.get("Dimensions", "").split()))
-            parts.append(Part(corner, (item.text or "").strip(), shape, kind_of(item)))
+            parts.append(StoredArray(corner, (item.text or "").strip(), shape, kind_of(item)))
         yield name, tuple(parts)
 
 

@@ -19,8 +19,8 @@ from ingot.fields.solvers.multistep import (
     corrector_rates,
     right_side,
 )
-from ingot.fields.solvers.solve import Solve, kept, olds, update
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.solvers.solve import Substep, kept, olds, update
+from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.fields.step import Buffer, Step
 from ingot.hit import Block
 
@@ -60,7 +60,7 @@ class AdamsBashforthMoultonCoupled(AdamsBashforthMoulton):
             fix = "write a buffer of zeros where there is none"
             yield Problem("wrong-value", message, block.span, fix)
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Predict, then correct."""
         order = self.order(solve, self.predictor_order, 1)
         solve.evaluate(coupled_step(self, order, compatible=solve.compatible))

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ingot.fields.solvers.multistep import SplitOptions
-from ingot.fields.solvers.solve import Solve, kept
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.solvers.solve import Substep, kept
+from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.fields.step import Ambient, Buffer, Step
 
 __all__ = ["ETDRK4Solver"]
@@ -79,7 +79,7 @@ class ETDRK4Solver(SplitOptions):
         """None."""
         return {}
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Four evaluations, each with the update that follows it."""
         first, second, third, fourth = stages(self)
         names = self.nonlinear_reciprocal
@@ -94,7 +94,7 @@ class ETDRK4Solver(SplitOptions):
             solve.evaluate(*steps)
         state.time = begin
 
-    def stale(self, solve: Solve) -> bool:
+    def stale(self, solve: Substep) -> bool:
         """Whether the factors are to be computed: at first, or where what they rest on changes."""
         state = solve.state
         written = {name for step in solve.root.steps for name in step.gives}

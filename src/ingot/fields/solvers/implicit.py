@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ingot.fields.solvers.multistep import SplitOptions
-from ingot.fields.solvers.solve import Solve, kept
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.solvers.solve import Substep, kept
+from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.fields.step import Ambient, Buffer, Step
 from ingot.options import Count, NotNegative, Positive
 
@@ -64,7 +64,7 @@ class SecantSolver(IterativeOptions):
 
     damping: Positive = 1.0
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Iterate until every field's residual is small."""
         spectra, state = self.reciprocal_buffer, solve.state
         solve.evaluate(*starts(self))
@@ -86,7 +86,7 @@ class SecantSolver(IterativeOptions):
             state.buffers[u] = state.space.inverse(state.buffers[kept(s)])
 
 
-def norms(solver: IterativeOptions, solve: Solve) -> list[float]:
+def norms(solver: IterativeOptions, solve: Substep) -> list[float]:
     """The size of each field's residual."""
     return [float(solve.state.buffers[f"{u}#norm"]) for u in solver.buffer]
 
@@ -172,7 +172,7 @@ class BroydenSolver(IterativeOptions):
     initial_jacobian_guess: float = 1.0
     damping: Positive = 0.5
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Iterate until the residual is small."""
         state = solve.state
         first_step, step = broyden_steps(self)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from torch import Tensor
 
-from ingot.fields.solvers.solve import Solve, SolverOptions, kept, olds, update
-from ingot.fields.space import Grid, Space, Spectrum
+from ingot.fields.solvers.solve import SolverOptions, Substep, kept, olds, update
+from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.fields.step import Buffer, Step
 from ingot.options import Meta, NotNegativeCount
 
@@ -101,7 +101,7 @@ class ForwardEulerSolver(SolverOptions):
             "time_derivative_reciprocal": self.time_derivative_reciprocal,
         }
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Evaluate, and step."""
         solve.evaluate(*euler_steps(self))
 
@@ -137,7 +137,7 @@ class RealSpaceForwardEuler(SolverOptions):
         """Field and rate go together."""
         return {"buffer": self.buffer, "time_derivative": self.time_derivative}
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Evaluate, and step."""
         solve.evaluate(*real_euler_steps(self))
 
@@ -210,14 +210,14 @@ class AdamsBashforthMoulton(SplitOptions):
         depth = max(self.predictor_order, self.corrector_order) - 1
         return dict.fromkeys(self.nonlinear_reciprocal, depth) if depth > 0 else {}
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Predict, then correct."""
         order = self.order(solve, self.predictor_order, 1)
         solve.evaluate(*prediction(self, order))
         if self.corrector_steps:
             correct(self, solve, correction)
 
-    def order(self, solve: Solve, wanted: int, without_past: int) -> int:
+    def order(self, solve: Substep, wanted: int, without_past: int) -> int:
         """The order that the old rates allow; a changed step size makes them worthless."""
         past = min(solve.state.age(name) for name in self.nonlinear_reciprocal)
         fresh = solve.dt_changed and solve.index < self.predictor_order - 1
@@ -255,7 +255,7 @@ def corrector_rates(name: str, order: int) -> tuple[Any, ...]:
     return (Buffer(name), Buffer(kept(name)), *olds(name, order - 2))[:order]
 
 
-def correct(solver: AdamsBashforthMoulton, solve: Solve, steps: Any) -> None:
+def correct(solver: AdamsBashforthMoulton, solve: Substep, steps: Any) -> None:
     """Correct as often as asked, with rates at the end of the substep."""
     state = solve.state
     solve.keep(*solver.reciprocal_buffer, *solver.nonlinear_reciprocal)

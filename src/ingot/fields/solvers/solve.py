@@ -1,4 +1,4 @@
-"""Solve: what a solver is given for one substep, and the steps that solvers share.
+"""Substep: what a solver is given for one substep, and the steps that solvers share.
 
 In: the root steps, a state, an executor. Out: the state one substep later.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 from ingot.fields.step import Ambient, Buffer, Executor, Old, Source, State, Step
 from ingot.options import Count
 
-__all__ = ["Root", "Solve", "Solver", "SolverOptions", "forwards", "kept", "update"]
+__all__ = ["Root", "Solver", "SolverOptions", "Substep", "forwards", "kept", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Root:
 
 
 @dataclass(slots=True)
-class Solve:
+class Substep:
     """One substep: of size `state.dt`, the `index`-th of its step."""
 
     root: Root
@@ -86,7 +86,7 @@ class Solver(Protocol):
         """The options that must be lists of one length."""
         ...
 
-    def substep(self, solve: Solve) -> None:
+    def substep(self, solve: Substep) -> None:
         """Take one substep."""
         ...
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ingot.fields.step import Step
 
-__all__ = ["Part", "Plan", "plan"]
+__all__ = ["JitPlan", "Part", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JitPlan:
     """The parts of a run of steps, in order."""
 
     parts: tuple[Part, ...]
@@ -50,13 +50,13 @@ class Plan:
         return "\n".join([" | ".join(map(str, self.parts)), *reasons])
 
 
-def plan(steps: Sequence[Step], apart: Mapping[Step, str] | None = None) -> Plan:
+def plan(steps: Sequence[Step], apart: Mapping[Step, str] | None = None) -> JitPlan:
     """The longest runs of steps that may be compiled, and the others one by one.
 
     `apart` are steps that were found not to be, and why.
     """
     reasons = {step: (apart or {}).get(step, step.reason) for step in steps}
-    return Plan(tuple(parts_of(steps, reasons)))
+    return JitPlan(tuple(parts_of(steps, reasons)))
 
 
 def parts_of(steps: Sequence[Step], reasons: Mapping[Step, str]) -> Iterator[Part]:

@@ -22,7 +22,7 @@ from ingot.fields.outputs.exodus import ExodusWriter
 from ingot.fields.outputs.table import Event, Target, write_table
 from ingot.fields.outputs.xdmf import XDMFWriter
 from ingot.fields.simulation import Simulation, build
-from ingot.fields.solvers.solve import Solve
+from ingot.fields.solvers.solve import Substep
 from ingot.fields.step import Buffer, Eager, Executor, State, told_of
 from ingot.fields.wiring import unwritten
 from ingot.hit import read
@@ -198,13 +198,13 @@ class Run:
             state.dt = size
             # The reference evaluates at the time where the step begins.
             state.time += 0.0 if compatible else size
-            solve = Solve(made.root, state, self.executor)
+            solve = Substep(made.root, state, self.executor)
             solve.evaluate()
             return True
         state.dt = size / solver.substeps
         for index in range(solver.substeps):
             changed = size != self.dt and self.number > 0
-            solve = Solve(made.root, state, self.executor, index, changed, compatible)
+            solve = Substep(made.root, state, self.executor, index, changed, compatible)
             with told_of("[TensorSolver]", made.tree.section("TensorSolver")[0].span, state, ()):
                 solver.substep(solve)
             self.iterations = solve.iterations

@@ -15,7 +15,7 @@ from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.graphs.torch_private import partition_by_torch, tracing_context
 from ingot.train.cut import ahead, copied, cut
 from ingot.train.signature import Saved, Shaped, Signature
-from ingot.train.trace import Traced
+from ingot.train.tracer import Traced
 from ingot.train.views import parent, root
 
 __all__ = ["STRATEGIES", "Halves", "Partition", "partition"]

@@ -6,10 +6,10 @@ from typing import Any
 from ingot.train.call import prepare
 from ingot.train.compile import Compiler, compile_half
 from ingot.train.module import Joint
-from ingot.train.partition import Halves, Partition
-from ingot.train.partition import partition as partitioned
+from ingot.train.partitioner import Halves, Partition
+from ingot.train.partitioner import partition as partitioned
 from ingot.train.sizes import Dynamic
-from ingot.train.trace import trace
+from ingot.train.tracer import trace
 
 __all__ = ["assembled", "joint"]
 

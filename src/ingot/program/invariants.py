@@ -30,7 +30,7 @@ def _verify_lines(
         for arg in node.args:
             assert arg.id < node.id, f"{node.op} {node} reads {arg} too early"
             assert known.get(arg.id) is arg, f"{node.op} {node} reads a line of another program"
-        if rule.is_leaf and node.op in ("input", "parameter", "unknown", "given"):
+        if rule.is_placeholder:
             assert known.get(node.id) is node, f"{node.op} {node.attr} is read but not given"
         reads = len(node.args)
         assert rule.arity in (None, reads), f"{node.op} {node} has {reads} operands"

@@ -1,6 +1,6 @@
 """Formula: an expression as torch operations on whole grids, each equal part computed once.
 
-In: a Node and the order of its variables. Out: a pure function of tensors.
+In: a Expression and the order of its variables. Out: a pure function of tensors.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ingot.fields.expressions.derivative import NoSlope, derivative
 from ingot.fields.expressions.operations import OPERATIONS, NoValue, constant
 from ingot.fields.expressions.parse import (
     UNFOLDED,
+    Expression,
     ExpressionError,
-    Node,
     node,
     number,
     parse,
@@ -47,7 +47,7 @@ class Formula:
     numbers: tuple[complex, ...]
     lines: tuple[Line, ...]
     result: int
-    node: Node
+    node: Expression
 
     def __call__(
         self,
@@ -98,14 +98,14 @@ TRUTHS = ("<", ">", "<=", ">=", "==", "!=", "&", "|", "!")
 """Operations that give true and false."""
 
 
-def with_numbers(expression: Node) -> Node:
+def with_numbers(expression: Expression) -> Expression:
     """The expression with true and false made numbers wherever they are reckoned with."""
-    known: dict[Node, Node] = {}
+    known: dict[Expression, Expression] = {}
 
-    def real(each: Node) -> Node:
+    def real(each: Expression) -> Expression:
         return node("real", each) if each.operation in TRUTHS else each
 
-    def mended(each: Node) -> Node:
+    def mended(each: Expression) -> Expression:
         if each not in known:
             inner = [mended(argument) for argument in each.arguments]
             logical = each.operation in ("&", "|", "!")
@@ -119,11 +119,11 @@ def with_numbers(expression: Node) -> Node:
     return real(mended(expression))
 
 
-def formula_of(expression: Node) -> Formula:
+def formula_of(expression: Expression) -> Formula:
     """The operations of an expression, arguments first; a value is freed at its last use."""
     expression = with_numbers(expression)
-    order: list[Node] = []
-    seen: set[Node] = set()
+    order: list[Expression] = []
+    seen: set[Expression] = set()
     pending = [(expression, False)]
     while pending:
         each, ready = pending.pop()

@@ -13,10 +13,10 @@ from ingot.codegen.library import open_library
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import compiler
 from ingot.execute.levels import flags, supported
+from ingot.options import PackagedBackend
 from ingot.package.consistent import inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata
 from ingot.package.seal import opened, other_torch, read_files
-from ingot.package.target import Backend
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, KernelBackend
 
@@ -27,7 +27,7 @@ LOG = logging.getLogger("ingot")
 
 def load(
     path: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None,
-    backend: Backend | None = None,
+    backend: PackagedBackend | None = None,
 ) -> Artifact:  # fmt: skip
     """The artifact of a package folder, of the folder above its device folders, or of a stub.
 
@@ -41,9 +41,8 @@ def load(
     meta, folder = metadata_of(place, device)
     _check(meta, device, dtype)
     contents = read_files(meta, folder, again_of(meta))
-    held = {"kernel": meta.kernel, "inductor": meta.inductor}
     chosen = backend or ("kernel" if meta.kernel is not None else "inductor")
-    if held[chosen] is None:
+    if getattr(meta, chosen) is None:
         raise _problem(
             "wrong-backend", f"the package holds no {chosen} backend",
             f"compile with --backend {chosen}",
