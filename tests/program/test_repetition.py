@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from ingot.program import (
 from ingot.program.implicit import close_solve, read_items
 from ingot.program.repetition import repeat_lines
 from ingot.types import SR2, Scalar, contract, interpolate, norm, repeat, tanh, total, where
-from tests.execute.test_inductor import assert_agrees, printing
+from tests.execute.test_inductor import assert_agrees, compiled, printing
 from tests.program.agreement import LOOPS, agree, every_executor, on_tensors
 from tests.program.declared import program_of
 
@@ -107,6 +108,21 @@ def test_a_loop_inside_a_loop_agrees_with_torch() -> None:
     }
     program = program_of(Inner, shapes={"knots": (5,), "values": (5,)})
     agree(program, on_tensors(Inner, strain=SR2, knots=Scalar, values=Scalar), point)
+
+
+@pytest.mark.slow
+def test_compiled_graphs_of_loops_and_tables_hold_for_any_batch(tmp_path: Path) -> None:
+    program = program_of(Inner, shapes={"knots": (5,), "values": (5,)})
+    pairs = [("out", "strain")]
+    run = compiled(program, pairs, tmp_path)
+    draw = torch.Generator().manual_seed(8)
+    for points in (1, 7):
+        point = {
+            "strain": torch.randn(points, 6, generator=draw, dtype=F64),
+            "knots": torch.rand(points, 5, generator=draw, dtype=F64).sort(-1).values,
+            "values": torch.randn(points, 5, generator=draw, dtype=F64),
+        }
+        assert_agrees(run, program, point, pairs)
 
 
 def test_second_derivatives_by_any_two_modes_are_those_of_torch() -> None:

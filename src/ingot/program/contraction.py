@@ -50,6 +50,12 @@ class _Contract(Operation):
     name = "contract"
     arity = 2
 
+    def verify(self, space: Space, node: Node) -> None:
+        axis, _ = node.attr
+        both = all(axis in a.axes for a in node.args)
+        axes = {a for arg in node.args for a in arg.axes} - {axis}
+        assert both and axes == set(node.axes), f"axes of contract {node}"
+
     def build(
         self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
     ) -> Node:

@@ -102,6 +102,13 @@ class _Locate(Operation):
 
     name = "locate"
 
+    def verify(self, space: Space, node: Node) -> None:
+        if node.attr is not None:
+            _, knots = node.args
+            axes = {a for arg in node.args for a in arg.axes} - {node.attr}
+            along = node.attr in knots.axes and axes == set(node.axes)
+            assert along, f"axes of locate {node}"
+
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         if node.attr is None:
             return b.node("locate", args)
@@ -180,11 +187,11 @@ def _pick(b: Builder, table: Node, at: Mapping[Axis, Node]) -> Node:
     return b.node("pick", (table, *indices), tuple(held), axes)
 
 
-_ALIGNED = (
-    "torch.take_along_dim({0}[(None,) * ({1}.dim() - {0}.dim())],"
-    " {1}.long()[(None,) * ({0}.dim() - {1}.dim())], {dim})"
+_GATHER = (
+    "torch.gather(torch.broadcast_tensors({0}, {1})[0], {dim},"
+    " torch.broadcast_tensors({1}, {0}.narrow({dim}, 0, 1))[0].long())"
 )
-"""Arrays may lack leading dimensions that they do not vary along; torch wants as many of each."""
+"""`take_along_dim` would fix the batch of a graph, whose sizes are symbols."""
 _LANES = "make<V>([&](int lane) __attribute__((always_inline)) {{ return {}; }})"
 
 
@@ -192,6 +199,13 @@ class _Pick(Operation):
     """The entry of its first operand at indices, its others, along the axes of its attribute."""
 
     name = "pick"
+
+    def verify(self, space: Space, node: Node) -> None:
+        table, *indices = node.args
+        assert len(indices) == len(node.attr), f"pick {node} has {len(indices)} indices"
+        axes = {a for arg in node.args for a in arg.axes} - {*node.attr}
+        along = {*node.attr} <= {*table.axes} and axes == set(node.axes)
+        assert along, f"axes of pick {node}"
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return _pick(b, args[0], dict(zip(node.attr, args[1:], strict=True)))
@@ -236,7 +250,7 @@ class _Pick(Operation):
                                   lambda x, dim, at=at: np.take(x, [at], axis=dim),
                                   [picked], axis)  # fmt: skip
             else:
-                picked = on.spell(_ALIGNED, _take, [picked, value], axis)
+                picked = on.spell(_GATHER, _take, [picked, value], axis)
         return picked
 
     def write_cxx(self, lines: Any, node: Node, place: Place) -> str:

@@ -39,6 +39,7 @@ def _verify_lines(
             assert axes == set(node.axes), f"axes of {node.op} {node}"
         for axis in node.axes:
             space.extent(axis)
+        rule.verify(space, node)
         inner, placeholders = rule.inside(node)
         if inner:
             _verify_lines(space, inner, placeholders, done)

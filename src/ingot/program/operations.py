@@ -119,6 +119,9 @@ class Operation:
         """
         raise NotImplementedError(self.name)
 
+    def verify(self, space: Space, node: Node) -> None:
+        """Assert what else must hold of the line."""
+
     def inside(self, node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
         """The roots of lines that are the operation's own, and the placeholders they are over."""
         return (), ()

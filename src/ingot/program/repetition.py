@@ -205,6 +205,18 @@ class _Repeat(Operation):
     name = "repeat"
     is_block = True
 
+    def verify(self, space: Space, node: Node) -> None:
+        repeat: Repeat = node.attr
+        starts, given, _ = repeat.arguments(node.args)
+        each = repeat.count if repeat.is_spread else 1
+        reads = len(repeat.columns) + len(repeat.given) + each * len(repeat.slices)
+        assert len(node.args) == reads, f"repeat {node} has {len(node.args)} arguments"
+        for line, on in (*zip(starts, repeat.columns, strict=True),
+                         *zip(repeat.rows, repeat.columns, strict=True)):  # fmt: skip
+            assert set(line.axes) <= set(on.axes), f"repeat {node}: axes of {line}"
+        for line, placeholder in zip(given, repeat.given, strict=True):
+            assert set(line.axes) == set(placeholder.axes), f"repeat {node}: axes of {line}"
+
     def inside(self, node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
         return node.attr.roots, node.attr.placeholders
 
