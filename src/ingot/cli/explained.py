@@ -17,6 +17,13 @@ EXPLAIN: dict[str, str] = {
         " uses a name that is neither an input, a constant nor a symbol. The message gives line and"
         " column within the expression. x y z kx ky kz k2 t i pi e need extra_symbols = true."
     ),
+    "batch-reduction": (
+        "A sum or mean over points (SR2DynamicSum, SR2DynamicMean) reads the whole batch, where"
+        " points are independent otherwise. `--backend interpret` runs it, with derivatives along"
+        " a direction; kernels and graphs run points apart, and neither a solve nor a derivative by"
+        " the inputs of one point can look through it. Its axis must be one of the batch's, and a"
+        " sum meets other values only where no axis of the batch is left of it."
+    ),
     "batched-constant": (
         "A constant with a batch axis is used inside a law, where only one point is known. Make"
         " it a parameter of the law: parameters may vary over the batch."

@@ -52,14 +52,12 @@ class Executor(Protocol):
 
 
 def choose_backend(program: "Program") -> Backend:
-    """What runs a program where nobody says: the kernel, which holds nothing opaque."""
-    from ingot.program.opaque import find_opaque
+    """What runs a program where nobody says: the kernel, if it holds every line."""
+    from ingot.program.opaque import find_misplaced
 
-    found = find_opaque(program)
-    for opaque in found:
-        logging.getLogger("ingot").warning(
-            "the model runs by interpret: [%s] is %s", opaque.name, opaque.function.what
-        )
+    found = find_misplaced(program, "a kernel")
+    for problem in found:
+        logging.getLogger("ingot").warning("the model runs by interpret: %s", problem.message)
     return "interpret" if found else "kernel"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.batch import shape_of
 from ingot.execute.described import (
     ForwardSegment,
@@ -35,7 +35,7 @@ from ingot.execute.inductor_pool import Children
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.trial import SIZES, Arrays, Trial
 from ingot.program import Program, Space, Variable, sort_lines
-from ingot.program.opaque import refuse_opaque
+from ingot.program.opaque import find_misplaced
 from ingot.program.partition import Segment, partition
 from ingot.types.history import given_name, source_name
 
@@ -127,7 +127,7 @@ def plan_graphs(
 
     segments: those of the program, where it was partitioned before
     """
-    refuse_opaque(program, "a compiled graph")
+    raise_if(find_misplaced(program, "a compiled graph"))
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
     local = _local_pairs(segments, pairs)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ingot.errors import IngotError, Problem
 from ingot.execute.batch import flattened, restored, shape_of
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status
@@ -17,6 +18,7 @@ from ingot.program.arrays import Layout
 from ingot.program.differentiate import differentiate_along
 from ingot.program.opaque import Opaque, find_opaque
 from ingot.program.program import find_dependent
+from ingot.program.reductions import find_reduced, remove_axes
 from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = ["Interpreter"]
@@ -36,6 +38,7 @@ class Interpreter:
         self._layout = Layout(program, (*given, *self._lines), laid_out)
         self._equations = {s: _Equations(program, s) for s in program.solves}
         self._opaque = find_opaque(program)
+        self._couples_points = any(operation(n.op).couples_points for n in self._lines)
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -49,6 +52,12 @@ class Interpreter:
         if points == 0:
             return self._nothing(batch)
         call = _Call(self._equations, self.dtype, flat[0].device if flat else None, points)
+        if self._couples_points:
+            known = {
+                n.id: None if len(x) == 1 else () for (v, _), x in zip(given, flat, strict=True)
+                for n in v.nodes
+            }  # fmt: skip
+            call.batch, call.reduced = batch, find_reduced(self._lines, known, batch)
         on = _TorchArrays(self._layout, call)
         values: Values = {}
         for (variable, _), x in zip(given, flat, strict=True):
@@ -58,14 +67,18 @@ class Interpreter:
         on.run(self._lines, values)
         outputs = {}
         for v in program.outputs:
-            parts = [on.take(values[n.id], v.axes) for n in v.nodes]
+            left = call.batch_of(v.nodes, batch)
+            parts = [on.take(values[n.id], v.axes, math.prod(left)) for n in v.nodes]
             stacked = torch.stack(parts, dim=-1)
-            outputs[v.name] = restored(stacked, batch, shape_of(v, program))
+            outputs[v.name] = restored(stacked, left, shape_of(v, program))
         told = [status for each in self._opaque for status in call.reports.get(each, ())]
         return outputs, (*(call.statuses[s] for s in program.solves), *told)
 
     def _nothing(self, batch: tuple[int, ...]) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """What a call without points gives."""
+        if self._couples_points:
+            message = "a model that sums over points is given none"
+            raise IngotError([Problem("batch-reduction", message, None, "give it a point or more")])
         outputs = {}
         for v in self.program.outputs:
             sizes = [self.program.extent(a) for a in v.axes]
@@ -96,6 +109,13 @@ class _Call:
         self.dtype, self.device, self.points = dtype, device, points
         self.statuses: dict[Solve, Status] = {}
         self.reports: dict[Opaque, Sequence[Status]] = {}
+        self.batch: tuple[int, ...] = (points,)
+        self.reduced: Mapping[int, tuple[int, ...] | None] = {}
+
+    def batch_of(self, nodes: Sequence[Node], batch: tuple[int, ...]) -> tuple[int, ...]:
+        """The batch of a result, of which some axes may have been reduced."""
+        dims = {self.reduced.get(n.id) for n in nodes} - {None}
+        return remove_axes(batch, dims.pop() or ()) if len(dims) == 1 else batch
 
 
 class _TorchArrays:

@@ -29,6 +29,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "ImplicitUpdate": "ingot.program.combinators",
         "Normality": "ingot.program.combinators",
         "ConstantExtrapolationPredictor": "ingot.program.predictors",
+        "SR2DynamicMean": "ingot.program.reductions",
+        "SR2DynamicSum": "ingot.program.reductions",
         "AOTIModel": "ingot.runtime.stub",
     },
     "Data": {

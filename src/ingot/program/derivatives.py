@@ -6,8 +6,8 @@ from functools import cache
 
 from ingot.program.builder import Builder, sort_lines
 from ingot.program.differentiate import differentiate_along, jacobian, pull, seed_axis
-from ingot.program.operations import operation
-from ingot.program.program import Program, Variable
+from ingot.program.operations import operation, refuse_coupled
+from ingot.program.program import Program, Variable, find_dependent
 from ingot.types import Value
 
 __all__ = ["along_direction", "batch_independent", "block", "with_adjoint", "with_jacobian"]
@@ -69,6 +69,9 @@ def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program
     by = [(x, n) for x in dict.fromkeys(x for _, x in pairs) for n in inputs[x].nodes]
     rows = [(y, n) for y in dict.fromkeys(y for y, _ in pairs) for n in outputs[y].nodes]
     b = program.builder()
+    inside = find_dependent([n for _, n in rows], [n for _, n in by])
+    why = "which has no derivative by the inputs of one"
+    refuse_coupled((n for n in program.lines if n.id in inside), why)
     tangents = jacobian(b, [n for _, n in rows], [n for _, n in by], dense=True)
     added: list[Variable] = []
     for y, x in pairs:

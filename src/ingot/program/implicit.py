@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ingot.errors import IngotError, Problem
 from ingot.options import Newton
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space, sort_lines
-from ingot.program.operations import Arrays, Bars, Operation, Tangent, Unstructured
+from ingot.program.operations import (
+    Arrays,
+    Bars,
+    Operation,
+    Tangent,
+    Unstructured,
+    refuse_coupled,
+)
 from ingot.program.program import Variable, digest_lines, find_frontier
 from ingot.program.rewrite import Replay
 
@@ -124,6 +131,7 @@ def close_solve(builder: Builder, solve: Solve, guesses: Sequence[Node]) -> Node
     copied |= {g.id: own.node("given", (), (i,), g.axes) for i, g in enumerate(outside)}
     closed = solve.copy(Replay(own, copied), outside)
     _refuse_deep_nests(closed)
+    refuse_coupled(sort_lines(closed.rows), f"which [{closed.name}] would solve for one by one")
     return builder.node("solve", (*guesses, *outside), closed)
 
 

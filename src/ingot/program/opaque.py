@@ -6,14 +6,14 @@ its Jacobian, or the transpose, times right-hand sides. Executors that write lin
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.errors import IngotError, Problem, Span
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space, sort_lines
 from ingot.program.operations import (
     Bars,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
 
 __all__ = [
-    "Opaque", "Port", "TorchFunction", "WholeFunction", "call_opaque", "find_opaque",
-    "refuse_opaque",
+    "Opaque", "Port", "TorchFunction", "WholeFunction", "call_opaque",
+    "find_misplaced", "find_opaque",
 ]  # fmt: skip
 
 Tensors = Sequence[Tensor]
@@ -212,21 +212,23 @@ def _read(b: Builder, node: Node, ports: Sequence[Port]) -> list[Node]:
 
 def find_opaque(program: "Program") -> tuple[Opaque, ...]:
     """All opaque functions that a program calls, inside its solves too."""
-    lines = [program.lines, *(sort_lines(s.rows) for s in program.solves)]
-    blocks = (n for part in lines for n in part if isinstance(operation(n.op), _OpaqueBlock))
+    blocks = (n for n in _walk(program) if isinstance(operation(n.op), _OpaqueBlock))
     return tuple(dict.fromkeys(_called(n) for n in blocks))
 
 
-def refuse_opaque(program: "Program", what: str) -> None:
-    """Raise where a program calls opaque functions, which `what` cannot hold."""
-    raise_if(_misplaced(each, what) for each in find_opaque(program))
+def find_misplaced(program: "Program", what: str) -> tuple[Problem, ...]:
+    """A problem for each line that `what`, which runs points apart, cannot hold."""
+    rules = ((operation(n.op), n) for n in _walk(program))
+    return tuple(dict.fromkeys(rule.refuse(n, what) for rule, n in rules if rule.is_whole))
 
 
-def _misplaced(opaque: Opaque, what: str) -> Problem:
-    return Problem(
-        "opaque-model", f"[{opaque.name}] is {opaque.function.what}, and {what} cannot hold it",
-        opaque.span, opaque.function.instead,
-    )  # fmt: skip
+def _walk(program: "Program") -> Iterator[Node]:
+    """The lines of a program, of its solves, and those inside their operations."""
+    left = [program.lines, *(sort_lines(s.rows) for s in program.solves)]
+    while left:
+        for node in left.pop(0):
+            yield node
+            left.append(sort_lines(operation(node.op).inside(node)[0]))
 
 
 def _called(node: Node) -> Opaque:
@@ -234,11 +236,17 @@ def _called(node: Node) -> Opaque:
 
 
 class _OpaqueBlock(Operation):
-    is_block = True
+    is_block = is_whole = True
+
+    def refuse(self, node: Node, what: str) -> Problem:
+        """The problem of an executor that has no function to call."""
+        opaque = _called(node)
+        told = f"[{opaque.name}] is {opaque.function.what}, and {what} cannot hold it"
+        return Problem("opaque-model", told, opaque.span, opaque.function.instead)
 
     def unroll_block(self, to: "Unrolling", node: Node) -> NoReturn:
         """Refuse: an opaque function has no lines to write out."""
-        raise IngotError([_misplaced(_called(node), "generated C++")])
+        raise IngotError([self.refuse(node, "generated C++")])
 
 
 class _Call(_OpaqueBlock):

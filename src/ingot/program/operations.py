@@ -5,7 +5,7 @@ Passes ask `operation(name)` and list no names. A structural operation is one sm
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SAFE_DIVISOR", "Arrays", "Bars", "Key", "Operation", "Place", "Tangent", "Unstructured",
-    "keep_nonzero", "lower_bound", "operation", "reduce_to", "refuse_shifts", "require_axis",
-    "sum_over",
+    "keep_nonzero", "lower_bound", "operation", "reduce_to", "refuse_coupled", "refuse_shifts",
+    "require_axis", "sum_over",
 ]  # fmt: skip
 
 Key = tuple[int, tuple[int, ...]]
@@ -86,7 +86,8 @@ class Operation:
     is_leaf: it reads no line; is_placeholder: its value is given, to the program or to the
     residuals of a solve; is_free: it costs nothing; is_block: it has several results, read by
     `item`; reads_across: it reads entries of its axis other than its own, so that its operand is
-    complete before it begins.
+    complete before it begins; is_whole: it is computed for all points at once, which executors that
+    run points apart refuse; couples_points: one point's result depends on others.
     """
 
     name: ClassVar[str]
@@ -96,6 +97,8 @@ class Operation:
     is_free: ClassVar[bool] = False
     is_block: ClassVar[bool] = False
     reads_across: ClassVar[bool] = False
+    is_whole: ClassVar[bool] = False
+    couples_points: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
@@ -164,6 +167,10 @@ class Operation:
         """What people call the placeholders and the roots of lines inside."""
         raise NotImplementedError(self.name)
 
+    def refuse(self, node: Node, what: str) -> Problem:
+        """The problem of `what`, an executor that cannot hold the line."""
+        raise NotImplementedError(self.name)
+
     def bound(self, node: Node, below: Sequence[float]) -> float:
         """A number that the line is never below, given such numbers of its operands."""
         return -math.inf
@@ -182,6 +189,14 @@ def operation(name: str) -> Operation:
     if found is None:
         found = _KNOWN[name] = _OfRow(ELEMENTWISE[name])
     return found
+
+
+def refuse_coupled(lines: Iterable[Node], why: str) -> None:
+    """Raise where a line couples points, though each is asked by itself."""
+    for node in lines:
+        rule: Any = operation(node.op)
+        if rule.couples_points:
+            raise IngotError([rule.refuse_points(node, why)])
 
 
 def lower_bound(node: Node, depth: int = 12) -> float:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ingot.errors import raise_if
 from ingot.program.band import MIN_ENTRIES_TO_BAND, prefer_band
 from ingot.program.builder import Builder, Node
 from ingot.program.factor import factor_solves
 from ingot.program.implicit import Solve
 from ingot.program.invariants import verify
-from ingot.program.opaque import refuse_opaque
+from ingot.program.opaque import find_misplaced
 from ingot.program.program import Program
 from ingot.program.rewrite import Replay, renew
 from ingot.program.schedule import schedule_lines
@@ -46,7 +47,7 @@ def loops(program: Program, choices: Choices) -> Program:
 
     Values alone decide, so that they are the same to the last bit with derivatives beside them.
     """
-    refuse_opaque(program, "generated C++")
+    raise_if(find_misplaced(program, "generated C++"))
     is_short = replace(program, outputs=program.value_outputs).count() <= choices.unroll_limit
     is_banded = any(prefer_band(program, s, choices.band_from) for s in program.solves)
     return unroll(program) if is_short and not is_banded else program
