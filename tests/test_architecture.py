@@ -1,7 +1,8 @@
-"""Who may import whom, what importing may cost, and that one name is one thing."""
+"""Who may import whom, what importing may cost, that one name is one thing, lines of prose."""
 
 import ast
 import importlib
+import re
 import resource
 import subprocess
 import sys
@@ -316,3 +317,17 @@ def test_words_that_are_no_operations_are_still_there() -> None:
     for file in OTHER_WORDS:
         lists = listed_in(ast.parse((SOURCE / file).read_text()))
         assert any(len(words & (elementwise | structural)) >= 3 for words in lists), file
+
+
+# pages
+
+ROOT = SOURCE.parents[1]
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_prose_is_wrapped(page: Path) -> None:
+    """Tables, indented figures and blocks of code have lines of their own length."""
+    lines = re.sub(r"(?ms)^```.*?^```$", "", page.read_text()).splitlines()
+    assert [n for n in lines if len(n) > 120 and not n.startswith(("|", "    "))] == []

@@ -52,13 +52,6 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_prose_is_wrapped(page: Path) -> None:
-    """Tables, indented figures and blocks of code have lines of their own length."""
-    lines = re.sub(r"(?ms)^```.*?^```$", "", page.read_text()).splitlines()
-    assert [n for n in lines if len(n) > 120 and not n.startswith(("|", "    "))] == []
-
-
 def test_the_table_of_support_is_the_one_printed() -> None:
     from benchmarks.support import CASES, types
 
