@@ -243,7 +243,7 @@ def test_a_composition_with_a_package_runs_by_default_and_says_why_not_as_a_kern
         assert status(words) == 1
         said = capsys.readouterr().err
         assert "error[opaque-model]: [decay] is a compiled package" in said
-        assert "choose --backend interpret" in said
+        assert "run it with --backend interpret" in said
 
 
 def test_a_package_that_fails_inside_a_composition_is_told_as_its_source_is(

@@ -228,7 +228,8 @@ def _walk(program: "Program") -> Iterator[Node]:
     while left:
         for node in left.pop(0):
             yield node
-            left.append(sort_lines(operation(node.op).inside(node)[0]))
+            if roots := operation(node.op).inside(node)[0]:
+                left.append(sort_lines(roots))
 
 
 def _called(node: Node) -> Opaque:
@@ -416,7 +417,9 @@ class TorchFunction:
     """
 
     what: ClassVar[str] = "a law of ordinary torch, declared with opaque=True"
-    instead: ClassVar[str] = "choose --backend interpret, or write the law with ingot.types"
+    instead: ClassVar[str] = (
+        "run it with --backend interpret; to compile it, write the law with ingot.types"
+    )
 
     name: str
     function: Callable[[Tensors], Tensors]

@@ -123,7 +123,9 @@ class _BatchSum(Operation):
 
     def refuse(self, node: Node, what: str) -> Problem:
         """The problem of an executor that runs points apart."""
-        return _problem(node.attr, f"and {what} runs points apart", "choose --backend interpret")
+        return _problem(
+            node.attr, f"and {what} runs points apart", "run it with --backend interpret"
+        )
 
     def refuse_points(self, node: Node, why: str) -> Problem:
         """The problem where something is asked of every point by itself."""

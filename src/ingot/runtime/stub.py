@@ -81,7 +81,7 @@ class _PackageCall:
 
     what: ClassVar[str] = "a compiled package, which has no lines to give"
     instead: ClassVar[str] = (
-        "choose --backend interpret, or put the model that it was compiled from in its place"
+        "run it with --backend interpret; to compile it, put its source model in its place"
     )
 
     artifact: Artifact
