@@ -281,6 +281,27 @@ def test_a_result_of_another_shape_or_without_a_graph_is_told() -> None:
         Interpreter(with_jacobian(cut, [("out", "x")]))(draw(cut, 0, (4,)))
 
 
+def test_what_fails_inside_such_a_law_is_told_at_its_line() -> None:
+    def Odd(x: Vec) -> Vec:
+        return x @ torch.ones(4, 4)
+
+    def Pair(x: Vec) -> Vec:
+        return x, x  # pyright: ignore[reportReturnType]
+
+    text = "[Models]\n[law]\ntype = {}\n[]\n[]"
+    with declared(Odd, Pair, opaque=True):
+        odd, pair = (prepared(build(read_text(text.format(n)), "law")) for n in ("Odd", "Pair"))
+    with pytest.raises(IngotError, match="Odd: RuntimeError") as raised:
+        Interpreter(odd)(draw(odd, 0, (4,)))
+    (problem,) = raised.value.problems
+    assert (problem.code, problem.span and problem.span.text.strip()) == (
+        "law-failed",
+        "return x @ torch.ones(4, 4)",
+    )
+    with pytest.raises(IngotError, match="Pair returns 2 values, not 1"):
+        Interpreter(pair)(draw(pair, 0, (4,)))
+
+
 def test_a_derivative_of_its_derivative_is_refused() -> None:
     program = program_of("both")
     once = with_jacobian(program, [("values", "A")])

@@ -182,8 +182,11 @@ class Tracer:
                 else None if place is None else tensors[place]
                 for name, place in places.items()
             }  # fmt: skip
-            result = declared.function(**arguments, **options)
-            return result if isinstance(result, tuple) else (result,)
+            try:
+                result = declared.function(**arguments, **options)
+            except Exception as error:
+                raise _failure(model, declared, error) from error
+            return _as_declared(model, declared, result)
 
         code = declared.function.__code__
         content = (declared.function.__module__, declared.function.__qualname__, code.co_code,
@@ -228,24 +231,13 @@ class Tracer:
         except (IngotError, Restart):
             raise
         except Exception as error:
-            told = isinstance(error, (ValueError, TypeError))  # the law's own words
-            message = f"{declared.name}: {'' if told else type(error).__name__ + ': '}{error}"
-            fix = None
-            wrongly = misused(error)
-            if wrongly is not None:
-                what, fix = wrongly
-                message = f"{declared.name}: {what}"
-            place = blamed(error) or model.span
-            raise IngotError([Problem("law-failed", message, place, fix)]) from error
+            raise _failure(model, declared, error) from error
 
     def _results(
         self, model: Model, declared: Declared, result: Any, own: tuple[Axis, ...]
     ) -> tuple[tuple[Node, ...], ...]:
         """What a law returned, as it was declared."""
-        results = result if isinstance(result, tuple) else (result,)
-        if len(results) != len(declared.outputs):
-            told = f"{declared.name} returns {len(results)} values, not {len(declared.outputs)}"
-            raise _law_problem(model, "wrong-kind", told)
+        results = _as_declared(model, declared, result)
         for value, output in zip(results, declared.outputs, strict=True):
             if type(value) is not output.kind:
                 found = "None" if value is None else f"a {type(value).__name__}"
@@ -322,6 +314,29 @@ class Tracer:
             return size - self.layouts.extents[name]
         self.layouts.extents.setdefault(name, size)
         return 0
+
+
+def _failure(model: Model, declared: Declared, error: Exception) -> IngotError:
+    """What went wrong inside a law, at its line."""
+    if isinstance(error, IngotError):
+        return error
+    told = isinstance(error, (ValueError, TypeError))  # the law's own words
+    message = f"{declared.name}: {'' if told else type(error).__name__ + ': '}{error}"
+    fix = None
+    wrongly = misused(error)
+    if wrongly is not None:
+        what, fix = wrongly
+        message = f"{declared.name}: {what}"
+    return IngotError([Problem("law-failed", message, blamed(error) or model.span, fix)])
+
+
+def _as_declared(model: Model, declared: Declared, result: Any) -> tuple[Any, ...]:
+    """What a law returned, as many values as it declares."""
+    results = result if isinstance(result, tuple) else (result,)
+    if len(results) != len(declared.outputs):
+        told = f"{declared.name} returns {len(results)} values, not {len(declared.outputs)}"
+        raise _law_problem(model, "wrong-kind", told)
+    return results
 
 
 def _law_problem(model: Model, code: str, message: str) -> IngotError:
