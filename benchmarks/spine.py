@@ -22,7 +22,15 @@ from ingot.hit import read
 from ingot.model import Factory
 from ingot.program import Program, prepared, sort_lines, trace, walk_passes
 from ingot.program.band import Band
-from ingot.program.eliminate import BORDERS, TIES, Attempt, Eliminated, TooLong, eliminate
+from ingot.program.eliminate import (
+    BORDERS,
+    TIES,
+    Attempt,
+    Eliminated,
+    TooLong,
+    eliminate,
+    tell_states,
+)
 from ingot.program.operations import operation
 from ingot.program.probe import Probes
 from ingot.program.program import count_operations
@@ -63,7 +71,8 @@ def main(cases: Path) -> None:
 def form_rows(file: Path, model: str | None, driver: str | None) -> Iterator[str]:
     """A row for each solve with no axes: the operations of every form, `!` where it is a risk.
 
-    A form is safe whose pivots vanish at no more probe states than those of the chosen one.
+    A form is safe whose pivots vanish at no more probe states than those of the chosen one; with a
+    border it is so only where most of these are states of the model (`tell_states`).
     """
     factory = Factory(read(file))
     live = factory.model(model) if model is not None else transient_driver(factory, driver).model
@@ -76,7 +85,12 @@ def form_rows(file: Path, model: str | None, driver: str | None) -> Iterator[str
         if isinstance(newton, Band):
             continue
         probes = Probes.of_program(before).enter(node, node.attr)
-        forms = try_forms(Attempt(before, node.attr, probes), newton)
+        attempt = Attempt(before, node.attr, probes)
+        forms = try_forms(attempt, newton)
+        if not tell_states(attempt, forms["jacobian"]):
+            forms = {
+                n: e for n, e in forms.items() if not n.startswith(("extended -", "extended 1"))
+            }
         safe = [e.operations for e in forms.values() if e.risk <= newton.risk]
         cells = (
             f"{forms[name].operations}{'!' * (forms[name].risk > newton.risk)}"

@@ -19,10 +19,10 @@ from ingot.program.eliminate import (
     Attempt,
     Eliminated,
     Form,
-    _tell_states,
     choose_form,
     eliminate,
     solve_again,
+    tell_states,
 )  # fmt: skip
 from ingot.program.probe import Probes
 from ingot.types import Scalar, add_up, atan, exp, minimum, sqrt
@@ -405,9 +405,9 @@ def test_a_border_is_tried_only_where_most_probe_states_are_states_of_the_model(
         return [u[0] - sqrt(g[0] - 10.0) * sqrt(g[1] - 10.0), u[1] + u[0] * u[0]]
 
     attempt = System(implicit(rooted, 2, 2)).attempt
-    assert not _tell_states(attempt, eliminate(attempt, "jacobian"))
+    assert not tell_states(attempt, eliminate(attempt, "jacobian"))
     plain = System(implicit(overshooting, 2, 3)).attempt
-    assert _tell_states(plain, eliminate(plain, "jacobian"))
+    assert tell_states(plain, eliminate(plain, "jacobian"))
 
 
 def test_operations_are_those_that_the_residual_does_not_have(plastic: System) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "choose_form",
     "eliminate",
     "solve_again",
+    "tell_states",
 ]  # fmt: skip
 
 Form = Literal["jacobian", "accumulated", "extended", "condensed"]
@@ -396,7 +397,7 @@ class System:
         return tuple(found[self.extra + k] for k in range(self.width))
 
 
-def _tell_states(attempt: Attempt, safe: Eliminated) -> bool:
+def tell_states(attempt: Attempt, safe: Eliminated) -> bool:
     """Whether most probe states are states of the model: there the safe update is a number.
 
     Where few are (a temperature or a porosity that must be positive), pivots that seem safe may
@@ -422,9 +423,11 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     best = min(best, other, key=lambda e: e.operations)
     limit = EXTENDED_LIMIT * best.operations
     tried: dict[int | None, Eliminated] = {}
-    for border in BORDERS if _tell_states(attempt, best) else BORDERS[:1]:
+    for border in BORDERS if tell_states(attempt, best) else BORDERS[:1]:
         with suppress(TooLong):
             tried[border] = eliminate(attempt, "extended", limit=limit, border=border)
+            if _is_worth(tried[border], best):
+                break  # another border may be somewhat shorter, but takes as long again to find
     if not tried:
         return best, costs
     border = min(tried, key=lambda b: (tried[b].risk, tried[b].operations))
@@ -434,6 +437,9 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
             others.append(eliminate(attempt, "extended", limit=limit, ties=ties, border=border))
     free = min(others, key=lambda e: (e.risk, e.operations))
     costs["extended"] = free.operations
-    if free.operations <= best.operations * EXTENDED_WORTH and free.risk <= best.risk:
-        best = free
-    return best, costs
+    return (free if _is_worth(free, best) else best), costs
+
+
+def _is_worth(free: Eliminated, safe: Eliminated) -> bool:
+    """Whether an extended form saves enough, and risks no more than the safe one."""
+    return free.operations <= safe.operations * EXTENDED_WORTH and free.risk <= safe.risk
