@@ -7,7 +7,7 @@ continues stays as it is.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from ingot.errors import IngotError, Problem
 from ingot.types import Value
 from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["Axis", "Builder", "Node", "Space", "Symbol", "sort_lines"]
+__all__ = ["Axis", "Builder", "Node", "Space", "Symbol", "sort_lines", "sort_until"]
 
 
 class Axis(NamedTuple):
@@ -341,12 +341,16 @@ def _content(op: str, args: tuple[Node, ...], attr: Any, axes: tuple[Axis, ...])
 
 def sort_lines(roots: Iterable[Node], known: Iterable[Node] = ()) -> list[Node]:
     """Every line that the roots need beyond the known ones, in the order they were made."""
-    done = {n.id for n in known}
+    return sort_until(roots, {n.id for n in known})
+
+
+def sort_until(roots: Iterable[Node], known: Container[int]) -> list[Node]:
+    """The same, where lines are known by their ids."""
     found: dict[int, Node] = {}
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node.id not in found and node.id not in done:
+        if node.id not in found and node.id not in known:
             found[node.id] = node
             stack.extend(node.args)
     return [found[i] for i in sorted(found)]

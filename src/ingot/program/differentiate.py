@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ingot.program.builder import Axis, Builder, Node
+from ingot.program.builder import Axis, Builder, Node, sort_until
 from ingot.program.operations import Tangent, Unstructured, operation, reduce_to
 
 __all__ = [
@@ -50,22 +50,10 @@ def push(
 ) -> list[Tangent]:
     """The tangents of the rows, given those of the seeded lines; all else is constant."""
     known: dict[int, Any] = dict(seeds)
-    for node in _sort_until(rows, known):
+    for node in sort_until(rows, known):
         if any(known.get(a.id) for a in node.args):
             known[node.id] = operation(node.op).push(builder.slopes, node, known, columns)
     return [known.get(r.id, {}) for r in rows]
-
-
-def _sort_until(roots: Iterable[Node], known: Mapping[int, object]) -> list[Node]:
-    """The lines that the roots need, known ones left out with all that they need."""
-    found: dict[int, Node] = {}
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node.id not in found and node.id not in known:
-            found[node.id] = node
-            stack.extend(node.args)
-    return [found[i] for i in sorted(found)]
 
 
 def gradient(builder: Builder, function: Node, by: Sequence[Node]) -> list[Node]:
@@ -95,7 +83,7 @@ def pull(
 
     for root, bar in zip(roots, bars, strict=True):
         add(root, reduce_to(builder.slopes, bar, bar.axes, root))
-    for node in reversed(_sort_until(roots, ends)):
+    for node in reversed(sort_until(roots, ends)):
         bar = found.get(node.id)
         if bar is None:
             continue

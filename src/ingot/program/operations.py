@@ -499,6 +499,7 @@ class _Shift(Operation):
 
     arity = 1
     reads_across = True
+    transpose: ClassVar[str]
     sign: ClassVar[int]
 
     def ends(self, node: Node) -> tuple[Axis, int, int]:
@@ -538,6 +539,13 @@ class _Shift(Operation):
             result[column, tuple(moved)] = self.shift(d.builder, t, held, first, last)
         return keep_nonzero(result)
 
+    def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
+        held, first, last = self.ends(node)
+        back = operation(self.transpose)
+        assert isinstance(back, _Shift)
+        now = self.moved(held, first, last)
+        return [(node.args[0], back.shift(d.builder, bar, now, first, last))]
+
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
         held, first, _ = self.ends(node)
         at = [a.key for a in node.axes].index(held.key)
@@ -555,6 +563,7 @@ class _Shift(Operation):
 
 class _Window(_Shift):
     name = "window"
+    transpose = "pad"
     sign = -1
 
     def shift(self, b: Builder, x: Node, held: Axis, first: int, last: int) -> Node:
@@ -567,13 +576,6 @@ class _Window(_Shift):
             part = np.take(b.values(x), range(first, first + b.extent(kept)), axis=at)
             return b.table(part, axes)
         return b.node("window", (x,), (held, first), axes)
-
-    def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
-        held, first, last = self.ends(node)
-        pad = operation("pad")
-        assert isinstance(pad, _Shift)
-        now = self.moved(held, first, last)
-        return [(node.args[0], pad.shift(d.builder, bar, now, first, last))]
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         held, first, last = self.ends(node)
@@ -589,6 +591,7 @@ class _Window(_Shift):
 
 class _Pad(_Shift):
     name = "pad"
+    transpose = "window"
     sign = 1
 
     def shift(self, b: Builder, x: Node, held: Axis, first: int, last: int) -> Node:
@@ -602,13 +605,6 @@ class _Pad(_Shift):
             width = [(first, last) if a == held else (0, 0) for a in x.axes]
             return b.table(np.pad(b.values(x), width), axes)
         return b.node("pad", (x,), (held, first), axes)
-
-    def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
-        held, first, last = self.ends(node)
-        window = operation("window")
-        assert isinstance(window, _Shift)
-        now = self.moved(held, first, last)
-        return [(node.args[0], window.shift(d.builder, bar, now, first, last))]
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         held, first, last = self.ends(node)

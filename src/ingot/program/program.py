@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -78,7 +78,6 @@ class Program(Space):
     named: tuple[tuple[str, Variable], ...] = ()
     hoisted: tuple[Node, ...] = ()
     value_count: int | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extents", MappingProxyType(dict(self.extents)))

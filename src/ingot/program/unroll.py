@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ingot.program.builder import Axis, Builder, Node, Space
+from ingot.program.builder import Axis, Builder, Node, Space, sort_until
 from ingot.program.operations import operation
 from ingot.program.program import Program, Variable
 
@@ -72,18 +72,8 @@ class Unrolling:
     def copy(self, node: Node) -> None:
         """Make the copies of a line, and of all that it needs."""
         if node.id not in self.done:
-            for needed in self._missing(node):
+            for needed in sort_until([node], self.done):
                 self.done[needed.id] = self._copy(needed)
-
-    def _missing(self, node: Node) -> list[Node]:
-        found: dict[int, Node] = {}
-        stack = [node]
-        while stack:
-            line = stack.pop()
-            if line.id not in found and line.id not in self.done:
-                found[line.id] = line
-                stack.extend(line.args)
-        return [found[i] for i in sorted(found)]
 
     def _copy(self, node: Node) -> dict[Entry, Node]:
         rule = operation(node.op)
