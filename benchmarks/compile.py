@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from ingot.execute.ready import Reports
+from ingot.execute.call_layout import Reports
 from ingot.hit import read_text
 from ingot.package import compile_model
 from ingot.package.target import Target

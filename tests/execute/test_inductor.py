@@ -21,11 +21,11 @@ from ingot.drivers import build_driver, self_checking
 from ingot.errors import IngotError
 from ingot.execute import Status, Transient, inductor_pool
 from ingot.execute import inductor as backend
-from ingot.execute.graphs import Printed
 from ingot.execute.inductor import Planned, lower, plan_graphs
+from ingot.execute.inductor_graphs import Printed
 from ingot.execute.inductor_run import InductorDescription, InductorProgram
+from ingot.execute.inductor_trial import SIZES, Trial
 from ingot.execute.interpret import Interpreter
-from ingot.execute.trial import SIZES, Trial
 from ingot.graphs.torch_private import load_graph
 from ingot.hit import read, read_text
 from ingot.model import build

@@ -306,7 +306,7 @@ def assert_same_history(run: Kernel, transient: Transient) -> History:
     return once
 
 
-# the last is more points than the kernel steps together (`tile` of run.h), and no whole blocks
+# the last is more points than the kernel steps together (`tile` of steps.h), and no whole blocks
 @pytest.mark.parametrize("batch", ((), (11,), (2, 3), (0,), (1101,)))
 def test_a_transient_is_its_steps_bit_for_bit(
     plastic_kernel: Kernel, batch: tuple[int, ...]

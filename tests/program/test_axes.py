@@ -14,7 +14,7 @@ from ingot.codegen.cache import Cache
 from ingot.drivers.transient import TransientDriver, transient_driver
 from ingot.errors import IngotError
 from ingot.execute import Transient
-from ingot.execute import build as building
+from ingot.execute import cxx_build as building
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read, read_text

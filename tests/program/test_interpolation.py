@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ingot.catalog import Parameter
 from ingot.errors import IngotError
-from ingot.execute.cpp import source
+from ingot.execute.cxx_source import source
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import (

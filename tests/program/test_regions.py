@@ -15,7 +15,7 @@ from benchmarks.chaboche import BackStress, back_stresses, chaboche, loading
 from ingot.catalog import Parameter
 from ingot.cli.main import status
 from ingot.errors import IngotError
-from ingot.execute import compiler, cpp, kernel
+from ingot.execute import compiler, cxx_source, kernel
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
@@ -47,11 +47,11 @@ def found(program: Program) -> tuple[Region, ...]:
 
 @cache
 def source(count: int, inline: Inline) -> str:
-    return cpp.source(compile_passes(repeated(count)), inline)
+    return cxx_source.source(compile_passes(repeated(count)), inline)
 
 
 def compiled(program: Program, inline: Inline) -> Kernel:
-    with mock.patch.object(kernel, "source", partial(cpp.source, inline=inline)):
+    with mock.patch.object(kernel, "source", partial(cxx_source.source, inline=inline)):
         return Kernel(program)
 
 
@@ -272,7 +272,7 @@ def test_inline_all_writes_no_function_and_none_writes_one_for_two() -> None:
 
 def same_bits(program: Program, run: Callable[[Kernel], dict[str, torch.Tensor]]) -> None:
     """All modes give the same bits."""
-    texts = {m: cpp.source(compile_passes(program), m) for m in ("all", "none")}
+    texts = {m: cxx_source.source(compile_passes(program), m) for m in ("all", "none")}
     assert texts["all"] != texts["none"]
     plain = run(compiled(program, "all"))
     for mode in ("auto", "none"):
@@ -325,7 +325,7 @@ def test_instances_that_read_each_other_give_the_same_bits() -> None:
         return rows
 
     program = implicit(residual, 7, 2)
-    assert "(V)x" in cpp.source(compile_passes(program), "none")  # a condition passed as bits
+    assert "(V)x" in cxx_source.source(compile_passes(program), "none")  # a mask passed as bits
     random = torch.Generator().manual_seed(5)
     inputs = {v.name: torch.rand(9, generator=random, dtype=torch.float64) for v in program.inputs}
     same_bits(program, lambda kernel: kernel(inputs)[0])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ingot.errors import IngotError
-from ingot.execute.cpp import source
+from ingot.execute.cxx_source import source
 from ingot.program import (
     Axis,
     Builder,

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from ingot import IngotError
+from ingot.execute.call_layout import Again
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.native import Native
-from ingot.execute.ready import Again
+from ingot.execute.kernel_run import Native
 from ingot.runtime import Artifact
 from tests import packages
 from tests.packages import RATE, inputs_of

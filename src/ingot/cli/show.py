@@ -111,7 +111,7 @@ def show(
 
     program = prepared(built, shapes)
     if stage == "source":
-        from ingot.execute.cpp import source
+        from ingot.execute.cxx_source import source
         from ingot.program import compile_passes
 
         print(source(compile_passes(program), flags.inline), end="")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.execute.batch import Shape, flattened
+from ingot.execute.batch_shape import Shape, flattened
 from ingot.model import Law, Model, walk
 from ingot.program.combinators import ComposedModel, Normality
 from ingot.types import Value

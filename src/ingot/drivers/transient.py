@@ -36,7 +36,7 @@ from ingot.execute import (
     executor,
     failures,
 )
-from ingot.execute.batch import broadcast
+from ingot.execute.batch_shape import broadcast
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.options import Newton

@@ -10,15 +10,8 @@ from pathlib import Path
 import torch
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.batch import shape_of
-from ingot.execute.described import (
-    ForwardSegment,
-    ImplicitSegment,
-    InductorDescription,
-    SlopeInfo,
-    ValueInfo,
-)
-from ingot.execute.graphs import (
+from ingot.execute.batch_shape import shape_of
+from ingot.execute.inductor_graphs import (
     Pair,
     Printed,
     find_columns,
@@ -31,9 +24,16 @@ from ingot.execute.graphs import (
     print_step,
     print_tangents,
 )
+from ingot.execute.inductor_metadata import (
+    ForwardSegment,
+    ImplicitSegment,
+    InductorDescription,
+    SlopeInfo,
+    ValueInfo,
+)
 from ingot.execute.inductor_pool import Children
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.trial import SIZES, Arrays, Trial
+from ingot.execute.inductor_trial import SIZES, Arrays, Trial
 from ingot.program import Program, Space, Variable, sort_lines
 from ingot.program.opaque import find_misplaced
 from ingot.program.partition import Segment, partition

@@ -23,7 +23,7 @@ from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.execute import compiler, inductor_child
-from ingot.execute.graphs import Printed
+from ingot.execute.inductor_graphs import Printed
 from ingot.graphs import torch_private
 
 __all__ = ["Children"]

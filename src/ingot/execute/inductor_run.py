@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.execute.batch import Shape, flattened, restored
-from ingot.execute.described import ForwardSegment, ImplicitSegment, InductorDescription
+from ingot.execute.batch_shape import Shape, flattened, restored
+from ingot.execute.inductor_metadata import ForwardSegment, ImplicitSegment, InductorDescription
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, stepped

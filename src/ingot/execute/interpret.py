@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.batch import flattened, restored, shape_of
+from ingot.execute.batch_shape import flattened, restored, shape_of
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, step_through

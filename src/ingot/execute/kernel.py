@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from ingot.errors import raise_if
-from ingot.execute.batch import shape_of
-from ingot.execute.build import NATIVE, built
-from ingot.execute.cpp import source
-from ingot.execute.gradients import lost_gradients
-from ingot.execute.native import Arranged, Native, Solver
+from ingot.execute.autograd_guard import lost_gradients
+from ingot.execute.batch_shape import shape_of
+from ingot.execute.cxx_build import NATIVE, built
+from ingot.execute.cxx_source import source
+from ingot.execute.kernel_run import Arranged, Native, Solver
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.program import Choices, Program, compile_passes

@@ -48,7 +48,7 @@ struct Around {
   M lanes;
 };
 
-// Memory of one call; std::bad_alloc where there is none (run.h).
+// Memory of one call; std::bad_alloc where there is none (steps.h).
 template <class T> struct Array {
   T* data;
   explicit Array(int64_t n) : data(new T[n]) {}

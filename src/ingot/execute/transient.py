@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ingot.execute.batch import Shape, shape_of
+from ingot.execute.batch_shape import Shape, shape_of
 from ingot.execute.status import Status
 from ingot.types import lag
 

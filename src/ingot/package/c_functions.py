@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from ingot.execute.compiler import headers
-from ingot.execute.cpp import entries
-from ingot.execute.words import number
+from ingot.execute.cxx_source import entries
+from ingot.execute.cxx_values import number
 from ingot.options import Knob, Newton, knobs_of, meta_of
 from ingot.package.header import ERRORS, block_sizes, functions
 from ingot.package.metadata import Metadata
@@ -15,12 +15,12 @@ __all__ = ["wrapper"]
 def wrapper(meta: Metadata) -> str:
     """The C++ that gives a kernel its C functions; it follows the kernel's own entries.
 
-    It stands in two parts around `calls.h`: tables that describe the package, and what it shows.
+    It stands in two parts around `c_functions.h`: tables of the package, and what it shows.
     """
     assert meta.kernel is not None
     prefix = meta.kernel.prefix
     shown = [entries(prefix, functions(meta)), *(_entry(prefix, x) for x in functions(meta))]
-    return "\n".join([*_tables(meta), headers(("calls.h",)), *shown, *_helpers(prefix)])
+    return "\n".join([*_tables(meta), headers(("c_functions.h",)), *shown, *_helpers(prefix)])
 
 
 def _tables(meta: Metadata) -> list[str]:

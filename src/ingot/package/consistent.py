@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ingot.execute.described import ImplicitSegment, InductorDescription
+from ingot.execute.inductor_metadata import ImplicitSegment, InductorDescription
 from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
 from ingot.types import KINDS
 from ingot.types.history import given_name

@@ -36,7 +36,7 @@ ERRORS = {
     "rules": "a rule of a solve is not finite, or out of its range",
     "memory": "memory ran out; outputs and status hold nothing of use",
 }
-"""Why a call is refused, from -1 down (`Refusal` of run.h)."""
+"""Why a call is refused, from -1 down (`Refusal` of steps.h)."""
 
 
 def c_name(name: str) -> str:

@@ -11,8 +11,8 @@ import torch
 from ingot.errors import Problem, raise_if
 from ingot.execute import compiler
 from ingot.execute.abi import rules_struct
-from ingot.execute.cpp import section
-from ingot.execute.levels import best
+from ingot.execute.cpu_levels import best
+from ingot.execute.cxx_source import section
 from ingot.package.c_functions import wrapper
 from ingot.package.compilation import Compilation, Names
 from ingot.package.consistent import inconsistencies

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from ingot.execute.described import InductorDescription
+from ingot.execute.inductor_metadata import InductorDescription
 from ingot.options import Newton
 from ingot.package.seal import BLANK, Digest
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import msgspec
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.levels import supported
+from ingot.execute.cpu_levels import supported
 from ingot.graphs.torch_private import VERSION
 
 __all__ = [

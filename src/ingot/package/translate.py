@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ingot.execute import compiler
-from ingot.execute.levels import flags
+from ingot.execute.cpu_levels import flags
 from ingot.package.compilation import Compilation
 from ingot.package.metadata import Metadata
 from ingot.package.seal import write_sealed

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.levels import supported
+from ingot.execute.cpu_levels import supported
 from ingot.graphs.torch_private import children_of
 from ingot.package.seal import (
     BLANK,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.gradients import refuse_transforms
+from ingot.execute.autograd_guard import refuse_transforms
 from ingot.graphs.torch_private import any_autocast, forward_mode, pytree, same_layout, transforms
 from ingot.regions.call import flattened, input_problems, state_problem
 from ingot.regions.capture import nested

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if, warn_of
-from ingot.execute.batch import Shape, common
-from ingot.execute.gradients import lost_gradients, lost_tangents
-from ingot.execute.native import KEPT
-from ingot.execute.ready import Again, Signature, Told, signature
+from ingot.execute.autograd_guard import lost_gradients, lost_tangents
+from ingot.execute.batch_shape import Shape, common
+from ingot.execute.call_layout import Again, Signature, Told, signature
+from ingot.execute.kernel_run import KEPT
 from ingot.execute.status import Status, failures
 from ingot.execute.transient import History, Transient
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage

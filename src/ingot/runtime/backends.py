@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.batch import Shape
+from ingot.execute.batch_shape import Shape
+from ingot.execute.call_layout import Again, Signature, Told, signature
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.native import Arranged, Native, Solver
-from ingot.execute.ready import Again, Signature, Told, signature
+from ingot.execute.kernel_run import Arranged, Native, Solver
 from ingot.execute.transient import History, Transient
 from ingot.package.metadata import KernelFiles, Metadata, ParameterInfo, VariableInfo
 

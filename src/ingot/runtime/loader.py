@@ -12,7 +12,7 @@ import torch
 from ingot.codegen.library import open_library
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import compiler
-from ingot.execute.levels import flags, supported
+from ingot.execute.cpu_levels import flags, supported
 from ingot.options import PackagedBackend
 from ingot.package.consistent import inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata

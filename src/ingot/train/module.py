@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.gradients import refuse_transforms
+from ingot.execute.autograd_guard import refuse_transforms
 from ingot.graphs.torch_private import (
     any_autocast,
     buffers_of,

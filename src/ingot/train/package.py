@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.levels import supported
+from ingot.execute.cpu_levels import supported
 from ingot.package.seal import (
     BLANK,
     Digest,

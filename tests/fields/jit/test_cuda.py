@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ingot.codegen.library import open_library
-from ingot.execute import build, compiler
+from ingot.execute import compiler, cxx_build
 from ingot.fields.jit import cuda
 from ingot.fields.jit.capture import capture
 from ingot.fields.jit.clusters import Call, Loop
@@ -54,7 +54,7 @@ def on_host(program: SequenceSource, folder: Path) -> dict[str, cuda.Launch]:
     """The loops of a program for GPUs, run by this process."""
     entries = "".join(ENTRY.format(name=slot.name) for slot in program.kernels)
     source = f"{HOST}{program.source}{entries}"
-    library = open_library(build.compiled(source, compiler.FLAGS, folder))
+    library = open_library(cxx_build.compiled(source, compiler.FLAGS, folder))
 
     def launched(name: str) -> Callable[[int, bytes], None]:
         entry = getattr(library, f"host_{name}")

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from ingot.errors import IngotError, warn_of
 from ingot.execute import Executor, executor
-from ingot.execute.batch import shape_of
-from ingot.execute.ready import layout
+from ingot.execute.batch_shape import shape_of
+from ingot.execute.call_layout import layout
 from ingot.execute.status import Reason, Status, failures
 from ingot.graphs.torch_private import OpOverload
 from ingot.program import Program, freeze

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ingot.execute.build import NATIVE, built
+from ingot.execute.cxx_build import NATIVE, built
 from ingot.fields.jit.cuda import OPTIONS, Launch, loaded
 from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import SequenceSource, Slot

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ingot.execute.outline import Outline, outlined
-from ingot.execute.words import Access, Place, cast_mask, number, word
+from ingot.execute.cxx_outline import Outline, outlined
+from ingot.execute.cxx_values import Access, Place, cast_mask, number, word
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.schedule import schedule_lines
 from ingot.types.elementwise import ELEMENTWISE

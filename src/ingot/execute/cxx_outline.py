@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ingot.execute.arguments import Call
-from ingot.execute.sums import Sums
-from ingot.execute.words import cast_mask, placed, word
+from ingot.execute.cxx_arguments import Call
+from ingot.execute.cxx_sums import Sums
+from ingot.execute.cxx_values import cast_mask, placed, word
 from ingot.program import Node, Solve
 from ingot.program.regions import (
     MIN_INSTANCES_TO_OUTLINE,
@@ -26,7 +26,7 @@ from ingot.program.regions import (
 from ingot.program.schedule import schedule_lines
 
 if TYPE_CHECKING:
-    from ingot.execute.lines import Lines
+    from ingot.execute.cxx_lines import Lines
 
 __all__ = ["Outline", "outline", "outlined"]
 

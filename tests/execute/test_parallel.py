@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from ingot.execute import team
-from ingot.execute.team import shared
+from ingot.execute import parallel
+from ingot.execute.parallel import shared
 
 RANGES = [(i, i + 10) for i in range(0, 640, 10)]
 
@@ -26,7 +26,7 @@ def test_every_range_is_worked_on_once(count: int, is_long: bool) -> None:
 
 
 def test_long_work_is_done_where_torch_has_another_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(team, "_team", lambda _: None)
+    monkeypatch.setattr(parallel, "_team", lambda _: None)
     assert sorted(worked_on(RANGES)) == RANGES
 
 
@@ -44,7 +44,7 @@ def test_ranges_that_a_smaller_team_leaves_are_worked_on(monkeypatch: pytest.Mon
     def alone(share: object, *_: object) -> None:
         share(None)  # type: ignore[reportCallIssue]
 
-    monkeypatch.setattr(team, "_team", lambda _: (alone, lambda: 0))
+    monkeypatch.setattr(parallel, "_team", lambda _: (alone, lambda: 0))
     assert worked_on(RANGES[:3]) == RANGES[:3]
 
 
@@ -60,7 +60,8 @@ def test_an_error_in_a_thread_reaches_the_caller(is_long: bool) -> None:
 
 FORKED = """
 import os
-from ingot.execute.team import shared
+from ingot.execute import parallel
+from ingot.execute.parallel import shared
 done = []
 shared(lambda *each: done.append(each), [(0, 1), (1, 2)], is_long=True)
 child = os.fork()

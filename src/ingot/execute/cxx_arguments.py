@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from ingot.execute.words import ENTRY, Access, cast_mask, number, placed, word
+from ingot.execute.cxx_values import ENTRY, Access, cast_mask, number, placed, word
 from ingot.program import Node
 from ingot.program.regions import Twins
 
 if TYPE_CHECKING:
-    from ingot.execute.lines import Lines
+    from ingot.execute.cxx_lines import Lines
 
 __all__ = ["Call"]
 

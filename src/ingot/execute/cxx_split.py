@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ingot.execute.lines import Access, Lines
-from ingot.execute.words import Place
+from ingot.execute.cxx_lines import Access, Lines
+from ingot.execute.cxx_values import Place
 from ingot.program import Node, operation
 from ingot.program.schedule import schedule_lines
 

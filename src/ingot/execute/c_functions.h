@@ -1,7 +1,7 @@
 // The C functions of a package, behind the tables that describe it: what a caller gives is checked
 // before any of it is read, then all points run, a few at a time.
 #pragma once
-#include "run.h"
+#include "steps.h"
 
 namespace ingot {
 namespace {

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ingot.execute.words import ENTRY, placed, word
+from ingot.execute.cxx_values import ENTRY, placed, word
 from ingot.program import Node
 from ingot.program.regions import Twins
 from ingot.types.elementwise import ELEMENTWISE
 
 if TYPE_CHECKING:
-    from ingot.execute.lines import Lines
+    from ingot.execute.cxx_lines import Lines
 
 __all__ = ["Sums"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ingot.execute.batch import shape_of
-from ingot.execute.graphs import STEP_LENGTH, Pair, Printed, open_residuals
+from ingot.execute.batch_shape import shape_of
+from ingot.execute.inductor_graphs import STEP_LENGTH, Pair, Printed, open_residuals
 from ingot.execute.interpret import Interpreter
 from ingot.program import Program, Space, Variable, with_jacobian
 from ingot.program.partition import Segment

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ingot.execute.abi import ARGUMENTS, Given, Gives, Slot, knobs
-from ingot.execute.batch import Shape, common
-from ingot.execute.ready import NO_MEMORY, Again, Ready, Reports, Signature, signature
+from ingot.execute.batch_shape import Shape, common
+from ingot.execute.call_layout import NO_MEMORY, Again, Ready, Reports, Signature, signature
+from ingot.execute.parallel import Work, shared
 from ingot.execute.status import Status
-from ingot.execute.team import Work, shared
 from ingot.execute.transient import History, Transient
 from ingot.options import Newton
 from ingot.types import lag

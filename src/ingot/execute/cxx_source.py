@@ -6,10 +6,10 @@ from typing import Any
 
 from ingot.execute.abi import rules_struct
 from ingot.execute.compiler import HEADERS
-from ingot.execute.cut import LONG, cut, is_long
-from ingot.execute.lines import Access, Lines, named
-from ingot.execute.outline import outline
-from ingot.execute.words import Place, word
+from ingot.execute.cxx_lines import Access, Lines, named
+from ingot.execute.cxx_outline import outline
+from ingot.execute.cxx_split import LONG, cut, is_long
+from ingot.execute.cxx_values import Place, word
 from ingot.program import Axis, Linear, Node, Program, Solve, Variable, sort_lines
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated

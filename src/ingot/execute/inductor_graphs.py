@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ingot.execute.batch import shape_of
+from ingot.execute.batch_shape import shape_of
 from ingot.execute.derivative import Derivative, differentiate_rows
 from ingot.execute.torch_source import Function, Printer
 from ingot.program import Axis, Node, Program, Space, Variable, sort_lines

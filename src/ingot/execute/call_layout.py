@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import warn_of
-from ingot.execute.batch import Shape, flattened
+from ingot.execute.batch_shape import Shape, flattened
 from ingot.execute.status import Status, failures
 from ingot.graphs.torch_private import same_layout
 

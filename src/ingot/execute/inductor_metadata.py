@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ingot.execute.batch import Shape
+from ingot.execute.batch_shape import Shape
 from ingot.options import Newton
 
 __all__ = [
