@@ -21,7 +21,7 @@ from ingot.model import Law, Model, build
 from ingot.options import plain
 from ingot.program import Program, freeze, trace
 from ingot.program.layouts import parsed
-from ingot.types import MillerIndex, Scalar, Value
+from ingot.types import R2, MillerIndex, Scalar, Value
 
 EXTENTS = {"slip": 12, "cell": 6}
 TERMS = 3
@@ -46,7 +46,10 @@ PARAMETERS: dict[str, tuple[float, float]] = {
 }
 FACTORS = (0.5, 1.5)  # what a law may divide by
 USUAL_INPUT, USUAL_PARAMETER = (-1.5, 1.5), (0.5, 2.0)
-LISTS: dict[str, list[Any]] = {"reciprocal": [("false",), ("true",), ("true", "false", "true")]}
+LISTS: dict[str, list[Any]] = {
+    "reciprocal": [("false",), ("true",), ("true", "false", "true")],
+    "to": [("first", "second", "third")],
+}
 
 CRYSTAL = """
 [Data]
@@ -112,7 +115,9 @@ class Case:
         return {name: extents(s.axes) for name, s in self.slots.items() if s.axes}
 
     def divides(self, slot: Input | ParameterSlot) -> bool:
-        """Whether the law divides by the input, as its options say."""
+        """Whether the law divides by the input, or inverts it, as its options say."""
+        if self.options.get(f"invert_{slot.argument}"):
+            return True
         return (
             isinstance(slot, Input) and slot.many and "true" in self.options.get("reciprocal", ())
         )
@@ -130,6 +135,8 @@ class Case:
             shape = (batch, *extents(slot.axes), *slot.kind.base)
             uniform = torch.rand(shape, generator=source, dtype=torch.float64)
             found[name] = (low + (high - low) * uniform) * scale
+            if self.divides(slot) and slot.kind is R2:
+                found[name] += 4.0 * torch.eye(3)  # far from singular
         return found
 
     def point(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:

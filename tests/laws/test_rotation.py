@@ -21,7 +21,9 @@ OBJECTIVE = {
     "VecBackwardEulerTimeIntegration", "SR2ForwardEulerTimeIntegration",
     "R2ForwardEulerTimeIntegration", "SR2VariableRate", "R2VariableRate", "VecVariableRate",
     "CrystalPlasticityStrainPredictor", "ElasticStrainRate", "OrientationRate", "ResolvedShear",
-    "PlasticDeformationRate", "PlasticVorticity",
+    "PlasticDeformationRate", "PlasticVorticity", "CopySR2", "CopyR2", "CopyWR2", "CopyVec",
+    "R2Multiplication", "R2Determinant", "SR2Determinant", "R2ToSR2", "R2ToWR2", "SR2ToR2",
+    "ScalarToDiagonalSR2",
 }  # fmt: skip
 TENSORS = (SR2, R2, WR2, Vec)
 # an offset is added to every component, whatever its direction

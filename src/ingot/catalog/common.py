@@ -1,16 +1,24 @@
-"""Laws of no particular physics: combinations, invariants, complementarity, parameters."""
+"""Laws of no particular physics: combinations, invariants, limits, complementarity."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
-from ingot.catalog.declare import Fixed, Many, Parameter, T, model, named
-from ingot.options import Positive
+from ingot.catalog.declare import Fixed, Many, Parameter, T, model, old
 from ingot.types import (
-    MRP, R2, SR2, SSR4, WR2, MillerIndex, Scalar, Vec, add_up, dev, eps, euler_rodrigues, exp,
-    inner, macaulay, minimum, sqrt, tr,
+    R2, SR2, Scalar, abs, add_up, det, dev, eps, inner, inv, macaulay, maximum, minimum, sqrt, tr,
+    transpose, where,
 )  # fmt: skip
 
 Inequality = Literal["LE", "GE"]
 Yes = Literal["false", "true"]
+
+
+def _pair_up(terms: Sequence[Any], weights: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Every term with its weight, or with the one of all."""
+    scales = weights * len(terms) if len(weights) == 1 else weights
+    if len(scales) != len(terms):
+        raise ValueError(f"{len(weights)} weights for {len(terms)} terms")
+    return list(zip(terms, scales, strict=True))
 
 
 @model.family(ScalarLinearCombination=Scalar, SR2LinearCombination=SR2)(gives="to")
@@ -22,10 +30,7 @@ def LinearCombination(
     weights: one for every term, or one for all
     offset: added to every component, $b$
     """
-    scales = weights * len(from_) if len(weights) == 1 else weights
-    if len(scales) != len(from_):
-        raise ValueError(f"{len(weights)} weights for {len(from_)} terms")
-    return add_up([v * w for v, w in zip(from_, scales, strict=True)]) + offset
+    return add_up([v * w for v, w in _pair_up(from_, weights)]) + offset
 
 
 @model(gives="to")
@@ -46,11 +51,71 @@ def ScalarMultiplication(
     return product  # type: ignore[reportReturnType]
 
 
+@model(gives="to")
+def ScalarPNorm(
+    from_: Many[Scalar], *, exponent: Fixed[Scalar], weights: Many[Fixed[Scalar]] = "1"
+) -> Scalar:
+    r"""A weighted norm, $(\sum_i w_i |v_i|^p + \epsilon)^{1/p}$.
+
+    exponent: which norm, $p$
+    weights: one for every term, or one for all
+    """
+    pairs = _pair_up(from_, weights)
+    total = add_up([w * abs(v) ** exponent for v, w in pairs])
+    return (total + eps(total)) ** (1.0 / exponent)
+
+
+@model(gives="to")
+def R2Multiplication(
+    A: R2,
+    B: R2,
+    *,
+    invert_A: bool = False,
+    invert_B: bool = False,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+) -> R2:
+    r"""A product of matrices, $A B$, $A^{-1} B$, $A^T B$, $A^{-T} B$ and so on.
+
+    invert_A: take the inverse of A
+    invert_B: take the inverse of B
+    transpose_A: transpose A, once inverted
+    transpose_B: transpose B, once inverted
+    """
+    left, right = (inv(A) if invert_A else A), (inv(B) if invert_B else B)
+    left = transpose(left) if transpose_A else left
+    return left @ (transpose(right) if transpose_B else right)  # type: ignore[reportReturnType]
+
+
+@model.family(R2Determinant=R2, SR2Determinant=SR2)(gives="determinant")
+def Determinant(input: T) -> Scalar:
+    r"""The determinant, $\det A$."""
+    return det(input)  # type: ignore[reportArgumentType]
+
+
 @model(gives=("to_positive", "to_negative"))
 def MacaulaySplit(from_: Scalar) -> tuple[Scalar, Scalar]:
     r"""The parts above and below zero, $\langle x \rangle$ and $x - \langle x \rangle$."""
     positive = macaulay(from_)
     return positive, from_ - positive
+
+
+@model(gives="to")
+def IrreversibleScalar(from_: Scalar, to_old: Scalar = old("to")) -> Scalar:
+    r"""A value that never decreases, $\max(x, y_n)$."""
+    return maximum(from_, to_old)
+
+
+@model(gives=("y", "z"))
+def MixedControlSetup(
+    control: SR2, x_above: SR2, x_below: SR2, *, threshold: float = 0.5
+) -> tuple[SR2, SR2]:
+    r"""Two tensors that exchange the components whose control is not above a threshold.
+
+    threshold: the control above which $y$ takes a component of the first
+    """
+    above = control > threshold
+    return where(above, x_above, x_below), where(above, x_below, x_above)
 
 
 @model(gives="invariant")
@@ -94,44 +159,3 @@ def FBComplementarity(
     b_inequality: whether b stays below or above zero
     """
     return _signed(a, a_inequality) + _signed(b, b_inequality) - sqrt(a * a + b * b + eps(a))
-
-
-@model.family(
-    ScalarConstantParameter=Scalar,
-    VecConstantParameter=Vec,
-    MRPConstantParameter=MRP,
-    WR2ConstantParameter=WR2,
-    R2ConstantParameter=R2,
-    SR2ConstantParameter=SR2,
-    SSR4ConstantParameter=SSR4,
-    MillerIndexConstantParameter=MillerIndex,
-)(gives=named("{block}", option="parameter"))
-def ConstantParameter(*, value: Parameter[T]) -> T:
-    r"""A parameter that several models may share, $p = v$.
-
-    value: its value, $v$
-    """
-    return value  # type: ignore[reportReturnType]
-
-
-@model(gives=named("{block}", option="parameter"))
-def ArrheniusParameter(
-    temperature: Scalar,
-    *,
-    reference_value: Fixed[Scalar],
-    activation_energy: Fixed[Scalar],
-    ideal_gas_constant: Positive,
-) -> Scalar:
-    r"""A thermally activated parameter, $p = p_0 e^{-Q / R T}$.
-
-    reference_value: limit at high temperature, $p_0$
-    activation_energy: energy per amount, $Q$
-    ideal_gas_constant: gas constant in matching units, $R$
-    """
-    return reference_value * exp(-activation_energy / (ideal_gas_constant * temperature))
-
-
-@model(gives="to")
-def RotationMatrix(from_: MRP) -> R2:
-    r"""The matrix of a rotation, $R = I + (4 (1 - \rho) W + 8 W^2) / (1 + \rho)^2$."""
-    return euler_rodrigues(from_)

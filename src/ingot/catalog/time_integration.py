@@ -59,3 +59,14 @@ def WR2ImplicitExponentialTimeIntegration(
 ) -> MRP:
     r"""The residual of a rotation update, $r = s - \exp((t - t_n) \dot s) \circ s_n$."""
     return variable - compose(exp_map(rate * (time - time_old)), variable_old)
+
+
+@model(gives=named("variable", option="variable"))
+def WR2ExplicitExponentialTimeIntegration(
+    rate: WR2 = derived("{variable}_rate"),
+    variable_old: MRP = old("variable"),
+    time: Scalar = named("t"),
+    time_old: Scalar = old("time"),
+) -> MRP:
+    r"""A rotation update, $s = \exp((t - t_n) \dot s) \circ s_n$."""
+    return compose(exp_map(rate * (time - time_old)), variable_old)

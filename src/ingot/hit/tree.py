@@ -107,9 +107,12 @@ class Field:
         """The value as an annotated type says, in its range."""
         inner = plain(kind)
         if get_origin(inner) is tuple:
-            (each, *_) = get_args(inner)
+            each, *more = get_args(inner)
+            words = self.words()
+            if Ellipsis not in more and len(words) != 1 + len(more):
+                raise self.wrong(f"{1 + len(more)} words", fix=f"give {1 + len(more)} of them")
             return tuple(self.choice(word, get_args(each)) if get_origin(each) is Literal else word
-                         for word in self.words())  # fmt: skip
+                         for word in words)  # fmt: skip
         if get_origin(inner) is Literal:
             return self.choice(self.string(), get_args(inner))
         reads = {bool: self.flag, int: self.integer, float: self.number, str: self.string}

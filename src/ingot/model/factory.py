@@ -253,7 +253,7 @@ def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[s
     ]
     slots += [(o.name.option or o.name.template or "", o.name) for o in declared.outputs]
     names: dict[str, str] = {}
-    plain = {"block": block.name, **{k: str(v) for k, v in options.items()}}
+    plain = {"block": block.name, **options}
     waiting = []
     for argument, name in slots:
         field = block.field(name.option) if name.option else None

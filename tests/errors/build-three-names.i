@@ -1,0 +1,7 @@
+[Models]
+  [parts]
+    type = VecComponents
+    from = 'traction'
+    to = 'normal shear'
+  []
+[]
