@@ -39,7 +39,7 @@ def facts(law: Declared) -> Iterator[tuple[str, tuple[Any, ...]]]:
         role = "input" if isinstance(slot, Input) else "output"
         if isinstance(slot, Input) and slot.many:
             yield key(slot.argument), ("inputs", slot.kind.__name__)
-        else:
+        elif "[" not in variable(slot.name):  # else a list of names, which is an option
             yield variable(slot.name), (role, slot.kind.__name__, slot.name.template)
     for slot in law.parameters:
         role = "parameters" if slot.many else "parameter"

@@ -1,11 +1,14 @@
 """Every law, traced and run by the interpreter, says what its own function says as plain torch."""
 
+from typing import Literal, get_args, get_origin
+
 import pytest
 import torch
 from torch.func import jvp
 
-from ingot.catalog import load
+from ingot.catalog import Declared, load
 from ingot.execute.interpret import Interpreter
+from ingot.options import plain
 from ingot.program import along_direction, verify
 from tests.laws.agreement import blocks, differences, plain_blocks, with_blocks
 from tests.laws.samples import Case, all_cases, corners
@@ -42,3 +45,12 @@ def test_slope_along_a_direction_agrees_with_plain_torch(case: Case) -> None:
 
 def test_every_law_has_a_case() -> None:
     assert {case.declared.name for case in CASES} == set(load())
+
+
+@pytest.mark.parametrize("declared", load().values(), ids=lambda d: d.name)
+def test_every_word_of_an_option_has_a_case(declared: Declared) -> None:
+    own = [case for case in CASES if case.declared is declared]
+    for option in declared.options:
+        if get_origin(plain(option.type)) is Literal:
+            drawn = {case.options[option.argument] for case in own}
+            assert drawn == set(get_args(plain(option.type))), option.argument

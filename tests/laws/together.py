@@ -8,12 +8,15 @@ from torch import Tensor
 
 from ingot.program import Builder, Program, along_direction
 from ingot.program.rewrite import renew
-from tests.laws.samples import EXTENTS, Case
+from tests.laws.samples import Case
 
 
 def joined(programs: Mapping[str, Program]) -> Program:
     """One program that runs all of them, each variable named `program/variable`."""
-    builder = Builder(EXTENTS)
+    extents: dict[str, int] = {}
+    for program in programs.values():
+        extents |= program.extents
+    builder = Builder(extents)
     inputs, outputs = [], []
     for name, program in programs.items():
         fresh = {
