@@ -15,7 +15,7 @@ from msgspec import Meta
 from ingot.errors import IngotError, Problem
 
 __all__ = [
-    "INT32", "Backend", "Count", "Factor", "Knob", "Meta", "Newton", "NotNegative",
+    "INT32", "Backend", "Count", "Factor", "Fraction", "Knob", "Meta", "Newton", "NotNegative",
     "NotNegativeCount", "PackagedBackend", "Positive", "Share", "allowed",
     "bounds", "fits", "knobs_of", "plain",
 ]  # fmt: skip
@@ -32,6 +32,7 @@ Backend = Literal["interpret", PackagedBackend]
 NotNegative = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
 Factor = Annotated[float, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=1, le=INT32)]
 NotNegativeCount = Annotated[int, Meta(ge=0, le=INT32)]

@@ -8,14 +8,14 @@ import importlib
 import pkgutil
 
 from ingot.catalog.declare import (
-    CATALOG, Data, Declared, Fixed, Input, Many, Name, Option, Output, Parameter, ParameterSlot, T,
-    derived, key, model, named, old, optional,
+    CATALOG, Data, Declared, Fixed, Input, Listed, Many, Name, Option, Output, Parameter,
+    ParameterSlot, T, derived, key, model, named, old, optional,
 )  # fmt: skip
 
 __all__ = [
-    "CATALOG", "Data", "Declared", "Fixed", "Input", "Many", "Name", "Option", "Output",
-    "Parameter", "ParameterSlot", "T", "derived", "key", "load", "model", "named", "old",
-    "optional",
+    "CATALOG", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name", "Option",
+    "Output", "Parameter", "ParameterSlot", "T", "derived", "key", "load", "model", "named",
+    "old", "optional",
 ]  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from ingot.options import fits, plain
 from ingot.types import Axed, Value
 
 __all__ = [
-    "CATALOG", "Data", "Declared", "Fixed", "Input", "Many", "Name", "Option", "Output",
-    "Parameter", "ParameterSlot", "T", "derived", "model", "named", "old", "optional",
+    "CATALOG", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name", "Option",
+    "Output", "Parameter", "ParameterSlot", "T", "derived", "model", "named", "old", "optional",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Value)
@@ -52,6 +52,13 @@ class Many:
 
     def __class_getitem__(cls, inner: Any) -> Any:
         return _Marked("many", inner)
+
+
+class Listed:
+    """A parameter whose last axes are the kind's own, also where a file does not mark them."""
+
+    def __class_getitem__(cls, inner: Any) -> Any:
+        return _Marked("listed", inner)
 
 
 class Data:
@@ -105,7 +112,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class ParameterSlot:
-    """A parameter, or a list of them; `variable` says whether a variable may stand in."""
+    """A parameter, or a list of them; `variable` says whether a variable may stand in.
+
+    listed: the last axes of a constant are the kind's own, whether a file marks them or not.
+    """
 
     argument: str
     kind: type[Value]
@@ -113,6 +123,7 @@ class ParameterSlot:
     variable: bool
     default: str | None = None
     many: bool = False
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,15 +326,17 @@ def _slot(argument: inspect.Parameter, kind: Any) -> Input | ParameterSlot | Opt
         raise _Unlawful("stands for any number of arguments", fix)
     if hint is inspect.Parameter.empty:
         raise _Unlawful("has no kind", f"{argument.name}: Scalar, or the kind that it is of")
-    many = isinstance(hint, _Marked) and hint.role == "many"
-    if many:
+    role = hint.role if isinstance(hint, _Marked) else ""
+    many, listed = role == "many", role == "listed"
+    if many or listed:
         hint = hint.inner
     if isinstance(hint, _Marked) and hint.role == "data":
         return Option(argument.name, str, default, data=hint.inner)
     if isinstance(hint, _Marked):
         text = None if default is REQUIRED else _written(default)
         variable = hint.role == "parameter"
-        return ParameterSlot(argument.name, *_kind(hint.inner, kind), variable, text, many)
+        found = _kind(hint.inner, kind)
+        return ParameterSlot(argument.name, *found, variable, text, many, listed)
     if argument.kind is inspect.Parameter.KEYWORD_ONLY and not _is_kind(hint):
         return _choice(argument)
     name = Name(key(argument.name), key(argument.name))

@@ -1,6 +1,7 @@
 """Elastic laws."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from ingot.catalog.declare import Many, Parameter, model
 from ingot.types import SR2, Scalar, dev, vol
@@ -21,7 +22,8 @@ def _names(names: dict[str, str], options: dict[str, object]) -> dict[str, str]:
     return {**names, "strain": strain, "stress": stress}
 
 
-def _labels(options: dict[str, tuple[str, ...]]) -> list[str]:
+def label_moduli(options: Mapping[str, Any]) -> list[str]:
+    """How the elastic constants of a law are called, in their order."""
     return [_LABELS[name] for name in options["coefficient_types"]]
 
 
@@ -38,7 +40,7 @@ def bulk_and_shear(
     raise ValueError(f"no elastic constants from {' and '.join(coefficient_types)}")
 
 
-@model(gives="stress", rewire=_names, labels={"coefficients": _labels})
+@model(gives="stress", rewire=_names, labels={"coefficients": label_moduli})
 def LinearIsotropicElasticity(
     strain: SR2,
     *,

@@ -1,17 +1,18 @@
-"""Finite volumes in one dimension: cell centres, interior edges, boundary conditions."""
+"""Finite volumes in one dimension: cells, interior edges, boundary conditions, sources."""
 
+import math
 from typing import Literal
 
-from ingot.catalog.declare import Fixed, Parameter, model, named
-from ingot.types import Scalar, append, difference, heaviside, trim
+from ingot.catalog.declare import Fixed, Listed, Parameter, model, named
+from ingot.types import Scalar, append, difference, exp, heaviside, positions, trim, where
 
 
 @model(gives="edge_values")
 def LinearlyInterpolateToCellEdges(
     *,
     cell_values: Parameter[Scalar["cell"]],
-    cell_centers: Fixed[Scalar["cell"]],
-    cell_edges: Fixed[Scalar["cell+1"]],
+    cell_centers: Listed[Fixed[Scalar["cell"]]],
+    cell_edges: Listed[Fixed[Scalar["cell+1"]]],
 ) -> Scalar["cell-1"]:
     r"""Values on interior edges, $q_e = ((x_{i+1} - e) q_i + (e - x_i) q_{i+1}) / (x_{i+1} - x_i)$.
 
@@ -53,7 +54,7 @@ def FiniteVolumeUpwindedAdvectiveFlux(
 def FiniteVolumeAppendBoundaryCondition(
     input: Scalar["cell"],
     *,
-    bc_value: Fixed[Scalar],
+    bc_value: Listed[Fixed[Scalar]],
     side: Literal["left", "right"] = "left",
 ) -> Scalar["cell+1"]:
     """Edge values with one more at a boundary.
@@ -62,3 +63,40 @@ def FiniteVolumeAppendBoundaryCondition(
     side: which end it is put at
     """
     return append(input, bc_value, "cell", side=side)
+
+
+@model(gives=named("state/dumped_source", option="dumped_source"))
+def DumpInSmallestBin(
+    magnitude: Scalar, *, cell_centers: Listed[Parameter[Scalar["cell"]]]
+) -> Scalar["cell"]:
+    r"""A source in the first cell alone, $s_0 = m$.
+
+    cell_centers: where the centres are, of which the number counts
+    """
+    return where(positions(cell_centers, "cell") < 1.0, magnitude, 0.0)
+
+
+@model(gives=named("state/smeared_source", option="smeared_source"))
+def SmearedDeltaSource(
+    magnitude: Scalar,
+    location: Scalar,
+    *,
+    width: Parameter[Scalar],
+    cell_centers: Listed[Parameter[Scalar["cell"]]],
+) -> Scalar["cell"]:
+    r"""A source around a point, $s_k = \frac{m}{w \sqrt{2 \pi}} e^{-((x_k - x_0) / w)^2 / 2}$.
+
+    width: standard deviation, $w$
+    cell_centers: where the centres are, $x_k$
+    """
+    distance = (cell_centers - location) / width
+    return magnitude / (width * math.sqrt(2.0 * math.pi)) * exp(-0.5 * distance * distance)
+
+
+@model(gives=named("state/x_hat", option="transformed_coordinate"))
+def SemiInfiniteCoordinateTransform(coordinate: Scalar, *, shift: Parameter[Scalar]) -> Scalar:
+    r"""Half a line mapped to the unit interval, $\hat x = x / (x + s)$.
+
+    shift: coordinate that is mapped to one half, $s$
+    """
+    return coordinate / (coordinate + shift)

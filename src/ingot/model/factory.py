@@ -365,8 +365,17 @@ def _bound(
         value = _constant(factory, field, slot.kind, words)
     except LookupError:
         return "variable", _variable(factory, block, model, slot, field, words)
-    model.values[stored] = value
+    model.values[stored] = _on_own_axes(value, len(slot.axes)) if slot.listed else value
     return "value", stored
+
+
+def _on_own_axes(value: Value, count: int) -> Value:
+    """The last axes as structural ones; of more that are marked, those of one entry are dropped."""
+    data, rank = value.data, value.data.ndim - len(value.base)
+    sub = max(value.sub, min(count, rank))
+    while sub > count and data.shape[rank - sub] == 1:
+        data, rank, sub = data.squeeze(rank - sub), rank - 1, sub - 1
+    return type(value)(data, sub_batch_ndim=sub)
 
 
 def _constant(

@@ -646,6 +646,18 @@ class _Append(Operation):
         return b.emit("add", padded, b.slopes.emit("mul", extra, edge))
 
 
+class _Positions(Operation):
+    """0, 1, 2, ... along an axis: a table, never a line of its own."""
+
+    name = "positions"
+
+    def build(
+        self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
+    ) -> Node:
+        held = require_axis(args, axis, own)
+        return b.table(np.arange(b.extent(held)), (held,))
+
+
 def mark_edges(b: Builder, axis: Axis, first: int, last: int) -> Node:
     """One at the entries that `pad` adds to an axis, zero elsewhere."""
     values = np.pad(np.zeros(b.extent(axis)), (first, last), constant_values=1.0)

@@ -12,8 +12,8 @@ from ingot.types.kinds import MRP, R2, SQRT2, SR2, SSR4, WR2, Quaternion, Vec
 from ingot.types.value import Scalar, Value, apply, on_atoms, where
 
 __all__ = [
-    "abs", "acos", "asin", "atan", "clamp", "compose", "cos", "cosh", "cross", "det", "dev",
-    "eps", "euler_rodrigues", "exp", "exp_map", "heaviside", "inner", "inv", "log", "log10",
+    "abs", "acos", "asin", "atan", "below_one", "clamp", "compose", "cos", "cosh", "cross", "det",
+    "dev", "eps", "euler_rodrigues", "exp", "exp_map", "heaviside", "inner", "inv", "log", "log10",
     "macaulay", "matmul", "maximum", "minimum", "norm", "outer", "pow", "r2_from_sr2",
     "r2_from_wr2", "rotate", "sign", "sin", "sinh", "skew", "sqrt", "sym", "tan", "tanh", "tr",
     "transpose", "unit", "vdot", "vol", "where",
@@ -133,6 +133,12 @@ def _or_nan(a: Any, b: Any) -> Any:
 def clamp(x: T, low: Any, high: Any) -> T:
     """`x` kept within bounds, NaN as it is; the slope is zero outside and at the bounds."""
     return minimum(maximum(x, low), high)
+
+
+def below_one(x: Scalar) -> Scalar:
+    r"""`x`, at most $1 - \epsilon$; its slope is one up to and at 1, where states start."""
+    tiny = eps(x)
+    return where(x > 1.0, 1.0 - tiny, where(x > 1.0 - tiny, x - tiny, x))
 
 
 def eps(x: Value) -> Scalar:

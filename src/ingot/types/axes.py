@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import torch
 
-from ingot.types.value import Value, atoms_of, on_atoms
+from ingot.types.value import Scalar, Value, atoms_of, on_atoms
 
-__all__ = ["append", "contract", "difference", "total", "trim"]
+__all__ = ["append", "contract", "difference", "positions", "total", "trim"]
 
 
 def total(x: Any, axis: str) -> Any:
@@ -62,6 +62,15 @@ def append(x: Any, value: Any, axis: str, *, side: Literal["left", "right"]) -> 
     extra = _last_axis(value).expand(shape)
     parts = [extra, x.data] if side == "left" else [x.data, extra]
     return type(x)(torch.cat(parts, dim=at), sub_batch_ndim=x.sub)
+
+
+def positions(like: Any, axis: str) -> Any:
+    """0, 1, 2, ... along an axis of a value."""
+    atom = on_atoms(like)
+    if atom is not None:
+        return Scalar((atom.emit("positions", like.data[0], axis=axis),))
+    size = like.data.shape[like.data.ndim - len(like.base) - 1]
+    return Scalar(torch.arange(size, dtype=like.data.dtype), sub_batch_ndim=1)
 
 
 def _last_axis(value: Value) -> Any:
