@@ -18,6 +18,7 @@ ANYWHERE: dict[str, tuple[float, float]] = {
 """Inputs that are drawn from a range, though the law is defined outside it too."""
 
 WITHIN: dict[str, tuple[float, float]] = {
+    "AvramiErofeevNucleation.conversion_degree": (0.05, 0.9),
     "CylindricalChannelGeometry.product_fraction": (0.1, 0.45),
     "CylindricalChannelGeometry.solid_fraction": (0.1, 0.45),
     "DiffusionLimitedReaction.product_inner_radius": (0.2, 0.5),
