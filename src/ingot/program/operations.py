@@ -646,10 +646,10 @@ class _Append(Operation):
         return b.emit("add", padded, b.slopes.emit("mul", extra, edge))
 
 
-class _Positions(Operation):
+class _Arange(Operation):
     """0, 1, 2, ... along an axis: a table, never a line of its own."""
 
-    name = "positions"
+    name = "arange"
 
     def build(
         self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any

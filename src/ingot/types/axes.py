@@ -68,7 +68,7 @@ def positions(like: Any, axis: str) -> Any:
     """0, 1, 2, ... along an axis of a value."""
     atom = on_atoms(like)
     if atom is not None:
-        return Scalar((atom.emit("positions", like.data[0], axis=axis),))
+        return Scalar((atom.emit("arange", like.data[0], axis=axis),))
     size = like.data.shape[like.data.ndim - len(like.base) - 1]
     return Scalar(torch.arange(size, dtype=like.data.dtype), sub_batch_ndim=1)
 
