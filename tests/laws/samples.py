@@ -58,6 +58,8 @@ class Case:
     free: bool
     options: Mapping[str, Any]
     absent: frozenset[str]
+    seed: int = 0
+    """Of its constants."""
 
     @cached_property
     def text(self) -> str:
@@ -281,7 +283,9 @@ def text_of(case: Case) -> str:
 def constant(case: Case, slot: ParameterSlot, place: int) -> str:
     """A constant parameter as an expression of a file."""
     sizes = extents(slot.axes)
-    source = torch.Generator().manual_seed(zlib.crc32(f"{slot.argument}{place}".encode()))
+    source = torch.Generator().manual_seed(
+        zlib.crc32(f"{slot.argument}{place}".encode()) + case.seed
+    )
     low, high = case.span(slot)
     shape = (*sizes, *slot.kind.base)
     values = low + (high - low) * torch.rand(shape, generator=source, dtype=torch.float64)
