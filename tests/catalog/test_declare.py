@@ -127,7 +127,7 @@ def test_what_is_no_named_function_is_refused(function: Any) -> None:
 def test_name_of_another_law_is_refused() -> None:
     def VoceIsotropicHardening(x: Scalar) -> Scalar: ...
 
-    with pytest.raises(IngotError, match=r"already a law .* in ingot\.catalog\.plasticity"):
+    with pytest.raises(IngotError, match=r"already a law .* in ingot\.catalog\.hardening"):
         model(gives="out")(VoceIsotropicHardening)
 
 

@@ -26,7 +26,7 @@ from ingot.program.layouts import parsed
 from ingot.types import R2, MillerIndex, Scalar, Value
 from tests.laws import ranges
 
-EXTENTS = {"slip": 12, "cell": 6}
+EXTENTS = {"slip": 12, "driven": 12, "cell": 6}
 USUAL_EXTENT = 4
 TERMS = 3
 
@@ -312,9 +312,10 @@ def laws() -> list[Declared]:
     return list(load().values())
 
 
-def all_cases() -> list[Case]:
+@cache
+def all_cases() -> tuple[Case, ...]:
     """Every case of every law."""
-    return [case for declared in laws() for case in cases_of(declared)]
+    return tuple(case for declared in laws() for case in cases_of(declared))
 
 
 def corners(case: Case) -> dict[str, Tensor]:

@@ -24,6 +24,13 @@ OBJECTIVE = {
     "PlasticDeformationRate", "PlasticVorticity", "CopySR2", "CopyR2", "CopyWR2", "CopyVec",
     "R2Multiplication", "R2Determinant", "SR2Determinant", "R2ToSR2", "R2ToWR2", "SR2ToR2",
     "ScalarToDiagonalSR2",
+    "PlasticSpatialVelocityGradient",
+    "AssociativeJ2FlowDirection", "AssociativeKinematicPlasticHardening",
+    "FredrickArmstrongPlasticHardening", "LinearKinematicHardening",
+    "PowerLawKinematicHardeningStaticRecovery", "SR2TwoStageThermalAnnealing", "LinearDashpot",
+    "KelvinVoigtElement", "ZenerElement", "WiechertElement", "BurgersElement",
+    "VolumeChangeEigenstrain", "PhaseTransformationEigenstrain", "GreenLagrangeStrain",
+    "VolumeAdjustDeformationGradient", "CrystalPlasticityDeformationGradientPredictor",
 }  # fmt: skip
 TENSORS = (SR2, R2, WR2, Vec)
 # an offset is added to every component, whatever its direction

@@ -429,3 +429,12 @@ def assert_solved_alike(
     for name, x in expected.items():
         torch.testing.assert_close(found[name], x, rtol=1e-9, atol=1e-10)
     return status.pivoted
+
+
+def test_constants_fold_in_whatever_order_their_axes_stand() -> None:
+    builder = Builder({"cell": 2, "slip": 3})
+    ours = np.arange(6.0).reshape(3, 2)
+    first, second = builder.table(ours, (SLIP, CELL)), builder.table(ours.T**2, (CELL, SLIP))
+    folded = builder.emit("add", first, second)
+    assert folded.axes == (CELL, SLIP)
+    assert np.array_equal(builder.values(folded), ours.T + ours.T**2)

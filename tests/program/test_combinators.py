@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.func import grad, jacfwd, jvp, vmap
 
 from ingot.catalog import CATALOG
+from ingot.errors import IngotError
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build
@@ -233,3 +234,57 @@ def test_derivative_of_an_update_is_that_of_the_implicit_function(
     expected = {f"x:{n}": -by_given[n] / by_unknown for n in names}
     assert not differences(results, expected, 1e-9)
     assert not bool(results["x:x"].any()), "a first guess does not move the solution"
+
+
+OVERRIDE = """
+[Models]
+  [rate]
+    type = MRPConstantParameter
+    value = 'given'
+    parameter = 'r'
+  []
+  [fix]
+    type = FixOrientation
+    input = '{read}'
+    output = 'r'
+  []
+  [again]
+    type = FixOrientation
+    input = 'r'
+    output = 'r'
+  []
+  [matrix]
+    type = RotationMatrix
+    from = 'r'
+    to = 'R'
+  []
+  [all]
+    type = ComposedModel
+    models = '{models}'
+    additional_outputs = 'r'
+  []
+[]
+[Tensors]
+  [given]
+    type = Python
+    expr = 'MRP(torch.tensor([1.0, -0.1, -0.05]))'
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize("models", ["matrix fix rate", "rate matrix fix", "fix rate matrix"])
+@pytest.mark.parametrize("read", ["r", "other"])
+def test_what_overrides_runs_after_what_it_overrides(models: str, read: str) -> None:
+    model = build(read_text(OVERRIDE.format(models=models, read=read)), "all")
+    assert [m.name for m in model.body.order] == ["rate", "fix", "matrix"]
+    assert list(model.inputs) == (["other"] if read == "other" else [])
+    other = {"other": torch.tensor([0.0, 2.0, 0.0], dtype=torch.float64)}
+    results, _ = Interpreter(prepared(model))({n: other[n] for n in model.inputs})
+    start = other["other"] if read == "other" else torch.tensor([1.0, -0.1, -0.05]).double()
+    torch.testing.assert_close(results["r"], -start / (start @ start), rtol=1e-6, atol=1e-7)
+
+
+def test_two_that_override_one_value_are_refused() -> None:
+    with pytest.raises(IngotError, match=r"\[fix\] and \[again\] both give 'r'"):
+        build(read_text(OVERRIDE.format(models="rate fix again", read="r")), "all")

@@ -9,13 +9,13 @@ import pkgutil
 
 from ingot.catalog.declare import (
     CATALOG, Data, Declared, Fixed, Input, Listed, Many, Name, Option, Output, Parameter,
-    ParameterSlot, T, derived, key, model, named, old, optional,
+    ParameterSlot, T, derived, follows, key, model, named, old, optional,
 )  # fmt: skip
 
 __all__ = [
     "CATALOG", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name", "Option",
-    "Output", "Parameter", "ParameterSlot", "T", "derived", "key", "load", "model", "named",
-    "old", "optional",
+    "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "key", "load", "model",
+    "named", "old", "optional",
 ]  # fmt: skip
 
 

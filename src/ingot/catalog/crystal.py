@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ingot.types import SR2, WR2, MillerIndex, Scalar
+from ingot.types import R2, SR2, SSR4, WR2, MillerIndex, Scalar
 
 __all__ = ["CubicCrystal"]
 
@@ -80,9 +80,14 @@ class CubicCrystal:
         return tuple(found)
 
     @cached_property
+    def dyads(self) -> R2:
+        """Schmid tensors, slip direction first, on the axis `slip`."""
+        return R2(torch.stack([torch.outer(d, n) for d, n in self.systems]), sub_batch_ndim=1)
+
+    @cached_property
     def schmid(self) -> SR2:
         """Symmetric Schmid tensors, on the axis `slip`."""
-        a = torch.stack([torch.outer(d, n) for d, n in self.systems])
+        a = self.dyads.data
         half = math.sqrt(0.5)
         shear = [a[:, i, j] + a[:, j, i] for i, j in ((1, 2), (0, 2), (0, 1))]
         parts = [a[:, i, i] for i in range(3)] + [half * s for s in shear]
@@ -91,9 +96,15 @@ class CubicCrystal:
     @cached_property
     def spin(self) -> WR2:
         """Skew Schmid tensors, on the axis `slip`."""
-        a = torch.stack([torch.outer(d, n) for d, n in self.systems])
+        a = self.dyads.data
         parts = [(a[:, j, i] - a[:, i, j]) * 0.5 for i, j in ((1, 2), (2, 0), (0, 1))]
         return WR2(torch.stack(parts, dim=-1), sub_batch_ndim=1)
+
+    @cached_property
+    def pairs(self) -> SSR4:
+        """Dyads of symmetric Schmid tensors, on the axes `driven` and `slip`."""
+        a = self.schmid.data
+        return SSR4(torch.einsum("ik,jl->ijkl", a, a), sub_batch_ndim=2)
 
     @cached_property
     def ones(self) -> Scalar:
@@ -103,4 +114,4 @@ class CubicCrystal:
     @property
     def extents(self) -> dict[str, int]:
         """The axes that these values carry, and their lengths."""
-        return {"slip": len(self.systems)}
+        return dict.fromkeys(("slip", "driven"), len(self.systems))

@@ -18,7 +18,8 @@ from ingot.types import Axed, Value
 
 __all__ = [
     "CATALOG", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name", "Option",
-    "Output", "Parameter", "ParameterSlot", "T", "derived", "model", "named", "old", "optional",
+    "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "model", "named", "old",
+    "optional",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Value)
@@ -74,15 +75,22 @@ class Name:
 
     option: str | None
     template: str | None
+    is_bound: bool = False
+    """Whether it follows another variable's name, and no option renames it."""
+    overrides: bool = False
+    """Whether, as an output, it replaces what another model gives by the same name."""
 
     def absent(self) -> bool:
         """Whether the variable does not exist unless the file names it."""
         return self.template is None
 
 
-def named(default: str, *, option: str | None = None) -> Any:
-    """A variable called `default` unless renamed; `{block}` and `{argument}` are filled in."""
-    return Name(option, default)
+def named(default: str, *, option: str | None = None, overrides: bool = False) -> Any:
+    """A variable called `default` unless renamed; `{block}` and `{argument}` are filled in.
+
+    overrides: as an output, it replaces what another model gives by the same name.
+    """
+    return Name(option, default, overrides=overrides)
 
 
 def derived(template: str) -> Any:
@@ -90,9 +98,14 @@ def derived(template: str) -> Any:
     return Name(template.replace("{", "").replace("}", ""), template)
 
 
+def follows(argument: str, suffix: str) -> Any:
+    """A variable called after another, such as `strain_rate`; it cannot be renamed by itself."""
+    return Name(None, "{" + argument + "}" + suffix, is_bound=True)
+
+
 def old(argument: str) -> Any:
     """The value of another variable one step ago; it cannot be renamed by itself."""
-    return Name(None, "{" + argument + "}~1")
+    return follows(argument, "~1")
 
 
 optional: Any = Name("", None)
@@ -341,10 +354,7 @@ def _slot(argument: inspect.Parameter, kind: Any) -> Input | ParameterSlot | Opt
         return _choice(argument)
     name = Name(key(argument.name), key(argument.name))
     if isinstance(default, Name):
-        option = default.option
-        if default.template is None or default.template.find("~1") < 0 or option is not None:
-            option = key(argument.name)
-        name = Name(option, default.template)
+        name = default if default.is_bound else Name(key(argument.name), default.template)
     elif default is not REQUIRED:
         fix = f"{argument.name}: Parameter[...] = {default!r} after a *, or leave the default out"
         raise _Unlawful("is an input, which has no default", fix)

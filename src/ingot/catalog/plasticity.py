@@ -1,9 +1,10 @@
-"""Plasticity: yield functions, flow, hardening, porosity."""
+"""Plasticity: yield functions, flow, return, porosity."""
 
 import math
 
-from ingot.catalog.declare import Parameter, derived, model, optional
-from ingot.types import SR2, Scalar, cosh, eps, exp, macaulay, norm, tr
+from ingot.catalog.declare import Many, Parameter, model, old, optional
+from ingot.catalog.elasticity import Modulus, bulk_and_shear, label_moduli
+from ingot.types import SR2, Scalar, cosh, dev, eps, macaulay, norm, tr
 
 SQRT23 = math.sqrt(2.0 / 3.0)
 
@@ -68,57 +69,17 @@ def PerzynaPlasticFlowRate(
     return macaulay(yield_function / reference_stress) ** exponent
 
 
+@model(gives="flow_direction")
+def AssociativeJ2FlowDirection(mandel_stress: SR2) -> SR2:
+    r"""The direction of J2 flow, $N = \tfrac32 s / \bar\sigma$, of length $\sqrt{3/2}$."""
+    part = dev(mandel_stress)
+    return part * (math.sqrt(1.5) / norm(part, eps(tr(part))))
+
+
 @model(gives="plastic_strain_rate")
 def AssociativePlasticFlow(flow_rate: Scalar, flow_direction: SR2) -> SR2:
     r"""Plastic strain grows along the flow direction, $\dot\varepsilon_p = \dot\gamma N$."""
     return flow_direction * flow_rate
-
-
-@model(gives="equivalent_plastic_strain_rate")
-def AssociativeIsotropicPlasticHardening(
-    flow_rate: Scalar, isotropic_hardening_direction: Scalar
-) -> Scalar:
-    r"""Growth of the equivalent plastic strain, $\dot{\bar\varepsilon}_p = -\dot\gamma N_k$."""
-    return -(flow_rate * isotropic_hardening_direction)
-
-
-@model(gives="isotropic_hardening")
-def VoceIsotropicHardening(
-    equivalent_plastic_strain: Scalar,
-    *,
-    saturated_hardening: Parameter[Scalar],
-    saturation_rate: Parameter[Scalar],
-) -> Scalar:
-    r"""Hardening that saturates exponentially with plastic strain, $h = Q (1 - e^{-b p})$.
-
-    saturated_hardening: hardening once saturated, $Q$
-    saturation_rate: how fast it saturates, $b$
-    """
-    return saturated_hardening * (1.0 - exp(-saturation_rate * equivalent_plastic_strain))
-
-
-@model(gives=derived("{back_stress}_rate"))
-def ChabochePlasticHardening(
-    flow_rate: Scalar,
-    flow_direction: SR2,
-    back_stress: SR2,
-    *,
-    C: Parameter[Scalar],
-    g: Parameter[Scalar],
-    A: Parameter[Scalar],
-    a: Parameter[Scalar],
-) -> SR2:
-    r"""Back stress with dynamic and static recovery,
-    $\dot X = (\tfrac23 C N - g X) \dot\gamma - A \|X\|^{a-1} X$.
-
-    C: growth along the flow direction
-    g: dynamic recovery
-    A: static recovery
-    a: exponent of the static recovery
-    """
-    growth = flow_direction * (C * (2.0 / 3.0)) - back_stress * g
-    recovery = A * norm(back_stress, eps(flow_rate)) ** (a - 1.0)
-    return growth * flow_rate - back_stress * recovery
 
 
 @model(gives="void_fraction_rate")
@@ -140,3 +101,22 @@ def OlevskySinteringStress(
     particle_radius: radius of the powder particles, $r$
     """
     return 3.0 * surface_tension * void_fraction * void_fraction / particle_radius
+
+
+@model(gives="updated_trial_stress", labels={"coefficients": label_moduli})
+def LinearIsotropicElasticJ2TrialStressUpdate(
+    elastic_trial_stress: Scalar,
+    equivalent_plastic_strain: Scalar,
+    equivalent_plastic_strain_old: Scalar = old("equivalent_plastic_strain"),
+    *,
+    coefficients: Many[Parameter[Scalar]],
+    coefficient_types: tuple[Modulus, ...],
+) -> Scalar:
+    r"""The effective stress that plastic flow leaves, $\sigma_{tr} - 3 G \Delta\bar\varepsilon_p$.
+
+    coefficients: two elastic constants
+    coefficient_types: which constants they are
+    """
+    _, shear = bulk_and_shear(coefficients, coefficient_types)
+    flow = equivalent_plastic_strain - equivalent_plastic_strain_old
+    return elastic_trial_stress - 3.0 * shear * flow

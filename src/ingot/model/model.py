@@ -42,6 +42,14 @@ class Model:
     children: dict[str, "Model"] = field(default_factory=dict)
     providers: dict[str, "Model"] = field(default_factory=dict)
 
+    @property
+    def overrides(self) -> frozenset[str]:
+        """The outputs that replace what another model of a composition gives by the same name."""
+        if not isinstance(self.body, Law):
+            return frozenset()
+        pairs = zip(self.body.outputs, self.body.declared.outputs, strict=True)
+        return frozenset(name for name, output in pairs if output.name.overrides)
+
     def named_parameters(self) -> dict[str, Value]:
         """Every parameter by the dotted path of block names that leads to it, shared ones once."""
         return {name: owner.values[key] for name, owner, key in walk(self)}

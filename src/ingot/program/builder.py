@@ -222,7 +222,7 @@ class Builder(Space):
 
     def _spread(self, node: Node, axes: Sequence[Axis]) -> np.ndarray:
         """The numbers of a constant, with a dimension of one for every axis it lacks."""
-        values = self.values(node)
+        values = self.values(node).transpose([node.axes.index(a) for a in axes if a in node.axes])
         return values.reshape([self.extent(a) if a in node.axes else 1 for a in axes])
 
     def add_up(self, terms: Iterable[Node]) -> Node:

@@ -104,16 +104,7 @@ def _with_providers(listed: list[Model]) -> list[Model]:
 
 def _sorted(children: list[Model], block: Block) -> tuple[Model, ...]:
     """An order in which every model finds what it reads; ties as listed."""
-    gives: dict[str, Model] = {}
-    for child in children:
-        for name in child.outputs:
-            if name in gives:
-                raise IngotError([Problem(
-                    "two-providers",
-                    f"[{gives[name].name}] and [{child.name}] both give '{name}'", block.span,
-                    "rename one output, or leave one model out",
-                )])  # fmt: skip
-            gives[name] = child
+    gives = _givers(children, block)
     left = list(children)
     done: list[Model] = []
     while left:
@@ -129,9 +120,27 @@ def _sorted(children: list[Model], block: Block) -> tuple[Model, ...]:
     return tuple(done)
 
 
-def _waits(model: Model, gives: dict[str, Model], left: list[Model]) -> bool:
-    providers = [gives[n] for n in model.inputs if n in gives and gives[n] is not model]
-    return any(any(p is m for m in left) for p in providers)
+def _givers(children: list[Model], block: Block) -> dict[str, list[Model]]:
+    """Who gives each value: a model, then the one that overrides it, if there is any."""
+    gives: dict[str, list[Model]] = {}
+    for child in sorted(children, key=lambda m: bool(m.overrides)):
+        for name in child.outputs:
+            before = gives.setdefault(name, [])
+            if before and (name not in child.overrides or name in before[-1].overrides):
+                raise IngotError([Problem(
+                    "two-providers",
+                    f"[{before[-1].name}] and [{child.name}] both give '{name}'", block.span,
+                    "rename one output, or leave one model out",
+                )])  # fmt: skip
+            before.append(child)
+    return gives
+
+
+def _waits(model: Model, gives: dict[str, list[Model]], left: list[Model]) -> bool:
+    """Whether something that the model reads or overrides is still to be computed."""
+    before = [m for n in model.overrides for m in gives[n]]
+    before += [m for n in model.inputs if n not in model.overrides for m in gives.get(n, ())]
+    return any(m is not model and any(m is other for other in left) for m in before)
 
 
 @dataclass(frozen=True, slots=True)

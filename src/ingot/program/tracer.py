@@ -261,11 +261,12 @@ class Tracer:
             for placed in found if isinstance(found, tuple) else (found,):
                 if placed is not None:
                     slots.append((wanted, placed))
-        for data in options.values():
-            for name, extent in getattr(data, "extents", {}).items():
-                self.layouts.know(name, extent, who)
         names = [parsed(a).name for s in (*declared.inputs, *declared.parameters, *declared.outputs)
                  for a in s.axes]  # fmt: skip
+        for data in options.values():
+            for name, extent in getattr(data, "extents", {}).items():
+                if name in names:
+                    self.layouts.know(name, extent, who)
         own = {n: Axis(n, self._base(n, slots)) for n in dict.fromkeys(names)}
         files: list[Layout] = []
         renamed = False

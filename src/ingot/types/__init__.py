@@ -7,8 +7,8 @@ the names of an input file's tensor expressions. Not here: physics, names of var
 from ingot.types.algebra import (
     abs, acos, add_up, asin, atan, below_one, clamp, compose, cos, cosh, cross, det, dev, eps,
     euler_rodrigues, exp, exp_map, heaviside, inner, inv, log, log10, macaulay, matmul,
-    maximum, minimum, norm, outer, pow, r2_from_sr2, r2_from_wr2, rotate, sign, sin, sinh,
-    skew, sqrt, sym, tan, tanh, tr, transpose, unit, vdot, vol,
+    maximum, minimum, norm, outer, pow, r2_from_sr2, r2_from_wr2, rotate, sign, signed_power, sin,
+    sinh, skew, sqrt, sym, tan, tanh, tr, transpose, unit, vdot, vol,
 )  # fmt: skip
 from ingot.types.axes import append, contract, difference, positions, total, trim
 from ingot.types.contraction import einsum
@@ -27,6 +27,6 @@ __all__ = [
     "heaviside", "inner", "interpolate", "inv", "lag", "log", "log10", "macaulay",
     "matmul", "maximum", "minimum", "norm", "outer", "places", "polar", "positions", "pow",
     "r2_from_sr2", "r2_from_wr2", "repeat",
-    "rotate", "sign", "sin", "sinh", "skew", "sqrt", "sym", "tan", "tanh", "total", "tr",
-    "transpose", "trim", "unit", "vdot", "vol", "where",
+    "rotate", "sign", "signed_power", "sin", "sinh", "skew", "sqrt", "sym", "tan", "tanh", "total",
+    "tr", "transpose", "trim", "unit", "vdot", "vol", "where",
 ]  # fmt: skip

@@ -15,8 +15,8 @@ __all__ = [
     "abs", "acos", "asin", "atan", "below_one", "clamp", "compose", "cos", "cosh", "cross", "det",
     "dev", "eps", "euler_rodrigues", "exp", "exp_map", "heaviside", "inner", "inv", "log", "log10",
     "macaulay", "matmul", "maximum", "minimum", "norm", "outer", "pow", "r2_from_sr2",
-    "r2_from_wr2", "rotate", "sign", "sin", "sinh", "skew", "sqrt", "sym", "tan", "tanh", "tr",
-    "transpose", "unit", "vdot", "vol", "where",
+    "r2_from_wr2", "rotate", "sign", "signed_power", "sin", "sinh", "skew", "sqrt", "sym", "tan",
+    "tanh", "tr", "transpose", "unit", "vdot", "vol", "where",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Value)
@@ -103,6 +103,12 @@ def sign(x: T) -> T:
 def pow(x: T, n: Any) -> T:
     """$x^n$; its slope by the exponent is zero where the base is zero."""
     return apply("pow", x, n)
+
+
+def signed_power(x: T, n: Any) -> T:
+    r"""$|x|^{n-1} x$, which has the sign of $x$; its slope at zero is zero, for $n = 1$ one."""
+    size = maximum(abs(x), 1e-30)  # slope at 0 also for n < 2, not nan; a single holds the number
+    return size ** (n - 1.0) * x
 
 
 def heaviside(x: T) -> T:
