@@ -48,7 +48,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     named = re.findall(r"[`(]((?:\w+/)+\w+\.(?:py|h|md))\b", page.read_text())
-    places = (ROOT, ROOT / "src" / "ingot")
+    places = (ROOT, ROOT / "src" / "ingot", page.parent)
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
 
 
@@ -57,6 +57,19 @@ def test_the_table_of_support_is_the_one_printed() -> None:
 
     written = (ROOT / "docs" / "support.md").read_text().split(CASES)[0]
     assert written.strip() == types().strip(), "run: python -m benchmarks.support"
+
+
+def test_the_pages_of_types_are_those_printed() -> None:
+    from benchmarks.syntax import INDEX, PAGES, pages
+
+    printed = pages()
+    stale = [str(f.relative_to(ROOT)) for f, text in printed.items() if f.read_text() != text]
+    assert stale == [], "run: python -m benchmarks.syntax"
+    assert set(PAGES.glob("*.md")) <= set(printed), "run: python -m benchmarks.syntax"
+    named = {link.partition("#") for link in re.findall(r"\((types/[^)]+)\)", printed[INDEX])}
+    for file, _, anchor in named:
+        titles = re.findall(r"^## (\w+)$", printed[ROOT / "docs" / file], re.MULTILINE)
+        assert anchor in map(str.lower, titles)
 
 
 def test_every_promise_names_a_test_that_exists() -> None:

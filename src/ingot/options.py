@@ -17,7 +17,7 @@ from ingot.errors import IngotError, Problem
 __all__ = [
     "INT32", "Backend", "Count", "Factor", "Fraction", "Knob", "Meta", "Newton", "NotNegative",
     "NotNegativeCount", "PackagedBackend", "Positive", "Share", "allowed",
-    "bounds", "fits", "knobs_of", "plain",
+    "bounds", "fits", "knobs_of", "name_type", "plain", "spell",
 ]  # fmt: skip
 
 INT32 = 2**31 - 1
@@ -179,3 +179,30 @@ def bounds(kind: Any) -> str:
         return f"from {meta.ge} to {most}"
     pairs = (("above", meta.gt), ("of at least", meta.ge), ("below", meta.lt), ("up to", most))
     return " and ".join(f"{word} {bound}" for word, bound in pairs if bound is not None)
+
+
+def name_type(kind: Any) -> str:
+    """What the value of an option is called on a page: its kind and range."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        words = {"constant": "number or constant", "function": "function"}
+        special = [words[each] for each in kind.__metadata__ if isinstance(each, str)]
+        return special[0] if special else f"{name_type(plain(kind))} {bounds(kind)}".strip()
+    if origin in (Union, types.UnionType):
+        return name_type(get_args(kind)[0])
+    if origin is Literal:
+        return " | ".join(get_args(kind))
+    if origin is tuple:
+        each, *more = get_args(kind)
+        count = "list of" if Ellipsis in more else f"{1 + len(more)} of"
+        return f"{count} {name_type(each)}"
+    return {str: "word", float: "number", int: "whole number", bool: "true | false"}[kind]
+
+
+def spell(value: Any) -> str:
+    """A value as a file writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return " ".join(spell(each) for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -492,7 +492,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "unknown-type": (
         "The 'type' of a block names nothing that Ingot or the loaded extensions provide."
-        " Correct the name; a law of one's own is declared with @model before the file is built."
+        " Correct the name: `ingot syntax` lists all types, `ingot syntax TYPE` tells about one."
+        " A law of one's own is declared with @model before the file is built."
     ),
     "unknown-update": (
         "'solvers' of an AOTIModel gives rules to an implicit update that the package does not"

@@ -22,6 +22,7 @@ from ingot.cli.inspect import inspect
 from ingot.cli.package import package
 from ingot.cli.run import run
 from ingot.cli.show import show
+from ingot.cli.syntax import syntax
 from ingot.cli.test import test
 from ingot.cli.view import view
 from ingot.codegen.disk import FULL, unwritable
@@ -36,7 +37,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, show, compile, inspect, package, cache, test, view, explain):
+for command in (run, show, compile, inspect, package, cache, test, view, syntax, explain):
     app.command(command)
 
 

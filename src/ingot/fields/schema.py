@@ -5,9 +5,8 @@ In: nothing. Out: types by section with their options, as plain data; or the sam
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 import ingot.fields.computes
 import ingot.fields.postprocessors  # noqa: F401  declares the postprocessors
@@ -30,7 +29,7 @@ from ingot.fields.outputs.table import Checkpoint, OneOutput, OutputOptions
 from ingot.fields.outputs.xdmf import XDMFTensorOutput
 from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
-from ingot.options import bounds, plain
+from ingot.options import name_type, spell
 
 __all__ = ["page", "schema"]
 
@@ -86,28 +85,12 @@ def described(each: Any) -> dict[str, Any]:
 
 def option_data(option: Option) -> dict[str, Any]:
     """One option as plain data."""
-    told: dict[str, Any] = {"type": type_name(option.type), "doc": option.doc}
+    told: dict[str, Any] = {"type": name_type(option.type), "doc": option.doc}
     if option.default is REQUIRED:
         told["required"] = True
     elif option.default is not None:
         told["default"] = option.default
     return told
-
-
-def type_name(kind: Any) -> str:
-    """What a value is called in a page."""
-    origin = get_origin(kind)
-    if origin is Annotated:
-        if bounds(kind):
-            return f"{type_name(plain(kind))} {bounds(kind)}"
-        return {"constant": "number or constant", "function": "function"}[kind.__metadata__[0]]
-    if origin in (Union, types.UnionType):
-        return type_name(get_args(kind)[0])
-    if origin is Literal:
-        return " | ".join(get_args(kind))
-    if origin is tuple:
-        return f"list of {type_name(get_args(kind)[0])}"
-    return {str: "word", float: "number", int: "whole number", bool: "true | false"}[kind]
 
 
 def page() -> str:
@@ -123,16 +106,7 @@ def page() -> str:
             if told["options"]:
                 lines += ["", "| option | value | default | |", "| --- | --- | --- | --- |"]
             for option, data in told["options"].items():
-                default = "required" if "required" in data else shown(data.get("default", ""))
+                default = "required" if "required" in data else spell(data.get("default", ""))
                 kind = data["type"].replace("|", "\\|")
                 lines.append(f"| `{option}` | {kind} | {default} | {data['doc']} |")
     return "\n".join(lines) + "\n"
-
-
-def shown(value: Any) -> str:
-    """A default as it is written in a file."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return " ".join(shown(each) for each in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -28,8 +28,16 @@ COMPONENTS: dict[type[Value], tuple[str, ...]] = {
 }
 """What a column's name adds to that of its variable, for each component as it is stored."""
 _CSV = {f"CSV{kind.__name__}": (kind, suffixes) for kind, suffixes in COMPONENTS.items()}
-TENSORS = ("Python", *_CSV)
-"""The types of `[Tensors]`."""
+_COLUMNS = {
+    "csv_file": "a file with a line of names and lines of numbers, relative to the input file",
+    "variable": "whose columns they are: each is called by it and the component, as stress_xx",
+    "column_names": "a column for each component, in place of a variable",
+}
+TENSORS = {
+    "Python": {"expr": "an expression or statements of torch and of the kinds of values"},
+    **dict.fromkeys(_CSV, _COLUMNS),
+}
+"""The types of `[Tensors]`, each with its options and what they say."""
 
 
 _FLOATING = frozenset(["zeros", "ones", "eye", "linspace", "logspace", "rand", "randn", "empty"])
@@ -130,7 +138,7 @@ class Tensors:
     def _value(self, block: Block) -> Any:
         kind = block.require("type").string()
         if kind == "Python":
-            raise_if(unknown_fields(block, ("type", "expr")))
+            raise_if(unknown_fields(block, ("type", *TENSORS[kind])))
             return self._expression(block, block.require("expr").string())
         if kind in _CSV:
             return self._csv(block, *_CSV[kind])
@@ -160,7 +168,7 @@ class Tensors:
             )]) from error  # fmt: skip
 
     def _csv(self, block: Block, kind: type[Value], suffixes: tuple[str, ...]) -> Value:
-        raise_if(unknown_fields(block, ("type", "csv_file", "variable", "column_names")))
+        raise_if(unknown_fields(block, ("type", *_COLUMNS)))
         variable, columns = block.field("variable"), block.field("column_names")
         if (variable is None) == (columns is None):
             raise _problem(

@@ -209,7 +209,9 @@ class ImplicitUpdate:
 
     equation_system: a NonlinearSystem; solver: a Newton variant; predictor: gives first guesses;
     guess: where unknowns that it does not give start, `given` as inputs or `old`, from their last
-    values; incremental_variables: givens whose old values become inputs.
+    values; incremental_variables: givens whose old values become inputs; max_substepping_level: how
+    often a step may be halved; input_sensitivity_solver, param_sensitivity_solver: linear solvers
+    of derivatives, read and without effect.
     """
 
     residual: Model
@@ -231,7 +233,7 @@ class ImplicitUpdate:
         asked = block.require("equation_system")
         system = factory.tree.require("EquationSystems", asked.string(), asked.span)
         raise_if(unknown_type(system.require("type"), SYSTEMS, "equation system"))
-        check_fields(system, ("model", "unknowns", "residuals", "structure"))
+        check_fields(system, tuple(SYSTEMS[system.require("type").string()]))
         inner = system.require("model")
         residual = factory.model(inner.string(), inner.span)
         field = system.require("unknowns")

@@ -54,8 +54,15 @@ _PRECONDITIONERS: dict[str, dict[str, Any]] = {
 SOLVERS = {**_NEWTON, **_LINEAR, **_PRECONDITIONERS}
 """The types of `[Solvers]`, each with the kinds of its options."""
 
-SYSTEMS = ("NonlinearSystem",)
-"""The types of `[EquationSystems]`."""
+SYSTEMS = {
+    "NonlinearSystem": {
+        "model": "gives the residuals",
+        "unknowns": "variables to solve for; a ';' parts them into groups",
+        "residuals": "what must vanish, by the unknowns' order: u_residual for u unless given",
+        "structure": "how groups are stored, read and without effect",
+    }
+}
+"""The types of `[EquationSystems]`, each with its options and what they say."""
 
 
 def newton_of(factory: Factory, asked: Field, groups: int | None = None) -> Newton:
