@@ -83,9 +83,14 @@ def IsotropicElasticityTensor(
     return SSR4.identity_vol() * (3.0 * bulk) + SSR4.identity_dev() * (2.0 * shear)
 
 
+CubicModulus = Literal["YOUNGS_MODULUS", "POISSONS_RATIO", "SHEAR_MODULUS"]
+
+
 @model(gives=named("{block}", option="C"), labels={"coefficients": label_moduli})
 def CubicElasticityTensor(
-    *, coefficients: Many[Parameter[Scalar]], coefficient_types: tuple[Modulus, ...]
+    *,
+    coefficients: Many[Parameter[Scalar]],
+    coefficient_types: tuple[CubicModulus, CubicModulus, CubicModulus],
 ) -> SSR4:
     r"""The stiffness of a cubic crystal along its axes: $\lambda + 2 \mu$ and $\lambda$ of $E$ and
     $\nu$ between normal components, $2 G$ for those in shear.
