@@ -27,7 +27,7 @@ from ingot.program.eliminate import (
     TIES,
     Attempt,
     Eliminated,
-    TooLong,
+    NotWorth,
     eliminate,
     tell_states,
 )
@@ -108,7 +108,7 @@ def try_forms(attempt: Attempt, chosen: Eliminated) -> dict[str, Eliminated]:
         found["accumulated"] = eliminate(attempt, "accumulated")
         limit = LONGEST * chosen.operations
         for border, ties in EXTENDED:
-            with suppress(TooLong):
+            with suppress(NotWorth):
                 found[f"extended {border} {ties}"] = eliminate(
                     attempt, "extended", limit=limit, ties=ties, border=border
                 )

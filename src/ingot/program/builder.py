@@ -40,9 +40,13 @@ class Axis(NamedTuple):
 
 
 class Node:
-    """One line of a program."""
+    """One line of a program.
 
-    __slots__ = ("args", "attr", "axes", "id", "op")
+    is_number: whether it is a constant, along axes or not; is_condition: whether it is a truth
+    value.
+    """
+
+    __slots__ = ("args", "attr", "axes", "id", "is_condition", "is_number", "op")
 
     def __init__(
         self, id: int, op: str, args: "tuple[Node, ...]", attr: Any, axes: tuple[Axis, ...]
@@ -52,17 +56,10 @@ class Node:
         self.args = args
         self.attr = attr
         self.axes = axes
-
-    @property
-    def is_number(self) -> bool:
-        """Whether this is a constant, along axes or not."""
-        return self.op == "const" or self.op == "table"
-
-    @property
-    def is_condition(self) -> bool:
-        """Whether this is a truth value."""
-        row = ELEMENTWISE.get(self.op)
-        return row is not None and row.is_condition
+        # asked far more often than lines are made
+        row = ELEMENTWISE.get(op)
+        self.is_number = op == "const" or op == "table"
+        self.is_condition = row is not None and row.is_condition
 
     def is_constant(self, number: float) -> bool:
         """Whether this is this very constant."""
@@ -117,17 +114,29 @@ class Builder(Space):
         self._extents = dict(extents or {})
         self.extents = self._extents
         self._known: dict[Any, Node] = {}
+        self._folded: dict[tuple[str, tuple[Node, ...]], Node] = {}
         self._count = 0
         for node in known:
             self._known[_content(node.op, node.args, node.attr, node.axes)] = node
             self._count = max(self._count, node.id + 1)
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
-        self.slopes = Slopes(self)
 
     def add_axis(self, name: str, extent: int) -> None:
         """Make the extent of an axis known, unless it is already."""
         self._extents.setdefault(name, extent)
+
+    def fork(self) -> "Builder":
+        """A builder that continues the lines of this one, which stays as it is."""
+        other = Builder(self._extents)
+        other._known, other._folded = dict(self._known), dict(self._folded)
+        other._count, other.zero, other.one = self._count, self.zero, self.one
+        return other
+
+    @property
+    def slopes(self) -> "Slopes":
+        """The same lines for derivatives to join; not held, for a cycle would outlive its use."""
+        return Slopes(self)
 
     @property
     def count(self) -> int:
@@ -171,22 +180,25 @@ class Builder(Space):
         return self._emit(self, op, operands)
 
     def _emit(self, to: "Builder | Slopes", op: str, operands: Sequence[Node | float]) -> Node:
+        # lists rather than generators: compiling spends most of its time here
         row = ELEMENTWISE[op]
-        args = tuple(
-            self.lift(x) if i in row.takes_conditions else self.count_condition(self.lift(x))
-            for i, x in enumerate(operands)
-        )
+        args = tuple([x if isinstance(x, Node) else self.const(x) for x in operands])
+        if True in [x.is_condition for x in args]:
+            args = tuple(
+                x if i in row.takes_conditions else self.count_condition(x)
+                for i, x in enumerate(args)
+            )
         zeros = row.simplify_zeros if to is not self else None
         if zeros is not None and (simpler := zeros(to, *args)) is not None:
             return simpler
         if row.simplify is not None and (simpler := row.simplify(to, *args)) is not None:
             return simpler
-        if all(a.is_number for a in args):
+        if False not in [a.is_number for a in args]:
             return self._fold(op, args)
         if row.commutes and (args[1].is_number, -args[1].id) > (args[0].is_number, -args[0].id):
             args = (args[1], args[0])
         axes = self.union(args)
-        if zeros is not None and axes and _content(op, args, None, axes) not in self._known:
+        if axes and zeros is not None and _content(op, args, None, axes) not in self._known:
             return self.node(op, args, STRUCTURAL, axes)
         return self.node(op, args, None, axes)
 
@@ -196,7 +208,8 @@ class Builder(Space):
 
     def union(self, args: Iterable[Node]) -> tuple[Axis, ...]:
         """All axes of the arguments, in the order of the extents' table, seed axes last."""
-        return self.union_axes(axis for arg in args for axis in arg.axes)
+        axes = [axis for arg in args for axis in arg.axes]
+        return self.union_axes(axes) if axes else ()
 
     def union_axes(self, axes: Iterable[Axis]) -> tuple[Axis, ...]:
         """The axes, each once, in the order of the extents' table, seed axes last."""
@@ -215,10 +228,13 @@ class Builder(Space):
         return tuple(sorted(found.values(), key=lambda a: (a.seed, rank[a.name])))
 
     def _fold(self, op: str, args: tuple[Node, ...]) -> Node:
-        axes = self.union(args)
-        with np.errstate(all="ignore"):
-            result = ELEMENTWISE[op].numpy(*(self._spread(a, axes) for a in args))
-        return self.table(np.asarray(result, dtype=np.float64), axes)
+        known = self._folded.get((op, args))
+        if known is None:
+            axes = self.union(args)
+            with np.errstate(all="ignore"):
+                result = ELEMENTWISE[op].numpy(*(self._spread(a, axes) for a in args))
+            known = self._folded[op, args] = self.table(result, axes)
+        return known
 
     def _spread(self, node: Node, axes: Sequence[Axis]) -> np.ndarray:
         """The numbers of a constant, with a dimension of one for every axis it lacks."""
@@ -336,7 +352,7 @@ def _content(op: str, args: tuple[Node, ...], attr: Any, axes: tuple[Axis, ...])
     """What tells lines apart; NaN is one constant, and zero has a sign."""
     if op == "const":
         return op, attr.hex()
-    return op, tuple(a.id for a in args), attr, axes
+    return op, args, attr, axes
 
 
 def sort_lines(roots: Iterable[Node], known: Iterable[Node] = ()) -> list[Node]:

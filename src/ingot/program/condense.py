@@ -74,7 +74,7 @@ def _condense(attempt: Attempt, parts: Sequence[Region], ties: Ties) -> Eliminat
     system.eliminate_first(place.collectors(parts))
     for part in parts:
         _hide(system, place, part)
-    system.run(math.inf)
+    system.run()
     return attempt.finish(system, "condensed")
 
 

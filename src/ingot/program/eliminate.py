@@ -7,9 +7,9 @@ nothing behind.
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -48,13 +48,13 @@ SUSPECT_PIVOT = 1e-10
 time, so that a state somewhat worse than all probed ones does not take the slow routine."""
 EXTENDED_WORTH = 2 / 3
 """The part of the best form's operations that the extended one may take to be chosen: it divides
-by derivatives of intermediates, which loses digits on stiff states, and is checked at run time."""
+by derivatives of intermediates, which loses digits on stiff states, and is checked at run time.
+With the substitution to come it takes at least 1.07 times the operations of its factors (published
+cases), so that factors longer than this are given up."""
 BORDERS = (None, -1, 1)
 """How many entries net the elimination of an intermediate may add to go first in the extended form:
 what stays, the border, is what many lines read and what reads many (a norm, a trace). None: no
 intermediate goes first. Which is shortest differs (benchmarks.spine)."""
-EXTENDED_LIMIT = 1.5
-"""How many times the other forms' operations the extended one may write before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,30 @@ class Eliminated:
         return replace(self, update=tuple(map(copy, self.update)), suspect=suspect, factors=None)
 
 
-class TooLong(Exception):
-    """The elimination makes more lines than it is worth."""
+class NotWorth(Exception):
+    """The elimination takes more operations, or more risk, than it may."""
+
+
+Matrix = list[dict[int, Node]]
+Numbers = list[dict[int, np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True)
+class Entries:
+    """A sparse system before it is eliminated: entries as lines, and as numbers at probe states.
+
+    unit_pivots: those of intermediates in extended forms, which are safe.
+    """
+
+    builder: Builder
+    rows: Matrix
+    numbers: Numbers
+    unit_pivots: list[Pivot]
+
+
+@dataclass(frozen=True)
 class Attempt:
-    """What is eliminated: a solve's system at probe states, in a builder that the attempt fills."""
+    """What is eliminated: a solve's system at probe states, each time in a builder of its own."""
 
     space: Space
     solve: Solve
@@ -109,26 +126,47 @@ class Attempt:
         given = (*self.solve.columns, *self.solve.given)
         return Builder(self.space.extents, sort_lines((*self.solve.rows, *given)))
 
+    @cached_property
+    def jacobian(self) -> "Entries":
+        """The system of the residuals' Jacobian."""
+        builder = self.builder()
+        rows = jacobian(builder, self.solve.rows, self.solve.columns)
+        return self._evaluate(builder, [{j: a for (j, _), a in row.items()} for row in rows], [])
+
+    @cached_property
+    def extended(self) -> "Entries":
+        """The system of all intermediates."""
+        builder = self.builder()
+        return self._evaluate(builder, *build_extended(builder, self.solve))
+
+    def _evaluate(self, builder: Builder, rows: Matrix, unit_pivots: list[Pivot]) -> "Entries":
+        probes = self.probes.fork()
+        numbers = [{j: probes.numbers(a) for j, a in row.items()} for row in rows]
+        return Entries(builder, rows, numbers, unit_pivots)
+
+    def count(self, update: Sequence[Node]) -> int:
+        """The operations of an update beyond those of the residuals."""
+        return count_operations(self.space, update, sort_lines(self.solve.rows))
+
     def finish(self, system: "System", form: Form) -> Eliminated:
         """Newton's update by a system that is eliminated."""
         update = system.solve([system.builder.emit("neg", r) for r in self.solve.rows])
-        cost = count_operations(self.space, update, sort_lines(self.solve.rows))
         return Eliminated(
-            form, system.ties, update, system.suspect, cost, system.risk, tuple(system.pivots),
-            system,
+            form, system.ties, update, system.suspect, self.count(update), system.risk,
+            tuple(system.pivots), system,
         )  # fmt: skip
 
 
 def eliminate(
-    attempt: Attempt, form: Form, *, limit: float = math.inf, ties: Ties = (1, 1),
-    border: int | None = None, like: Eliminated | None = None,
+    attempt: Attempt, form: Form, *, limit: float = math.inf, max_risk: float = math.inf,
+    ties: Ties = (1, 1), border: int | None = None, like: Eliminated | None = None,
 ) -> Eliminated:  # fmt: skip
     """Newton's update in the given form.
 
-    `TooLong` is raised once more than `limit` lines have been written; `ties` says whether, of
-    pivots that are as good, the first or the last row and column is taken; border: which
-    intermediates of the extended form go first; like: an elimination of the same system, whose
-    pivots are taken.
+    `NotWorth` is raised once factors take more than `limit` operations, or more than `max_risk`
+    pivots vanish at some probe state; `ties` says whether, of pivots that are as good, the first or
+    the last row and column is taken; border: which intermediates of the extended form go first;
+    like: an elimination of the same system, whose pivots are taken.
     """
     watch = form in ("jacobian", "accumulated")
     if like is not None:
@@ -139,12 +177,13 @@ def eliminate(
         system.risk = like.risk
         return attempt.finish(system, form)
     system = System(attempt, form, watch=watch, ties=ties)
+    system.limit, system.max_risk = limit, max_risk
     if form == "accumulated":
         system.eliminate_first(system.unit_pivots)
     elif border is not None:
         system.eliminate_first(system.unit_pivots, border)
     try:
-        system.run(limit)
+        system.run()
     except ZeroDivisionError:
         raise _singular(attempt.solve, system) from None
     return attempt.finish(system, form)
@@ -157,8 +196,7 @@ def solve_again(
     system = before.factors
     assert system is not None, "copies of an elimination have no factors"
     update = system.solve_transposed(sides) if transposed else system.solve(sides)
-    cost = count_operations(attempt.space, update, sort_lines(attempt.solve.rows))
-    return replace(before, update=update, operations=cost)
+    return replace(before, update=update, operations=attempt.count(update))
 
 
 def _singular(solve: Solve, system: "System") -> IngotError:
@@ -172,15 +210,6 @@ def _singular(solve: Solve, system: "System") -> IngotError:
         + (f": none is left to decide {left}" if left else ""),
         None, "let every unknown appear in a residual of its own",
     )])  # fmt: skip
-
-
-Matrix = list[dict[int, Node]]
-
-
-def build_jacobian(b: Builder, solve: Solve) -> Matrix:
-    """The Jacobian of the residuals."""
-    rows = jacobian(b, solve.rows, solve.columns)
-    return [{j: a for (j, _), a in row.items()} for row in rows]
 
 
 def build_extended(b: Builder, solve: Solve) -> tuple[Matrix, list[Pivot]]:
@@ -210,29 +239,25 @@ def build_extended(b: Builder, solve: Solve) -> tuple[Matrix, list[Pivot]]:
 class System:
     """A sparse system under elimination: entries as lines, and as numbers at the probe states.
 
-    unit_pivots: those of intermediates in extended forms, which are safe. Once all is eliminated,
-    the pivots' rows are those of U; `inverse` and `lower` hold the pivots' reciprocals and L.
+    limit, max_risk: what it may take before it is given up; operations: those of the lines written
+    so far. Once all is eliminated, the pivots' rows are those of U; `inverse` and `lower` hold the
+    pivots' reciprocals and L.
     """
 
     def __init__(self, attempt: Attempt, form: Form, *, watch: bool, ties: Ties) -> None:
-        self.builder = builder = attempt.builder()
+        start = attempt.jacobian if form == "jacobian" else attempt.extended
+        self.builder = start.builder.fork()
+        self.slopes = self.builder.slopes
+        self.unit_pivots = start.unit_pivots
+        self.rows: Matrix = [dict(row) for row in start.rows]
+        self.numbers: Numbers = [dict(row) for row in start.numbers]
         self.ties = ties
         self.watch = watch
-        self.probes = attempt.probes.fork()
-        self.unit_pivots: list[Pivot] = []
-        width = len(attempt.solve.columns)
-        if form == "jacobian":
-            rows = build_jacobian(builder, attempt.solve)
-        else:
-            rows, self.unit_pivots = build_extended(builder, attempt.solve)
-        size = len(rows)
-        self.width, self.extra = width, size - width
-        self.rows = rows
-        self.numbers: list[dict[int, np.ndarray]] = [
-            {j: self.probes.numbers(a) for j, a in row.items()} for row in rows
-        ]
+        size = len(self.rows)
+        self.width = len(attempt.solve.columns)
+        self.extra = size - self.width
         self.columns: list[set[int]] = [set() for _ in range(size)]
-        for i, row in enumerate(rows):
+        for i, row in enumerate(self.rows):
             for j in row:
                 self.columns[j].add(i)
         self.left = set(range(size))
@@ -240,8 +265,10 @@ class System:
         self.inverse: list[Node] = []
         self.lower: list[dict[int, Node]] = []
         self.suspect: Node | None = None
-        self.risk = 0
+        self.limit = self.max_risk = math.inf
+        self.operations = self.risk = 0
         self._heap: list[tuple[bool, int, bool, int, int]] = []
+        self._floors: dict[int, np.ndarray | None] = {}
 
     # choosing
 
@@ -260,11 +287,16 @@ class System:
 
     def vanishes(self, i: int, j: int) -> bool:
         """Whether an entry is nothing beside its column at some probe state."""
-        others = [np.abs(self.numbers[k][j]) for k in self.columns[j] if k != i]
-        own = np.abs(self.numbers[i][j])
-        top = np.maximum.reduce([own, *others]) if others else own
-        told = np.isfinite(top) & (top > 0)
-        return bool(np.any(own[told] < VANISHING_PIVOT * top[told])) or not bool(told.any())
+        if j not in self._floors:
+            self._floors[j] = self._floor(j)
+        floor = self._floors[j]
+        return floor is None or bool((np.abs(self.numbers[i][j]) < floor).any())
+
+    def _floor(self, j: int) -> np.ndarray | None:
+        """Below what an entry of a column vanishes, at each state that tells; None if none does."""
+        top = np.abs([self.numbers[k][j] for k in self.columns[j]]).max(axis=0)
+        tells = np.isfinite(top) & (top > 0)
+        return np.where(tells, VANISHING_PIVOT * top, -np.inf) if tells.any() else None
 
     def eliminate_first(self, order: Sequence[Pivot], most: int | None = None) -> None:
         """Eliminate these pivots, least fill first; they are known to be safe.
@@ -286,14 +318,11 @@ class System:
             elif most is None or now <= most:
                 self.eliminate(i, j, watch=False)
 
-    def run(self, limit: float) -> None:
+    def run(self) -> None:
         """Eliminate everything left, the best pivot first."""
-        start = self.builder.count
         self._heap = [self.rank(i, j) for i in self.left for j in self.rows[i]]
         heapq.heapify(self._heap)
         while self.left:
-            if self.builder.count - start > limit:
-                raise TooLong
             i, j = self._next()
             touched = self.eliminate(i, j, watch=self.watch)
             for k in touched:
@@ -316,40 +345,48 @@ class System:
 
     def eliminate(self, i: int, j: int, *, watch: bool) -> list[int]:
         """Divide by entry (i, j) and remove its column from the rows left; those it changed."""
-        d = self.builder.slopes
-        pivot = self.rows[i].pop(j)
-        value = self.numbers[i].pop(j)
+        pivot, value = self.rows[i].pop(j), self.numbers[i].pop(j)
         self.left.discard(i)
-        for c in self.rows[i]:
+        self.columns[j].discard(i)
+        below = sorted(self.columns[j])
+        row = self.rows[i]
+        numbers = np.array([*self.numbers[i].values()]).reshape(len(row), value.size)
+        for c in (j, *row):
             self.columns[c].discard(i)
-        below = [k for k in sorted(self.columns[j]) if k in self.left]
+            self._floors.pop(c, None)
         if watch:
             self._trust(pivot, [self.rows[k][j] for k in below])
-        inverse = d.emit("div", 1.0, pivot)
+        inverse = self._write("div", self.builder.one, pivot)
+        lower: dict[int, Node] = {}
         with np.errstate(all="ignore"):
             reciprocal = 1.0 / value
-        lower: dict[int, Node] = {}
-        for k in below:
-            factor = lower[k] = d.emit("mul", self.rows[k].pop(j), inverse)
-            with np.errstate(all="ignore"):
-                number = self.numbers[k].pop(j) * reciprocal
-                moved = {c: number * self.numbers[i][c] for c in self.rows[i]}
-            for c, a in self.rows[i].items():
-                self._subtract(k, c, d.emit("mul", factor, a), moved[c])
+            for k in below:
+                factor = lower[k] = self._write("mul", self.rows[k].pop(j), inverse)
+                moved = self.numbers[k].pop(j) * reciprocal * numbers
+                for (c, a), number in zip(row.items(), moved, strict=True):
+                    self._subtract(k, c, self._write("mul", factor, a), number)
         self.columns[j] = set()
         self.pivots.append((i, j))
         self.inverse.append(inverse)
         self.lower.append(lower)
+        if self.operations > self.limit or self.risk > self.max_risk:
+            raise NotWorth
         return below
 
+    def _write(self, op: str, *operands: Node) -> Node:
+        """A line of the factors, counted if it is new; constants and negations are free."""
+        before = self.builder.count
+        line = self.slopes.emit(op, *operands)
+        self.operations += self.builder.count > before and line.op != "const"
+        return line
+
     def _subtract(self, k: int, c: int, term: Node, number: np.ndarray) -> None:
-        d, row, numbers = self.builder.slopes, self.rows[k], self.numbers[k]
+        row, numbers = self.rows[k], self.numbers[k]
         if c in row:
-            row[c] = d.emit("sub", row[c], term)
-            with np.errstate(all="ignore"):
-                numbers[c] = numbers[c] - number
+            row[c] = self._write("sub", row[c], term)
+            numbers[c] = numbers[c] - number
         else:
-            row[c] = d.emit("neg", term)
+            row[c] = self.slopes.emit("neg", term)
             numbers[c] = -number
         if row[c].is_constant(0.0):
             del row[c], numbers[c]
@@ -368,14 +405,19 @@ class System:
 
     def solve(self, sides: Sequence[Node]) -> tuple[Node, ...]:
         """The solve's own unknowns for right-hand sides of its residuals, by substitution."""
-        d = self.builder.slopes
+        d, zero = self.slopes, self.builder.zero
         # intermediates come first among rows and last among columns
-        right = [*[self.builder.zero] * self.extra, *sides]
-        for (i, _), lower in zip(self.pivots, self.lower, strict=True):
-            for k, factor in lower.items():
+        right = [*[zero] * self.extra, *sides]
+        read = set(range(self.width))
+        for (i, j), lower in zip(self.pivots, self.lower, strict=True):
+            if j in read:
+                read.update(self.rows[i])
+            for k, factor in lower.items() if right[i] is not zero else ():
                 right[k] = d.emit("sub", right[k], d.emit("mul", factor, right[i]))
         found: dict[int, Node] = {}
         for (i, j), inverse in zip(reversed(self.pivots), reversed(self.inverse), strict=True):
+            if j not in read:
+                continue
             total = right[i]
             for c, a in self.rows[i].items():
                 total = d.emit("sub", total, d.emit("mul", a, found[c]))
@@ -384,7 +426,7 @@ class System:
 
     def solve_transposed(self, sides: Sequence[Node]) -> tuple[Node, ...]:
         """The adjoints of the residuals for those of the unknowns, by the same factors."""
-        d = self.builder.slopes
+        d = self.slopes
         right = [*sides, *[self.builder.zero] * self.extra]
         found: dict[int, Node] = {}
         for (i, j), inverse in zip(self.pivots, self.inverse, strict=True):
@@ -421,25 +463,45 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     other = eliminate(attempt, "accumulated")
     costs["accumulated"] = other.operations
     best = min(best, other, key=lambda e: e.operations)
-    limit = EXTENDED_LIMIT * best.operations
-    tried: dict[int | None, Eliminated] = {}
-    for border in BORDERS if tell_states(attempt, best) else BORDERS[:1]:
-        with suppress(TooLong):
-            tried[border] = eliminate(attempt, "extended", limit=limit, border=border)
-            if _is_worth(tried[border], best):
-                break  # another border may be somewhat shorter, but takes as long again to find
-    if not tried:
+    free = _choose_extended(attempt, best)
+    if free is None:
         return best, costs
-    border = min(tried, key=lambda b: (tried[b].risk, tried[b].operations))
-    others = [tried[border]]
-    for ties in TIES[1:]:
-        with suppress(TooLong):
-            others.append(eliminate(attempt, "extended", limit=limit, ties=ties, border=border))
-    free = min(others, key=lambda e: (e.risk, e.operations))
-    costs["extended"] = free.operations
-    return (free if _is_worth(free, best) else best), costs
+    return free, {**costs, "extended": free.operations}
 
 
-def _is_worth(free: Eliminated, safe: Eliminated) -> bool:
-    """Whether an extended form saves enough, and risks no more than the safe one."""
-    return free.operations <= safe.operations * EXTENDED_WORTH and free.risk <= safe.risk
+def _choose_extended(attempt: Attempt, safe: Eliminated) -> Eliminated | None:
+    """The extended form that saves enough and risks no more than the safe one; None if none does.
+
+    Of ways to settle ties the safest is taken, then the shortest; of borders the first that is
+    worth it, for another may be somewhat shorter, but takes as long again to find.
+    """
+    limit = safe.operations * EXTENDED_WORTH
+    for border in _find_borders(attempt, safe):
+        best = _try_extended(attempt, border, TIES[0], limit, safe.risk)
+        if best is None:
+            continue
+        for ties in TIES[1:]:
+            most = best.operations if best.risk == 0 else limit
+            other = _try_extended(attempt, border, ties, most, best.risk)
+            best = min(filter(None, (best, other)), key=lambda e: (e.risk, e.operations))
+        return best
+    return None
+
+
+def _find_borders(attempt: Attempt, safe: Eliminated) -> Iterator[int | None]:
+    yield BORDERS[0]
+    if tell_states(attempt, safe):
+        yield from BORDERS[1:]
+
+
+def _try_extended(
+    attempt: Attempt, border: int | None, ties: Ties, limit: float, max_risk: int
+) -> Eliminated | None:
+    """An extended form within these bounds, or None."""
+    try:
+        found = eliminate(
+            attempt, "extended", limit=limit, max_risk=max_risk, ties=ties, border=border
+        )
+    except NotWorth:
+        return None
+    return found if found.operations <= limit else None
