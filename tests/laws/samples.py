@@ -26,7 +26,7 @@ from ingot.program.layouts import parsed
 from ingot.types import R2, MillerIndex, Scalar, Value
 from tests.laws import ranges
 
-EXTENTS = {"slip": 12, "driven": 12, "cell": 6}
+EXTENTS = {"slip": 12, "driven": 12, "cell": 6, "*column": 3}
 USUAL_EXTENT = 4
 TERMS = 3
 

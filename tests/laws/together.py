@@ -19,6 +19,8 @@ def joined(programs: Mapping[str, Program]) -> Program:
     builder = Builder(extents)
     inputs, outputs = [], []
     for name, program in programs.items():
+        for axis, extent in program.extents.items():
+            builder.add_axis(axis, extent)
         fresh = {
             node.id: builder.node("input", (), (f"{name}/{v.name}", i), v.axes)
             for v in program.inputs

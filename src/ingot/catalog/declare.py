@@ -31,7 +31,8 @@ class _Marked:
 
     def __init__(self, role: str, inner: Any) -> None:
         self.role = role
-        self.inner = inner
+        # the kind of a family stands beside its axes: Parameter[T, "slip"]
+        self.inner = Axed(inner[0], inner[1:]) if isinstance(inner, tuple) else inner
 
 
 class Parameter:
@@ -400,7 +401,7 @@ def _kind(hint: Any, kind: Any) -> tuple[type[Value], tuple[str, ...]]:
     if hint is T:
         return kind, ()
     if isinstance(hint, Axed):
-        return hint.kind, hint.axes
+        return _kind(hint.kind, kind)[0], hint.axes
     if isinstance(hint, python_types.UnionType):
         return _kind(get_args(hint)[0], kind)
     if isinstance(hint, type) and issubclass(hint, Value):

@@ -8,6 +8,7 @@ continues stays as it is.
 import itertools
 import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -293,14 +294,16 @@ class Slopes:
 
 
 class Symbol:
-    """A line while a law is traced, with what the law's own axes are called there.
+    """A line while a law is traced, with the axes that the law has by its names for them.
 
     It is the `Atom` that `types/` computes with.
     """
 
     __slots__ = ("builder", "node", "own")
 
-    def __init__(self, builder: Builder, node: Node, own: tuple[Axis, ...] = ()) -> None:
+    def __init__(
+        self, builder: Builder, node: Node, own: Mapping[str, Axis] = MappingProxyType({})
+    ) -> None:
         self.builder = builder
         self.node = node
         self.own = own
@@ -313,7 +316,16 @@ class Symbol:
         nodes = tuple(x.node if isinstance(x, Symbol) else x for x in operands)
         if op in ELEMENTWISE:
             return self._symbol(self.builder.emit(op, *nodes))
-        return self._symbol(self.builder.along(op, *nodes, own=self.own, **static))
+        if "axis" in static:
+            static["axis"] = self._named(static["axis"])
+        own = tuple(self.own.values())
+        return self._symbol(self.builder.along(op, *nodes, own=own, **static))
+
+    def _named(self, axis: Any) -> Any:
+        """What the law calls an axis, or several, under the names that they have here."""
+        if not isinstance(axis, str):
+            return tuple(map(self._named, axis))
+        return self.own[axis].name if axis in self.own else axis
 
     def repeat(
         self, count: int, body: Callable[[tuple["Symbol", ...]], "Sequence[Symbol]"],
@@ -334,7 +346,8 @@ class Symbol:
 
     def constants(self, value: Value) -> "tuple[Symbol, ...]":
         """Constants, one a component, of an unbatched value; its axes are the traced law's own."""
-        axes = self.own[len(self.own) - value.sub :] if value.sub else ()
+        own = tuple(self.own.values())
+        axes = own[len(own) - value.sub :] if value.sub else ()
         data = value.data.detach().double().cpu().numpy()
         rank = data.ndim - len(value.base)
         if rank != len(axes):

@@ -17,8 +17,8 @@ class Restart(Exception):
 
 
 def parsed(text: str) -> Axis:
-    """An axis as a kind writes it: `slip`, `cell+1`, `cell-1`."""
-    match = re.fullmatch(r"(\w+?)([+-]\d+)?", text)
+    """An axis as a kind writes it: `slip`, `cell+1`, `cell-1`; `*knot` is one of any name."""
+    match = re.fullmatch(r"(\*?\w+?)([+-]\d+)?", text)
     assert match is not None, text
     return Axis(match[1], int(match[2] or 0))
 

@@ -146,10 +146,7 @@ class Tracer:
         own, files = self._axes(model, declared, arguments, law.options)
 
         def lay_out(slot: Any) -> Layout:
-            return (
-                *files,
-                *(Axis(a.name, own[a.name].offset + a.offset) for a in map(parsed, slot.axes)),
-            )
+            return (*files, *(_shift(own[a.name], a.offset) for a in map(parsed, slot.axes)))
 
         layouts = [lay_out(output) for output in declared.outputs]
         if declared.opaque:
@@ -158,7 +155,7 @@ class Tracer:
             outputs = zip(law.outputs, declared.outputs, layouts, strict=True)
             gives = [Port(name, output.kind, axes) for name, output, axes in outputs]
             return self._torch(model, declared, takes, law.options, gives, len(files))
-        results = self._call(model, declared, arguments, law.options, tuple(own.values()))
+        results = self._call(model, declared, arguments, law.options, own)
         outputs = zip(law.outputs, declared.outputs, results, layouts, strict=True)
         return {name: Placed(o.kind, nodes, axes) for name, o, nodes, axes in outputs}
 
@@ -213,28 +210,29 @@ class Tracer:
 
     def _call(
         self, model: Model, declared: Declared, arguments: dict[str, Any], options: dict[str, Any],
-        own: tuple[Axis, ...],
+        own: Mapping[str, Axis],
     ) -> tuple[tuple[Node, ...], ...]:  # fmt: skip
         """The lines of each output."""
+        local = {name.removeprefix("*"): axis for name, axis in own.items()}
 
         def symbolize(x: Any) -> Any:
             if isinstance(x, tuple):
                 return tuple(symbolize(y) for y in x)
             if not isinstance(x, Placed):
                 return x
-            return x.kind(tuple(Symbol(self.builder, n, own) for n in x.nodes))
+            return x.kind(tuple(Symbol(self.builder, n, local) for n in x.nodes))
 
         given = {k: symbolize(v) for k, v in arguments.items()}
         try:
             result = declared.function(**given, **options)
-            return self._results(model, declared, result, own)
+            return self._results(model, declared, result, local)
         except (IngotError, Restart):
             raise
         except Exception as error:
             raise _failure(model, declared, error) from error
 
     def _results(
-        self, model: Model, declared: Declared, result: Any, own: tuple[Axis, ...]
+        self, model: Model, declared: Declared, result: Any, own: Mapping[str, Axis]
     ) -> tuple[tuple[Node, ...], ...]:
         """What a law returned, as it was declared."""
         results = _as_declared(model, declared, result)
@@ -267,7 +265,7 @@ class Tracer:
             for name, extent in getattr(data, "extents", {}).items():
                 if name in names:
                     self.layouts.know(name, extent, who)
-        own = {n: Axis(n, self._base(n, slots)) for n in dict.fromkeys(names)}
+        own = {n: self._own(n, slots) for n in dict.fromkeys(names)}
         files: list[Layout] = []
         renamed = False
         for wanted, placed in slots:
@@ -276,7 +274,7 @@ class Tracer:
             for want, have in zip(
                 wanted[len(wanted) - len(placed.axes[cut:]) :], placed.axes[cut:], strict=True
             ):
-                here = Axis(want.name, own[want.name].offset + want.offset)
+                here = _shift(own[want.name], want.offset)
                 if have.name.startswith("?"):
                     if self.layouts.extent(have) != self.layouts.extent(here):
                         self.layouts.unify(have, here, who)
@@ -289,13 +287,31 @@ class Tracer:
         self._learn(tuple(own.values()))
         layout = self.layouts.joined(files, who)
         for axis in layout:
-            if axis.name in own:
+            met = next((a for a in own.values() if a.name == axis.name), None)
+            if met is not None:
                 told = self.layouts.sources(axis)
                 raise _law_problem(
                     model, "axes-differ",
-                    f"the axis '{axis}' of {told} meets another axis '{own[axis.name]}' in {who}",
+                    f"the axis '{axis}' of {told} meets another axis '{met}' in {who}",
                 )  # fmt: skip
         return own, layout
+
+    def _own(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> Axis:
+        """An axis of a law as it is here; one of any name is the axis that an argument has there,
+        or is called after its extent, so that tables of as many knots share theirs.
+        """
+        if not name.startswith("*"):
+            return Axis(name, self._base(name, slots))
+        found: list[Axis] = []
+        for wanted, placed in slots:
+            have = placed.axes[max(len(placed.axes) - len(wanted), 0) :]
+            pairs = zip(wanted[len(wanted) - len(have) :], have, strict=True)
+            found += [_shift(axis, -want.offset) for want, axis in pairs if want.name == name]
+        if found and all(axis.name.startswith("?") for axis in found):
+            extent = self.layouts.extent(found[0])
+            self.layouts.know(named := f"{name[1:]} {extent}", extent, named)
+            return Axis(named)
+        return next((axis for axis in found if axis.name[0] != "?"), Axis(name[1:]))
 
     def _base(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> int:
         """How much longer the axis is here than its name says, from an argument that tells."""
@@ -315,6 +331,10 @@ class Tracer:
             return size - self.layouts.extents[name]
         self.layouts.extents.setdefault(name, size)
         return 0
+
+
+def _shift(axis: Axis, offset: int) -> Axis:
+    return axis._replace(offset=axis.offset + offset)
 
 
 def _failure(model: Model, declared: Declared, error: Exception) -> IngotError:
