@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from ingot import IngotError
 from ingot.catalog import Many, Parameter
 from ingot.drivers.plain import plain
-from ingot.execute import executor
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build
@@ -255,10 +254,9 @@ def test_gradients_of_a_call_pass_through_such_a_law() -> None:
         close(x, y)
 
 
-def test_kernels_refuse_such_a_law_by_name_and_passes_do() -> None:
+def test_passes_refuse_such_a_law_by_name() -> None:
     program = program_of("update")
-    for refuse in (lambda: executor(program, "kernel"), lambda: executor(program, "inductor"),
-                   lambda: compile_passes(program), lambda: unroll(program)):  # fmt: skip
+    for refuse in (lambda: compile_passes(program), lambda: unroll(program)):
         with pytest.raises(IngotError, match=r"\[net\] is a law of ordinary torch") as raised:
             refuse()
         assert raised.value.problems[0].code == "opaque-model"

@@ -1,15 +1,23 @@
-"""Sums and means over points: as torch has them, and refused where points run apart."""
+"""Sums and means over points: as torch has them, and refused where one point is asked."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from ingot import IngotError
-from ingot.execute import executor
+from ingot.execute.inductor import plan_graphs
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Program, along_direction, prepared, verify, with_adjoint, with_jacobian
+from ingot.program import (
+    Program,
+    along_direction,
+    compile_passes,
+    prepared,
+    verify,
+    with_adjoint,
+    with_jacobian,
+)
 
 TEXT = """
 [Models]
@@ -143,13 +151,12 @@ def test_what_does_not_go_together_is_told(
     assert raised.value.problems[0].code == "batch-reduction"
 
 
-def test_what_runs_points_apart_refuses_a_reduction_at_its_block() -> None:
+def test_what_asks_one_point_alone_refuses_a_reduction_at_its_block() -> None:
     program = program_of("Sum", 0)
     for refuse in (
-        lambda: executor(program, "kernel"),
-        lambda: executor(program, "inductor"),
+        lambda: compile_passes(program),
+        lambda: plan_graphs(program, (), "model"),
         lambda: with_jacobian(program, [("T", "A")]),
-        lambda: with_adjoint(program, ["size"], ["A"]),
         lambda: program_of("Sum", 0, model="update"),
     ):
         with pytest.raises(IngotError, match=r"\[total\] is a sum over points") as raised:
@@ -159,3 +166,37 @@ def test_what_runs_points_apart_refuses_a_reduction_at_its_block() -> None:
         assert problem.span is not None
         assert problem.span.block == "Models/total"
     assert "S:A" in Interpreter(with_jacobian(program, [("S", "A")]))(draw((3,), 0))[0]
+
+
+@pytest.mark.parametrize("what", ["Sum", "Mean"])
+@pytest.mark.parametrize(("batch", "dim", "more"), [
+    ((5,), 0, "apart"), ((1,), -1, "apart"), ((4, 3), 0, ""), ((4, 3), 1, ""), ((2, 3, 4), 1, ""),
+    ((4, 3), 1, "again"),
+])  # fmt: skip
+def test_an_adjoint_through_a_reduction_is_that_of_torch(
+    what: str, batch: tuple[int, ...], dim: int, more: str
+) -> None:
+    program = program_of(what, dim, more)
+    inputs = draw(batch, 0)
+    inputs["B"] = inputs["B"][(0,) * len(batch)]  # has no batch: its adjoint is a sum over points
+
+    def plain(x: dict[str, Tensor]) -> dict[str, Tensor]:
+        s = 2 * x["A"] - x["B"]
+        t = reduce(s, what, dim)
+        found = {"S": s, "T": t, "size": von_mises(t)}
+        return found | ({"D": s - t} if more == "apart" else {"U": t.mean(0)} if more else {})
+
+    expected, back = torch.func.vjp(plain, inputs)
+    bars = {n: torch.rand_like(x) for n, x in expected.items()}
+    (slopes,) = back(bars)
+    lost = {"T": dim, "size": dim}
+    spread = {f"a.{n}": x for n, x in bars.items()}
+    for n, axis in lost.items():
+        # given for the whole batch, and so with an axis of one where the sum has lost its own
+        spread[f"a.{n}"] = bars[n].unsqueeze(axis % len(batch))
+    if more == "again":
+        spread["a.U"] = bars["U"][None, None]
+    made = with_adjoint(program, [*expected], ["A", "B"])
+    for found in (Interpreter(verify(made))({**inputs, **spread})[0],):
+        torch.testing.assert_close(found["a.A"], slopes["A"])
+        torch.testing.assert_close(found["a.B"].sum(tuple(range(len(batch)))), slopes["B"])

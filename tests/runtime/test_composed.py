@@ -14,7 +14,7 @@ from ingot.execute import executor
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Program, prepared, with_adjoint, with_jacobian
+from ingot.program import Program, compile_passes, prepared, with_adjoint, with_jacobian
 from tests.packages import DECAY, DIFFUSION, Made, decay, diffusion, plastic, single, written
 from tests.systems import plasticity
 
@@ -184,15 +184,22 @@ def test_a_package_of_tensors_and_one_on_axes_are_the_models_they_were_compiled_
     assert_alike(made, source, draw(source, 0, (2,)))
 
 
-def test_what_cannot_hold_a_package_refuses_it_at_its_block() -> None:
-    (made, _) = programs(SOURCE + AROUND, package(decay()) + AROUND + NEWTON, "fitted")
-    for backend in ("kernel", "inductor"):
-        with pytest.raises(IngotError, match="--backend interpret") as raised:
-            executor(made, backend)
-        (problem,) = raised.value.problems
-        assert problem.code == "opaque-model"
-        assert problem.span is not None
-        assert problem.span.block == "Models/decay"
+def test_a_package_is_called_between_kernels_and_no_pass_holds_it() -> None:
+    (made, _) = programs(SOURCE + AROUND, package(decay()) + AROUND + NEWTON, "whole")
+    outs, ins = [[v.name for v in vs] for vs in (made.outputs, made.inputs)]
+    sloped = with_jacobian(made, [(y, x) for y in outs for x in ins])
+    inputs = draw(made, 0, (4,))
+    expected, (told,) = Interpreter(sloped)(inputs)
+    found, (status,) = executor(sloped, "kernel")(inputs)
+    assert status.solve == told.solve == "decay.update"
+    for name, x in expected.items():
+        torch.testing.assert_close(found[name], x, rtol=1e-10, atol=1e-10)
+    with pytest.raises(IngotError, match="put its source model in its place") as raised:
+        compile_passes(made)
+    (problem,) = raised.value.problems
+    assert problem.code == "opaque-model"
+    assert problem.span is not None
+    assert problem.span.block == "Models/decay"
     assert "opaque [decay](" in str(made)
 
 
@@ -221,14 +228,13 @@ DRIVEN = (
 )
 
 
-def test_a_composition_with_a_package_runs_by_default_and_says_why_not_as_a_kernel(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+def test_a_composition_with_a_package_runs_by_default_and_is_not_compiled_into_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     around = AROUND.replace("900 100", "1 10")
     file = written(DRIVEN + package(decay()) + around + NEWTON, tmp_path)
     assert status(["run", str(file), "--json", "--save", str(tmp_path / "ours.pt")]) == 0
-    assert json.loads(capsys.readouterr().out)["backend"] == "interpret"
-    assert "the model runs by interpret: [decay] is a compiled package" in caplog.text
+    assert json.loads(capsys.readouterr().out)["backend"] == "kernel"
     source = written(DRIVEN + SOURCE + around, tmp_path / "source")
     assert status(["run", str(source), "--save", str(tmp_path / "source.pt")]) == 0
     ours, theirs = (torch.load(tmp_path / f"{n}.pt") for n in ("ours", "source"))
@@ -236,14 +242,10 @@ def test_a_composition_with_a_package_runs_by_default_and_says_why_not_as_a_kern
     for name, x in theirs.items():
         torch.testing.assert_close(ours[name], x, rtol=1e-9, atol=1e-9)
     capsys.readouterr()
-    for words in (
-        ["run", str(file), "--backend", "kernel"],
-        ["compile", str(file), "--model", "whole"],
-    ):
-        assert status(words) == 1
-        said = capsys.readouterr().err
-        assert "error[opaque-model]: [decay] is a compiled package" in said
-        assert "run it with --backend interpret" in said
+    assert status(["compile", str(file), "--model", "whole"]) == 1
+    said = capsys.readouterr().err
+    assert "error[opaque-model]: [decay] is a compiled package" in said
+    assert "put its source model in its place" in said
 
 
 def test_a_package_that_fails_inside_a_composition_is_told_as_its_source_is(

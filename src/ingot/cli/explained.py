@@ -19,10 +19,11 @@ EXPLAIN: dict[str, str] = {
     ),
     "batch-reduction": (
         "A sum or mean over points (SR2DynamicSum, SR2DynamicMean) reads the whole batch, where"
-        " points are independent otherwise. `--backend interpret` runs it, with derivatives along"
-        " a direction; kernels and graphs run points apart, and neither a solve nor a derivative by"
-        " the inputs of one point can look through it. Its axis must be one of the batch's, and a"
-        " sum meets other values only where no axis of the batch is left of it."
+        " points are independent otherwise. A model is cut there: what lies between such sums runs"
+        " points apart, by every back end, with derivatives along a direction and adjoints. Neither"
+        " a solve nor a derivative block by the inputs of one point can look through it. Its axis"
+        " must be one of the batch's, and a sum meets other values only where no axis of the batch"
+        " is left of it."
     ),
     "batched-constant": (
         "A constant with a batch axis is used inside a law, where only one point is known. Make"
@@ -237,10 +238,10 @@ EXPLAIN: dict[str, str] = {
     ),
     "opaque-model": (
         "A part of the model is opaque: a compiled package (AOTIModel), or a law declared with"
-        " opaque=True. It is called for all points at once, between lines that it does not show,"
-        " so that neither a kernel nor a compiled graph can hold it. `--backend interpret` runs"
-        " such a model, also inside an implicit update; to compile it, put the model that the"
-        " package was compiled from in its place, or write the law with ingot.types."
+        " opaque=True. It is called for all points at once, between kernels or graphs of the lines"
+        " around it, by every back end; an implicit update that holds one is solved by torch. No"
+        " package holds it: to compile the model, put the one that the package was compiled from in"
+        " its place, or write the law with ingot.types."
     ),
     "writes-argument": (
         "A compute or a postprocessor of a simulation is a function of its arguments: it returns"

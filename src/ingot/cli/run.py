@@ -49,8 +49,7 @@ def run(
         The driver's name, then values that replace those of the file, such as nbatch:=5.
     backend
         What runs the model: torch operations, generated C++, or compiled graphs of torch. Unless
-        given kernel, or interpret where a part is opaque: a package, or a law of ordinary torch. A
-        package by itself runs by its own.
+        given kernel. A package by itself runs by its own.
     json
         Print the summary as JSON.
     save
@@ -75,6 +74,7 @@ def run(
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
     from ingot.drivers.save import unknown_ending
+    from ingot.execute import DEFAULT_BACKEND
     from ingot.hit import contents, read, sections_in
 
     text = contents(file)
@@ -113,7 +113,7 @@ def run(
     result = driver.compute(backend)
     if save is not None:
         result.save(save)
-    report = summary(driver, result, backend or driver.backend)
+    report = summary(driver, result, backend or DEFAULT_BACKEND)
     print(jsonlib.dumps(report) if json else table(report))
     require_converged(driver, result)
     return 0

@@ -28,11 +28,11 @@ from ingot.drivers.values import (
 )
 from ingot.errors import IngotError, Problem, Span, raise_if, warn_of
 from ingot.execute import (
+    DEFAULT_BACKEND,
     Backend,
     Executor,
     History,
     Transient,
-    choose_backend,
     executor,
     failures,
 )
@@ -154,14 +154,9 @@ class TransientDriver:
         """The structural shape of a variable."""
         return self.shapes.get(lag(name)[0], ())
 
-    @cached_property
-    def backend(self) -> Backend:
-        """What runs the model where nobody says; a package runs by its own."""
-        return "kernel" if isinstance(self.model.body, AOTIModel) else choose_backend(self.program)
-
     def prepare(self, backend: Backend | None = None) -> Callable[[], History]:
         """The transient made ready to run, once for each backend; a compiled model is ready."""
-        backend = backend or self.backend
+        backend = backend or DEFAULT_BACKEND
         if backend not in self._runs:
             start = time.perf_counter()
             ready = self.executor(backend)

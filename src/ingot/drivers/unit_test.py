@@ -24,7 +24,7 @@ from ingot.drivers.values import (
 )
 from ingot.drivers.verdict import Tolerance, Verdict, compared, judged
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute import Backend, Executor, choose_backend, executor, failures
+from ingot.execute import DEFAULT_BACKEND, Backend, Executor, executor, failures
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.program import Program, along_direction, prepared
@@ -84,7 +84,7 @@ class ModelUnitTest:
 
     def run(self, backend: Backend | None = None) -> Verdict:
         """Compare the values, then the derivative along every input."""
-        backend = backend or choose_backend(self.program)
+        backend = backend or DEFAULT_BACKEND
         if backend == "inductor" and self.program.solves:
             message = f"[{self.block.name}] checks derivatives through a solve, which graphs lack"
             fix = "choose --backend kernel or interpret"

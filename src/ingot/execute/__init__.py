@@ -4,8 +4,7 @@ Here: executors, their status, batches and transients. Not here: files on disk t
 process (package), checks of a user's call (runtime).
 """
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from ingot.program import Program
 
 __all__ = [
+    "DEFAULT_BACKEND",
     "Backend",
     "Criterion",
     "Executor",
@@ -26,11 +26,14 @@ __all__ = [
     "Reason",
     "Status",
     "Transient",
-    "choose_backend",
     "executor",
     "failures",
     "require",
 ]
+
+
+DEFAULT_BACKEND: Backend = "kernel"
+"""What runs a model where nobody says."""
 
 
 class Executor(Protocol):
@@ -51,28 +54,35 @@ class Executor(Protocol):
         ...
 
 
-def choose_backend(program: "Program") -> Backend:
-    """What runs a program where nobody says: the kernel, if it holds every line."""
-    from ingot.program.opaque import find_misplaced
-
-    found = find_misplaced(program, "a kernel")
-    for problem in found:
-        logging.getLogger("ingot").warning("the model runs by interpret: %s", problem.message)
-    return "interpret" if found else "kernel"
-
-
 def executor(
     program: "Program", backend: Backend = "interpret", dtype: torch.dtype = torch.float64
 ) -> Executor:
-    """The program made ready to run: by torch, as generated C++, or as compiled graphs of torch."""
+    """The program made ready to run: by torch, as generated C++, or as compiled graphs of torch.
+
+    Lines that see all points run by torch, between segments that run points apart.
+    """
     if backend == "interpret":
         from ingot.execute.interpret import Interpreter
 
         return Interpreter(program, dtype=dtype)
-    if backend == "inductor":
-        from ingot.execute.inductor import compile_graphs
+    from ingot.program.boundaries import has_boundaries
 
-        return compile_graphs(program, dtype)
-    from ingot.execute.kernel import Kernel
+    compile = _compile_graphs if backend == "inductor" else _compile_kernels
+    if has_boundaries(program):
+        from ingot.execute.segments import compile_segments
 
-    return Kernel(program, dtype=dtype)
+        return compile_segments(program, compile, dtype)
+    (only,) = compile([program], dtype)
+    return only
+
+
+def _compile_graphs(programs: "Sequence[Program]", dtype: torch.dtype) -> Sequence[Executor]:
+    from ingot.execute.inductor import compile_graphs
+
+    return [compile_graphs(program, dtype) for program in programs]
+
+
+def _compile_kernels(programs: "Sequence[Program]", dtype: torch.dtype) -> Sequence[Executor]:
+    from ingot.execute.kernel import compile_kernels
+
+    return compile_kernels(programs, dtype)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cache, partial
 from typing import Any
 
@@ -17,8 +18,9 @@ from ingot.program import Axis, Builder, Node, Program, Solve, Space, operation,
 from ingot.program.arrays import Layout
 from ingot.program.differentiate import differentiate_along
 from ingot.program.opaque import Opaque, find_opaque
-from ingot.program.program import find_dependent
-from ingot.program.reductions import find_reduced, remove_axes
+from ingot.program.points import find_reduced
+from ingot.program.program import find_dependent, find_solves
+from ingot.types.batches import find_dims, remove_axes
 from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = ["Interpreter"]
@@ -53,10 +55,8 @@ class Interpreter:
             return self._nothing(batch)
         call = _Call(self._equations, self.dtype, flat[0].device if flat else None, points)
         if self._couples_points:
-            known = {
-                n.id: None if len(x) == 1 else () for (v, _), x in zip(given, flat, strict=True)
-                for n in v.nodes
-            }  # fmt: skip
+            own = [(v, x.shape[: x.ndim - shape_of(v, program).rank]) for v, x in given]
+            known = {n.id: find_dims(shape, batch) for v, shape in own for n in v.nodes}
             call.batch, call.reduced = batch, find_reduced(self._lines, known, batch)
         on = _TorchArrays(self._layout, call)
         values: Values = {}
@@ -71,6 +71,9 @@ class Interpreter:
             parts = [on.take(values[n.id], v.axes, math.prod(left)) for n in v.nodes]
             stacked = torch.stack(parts, dim=-1)
             outputs[v.name] = restored(stacked, left, shape_of(v, program))
+        for node in self._lines if self._couples_points else ():
+            if operation(node.op).is_block and call.reduced[node.id] != ():
+                call.spread(node)
         told = [status for each in self._opaque for status in call.reports.get(each, ())]
         return outputs, (*(call.statuses[s] for s in program.solves), *told)
 
@@ -112,6 +115,23 @@ class _Call:
         self.batch: tuple[int, ...] = (points,)
         self.reduced: Mapping[int, tuple[int, ...] | None] = {}
 
+    def inside(self, batch: tuple[int, ...]) -> "_Call":
+        """The same for lines of a block's own, which are numbered anew, at the points it has."""
+        if not self.reduced:
+            return self
+        inner = copy(self)
+        inner.batch, inner.points, inner.reduced = batch, math.prod(batch), {}
+        return inner
+
+    def spread(self, node: Node) -> None:
+        """Let all points of the call have what a block of fewer points reported."""
+        dims = self.reduced[node.id]
+        for solve in find_solves([node]):
+            self.statuses[solve] = self.statuses[solve].spread(dims, self.batch)
+        if node.attr in self.reports:
+            told = self.reports[node.attr]
+            self.reports[node.attr] = [s.spread(dims, self.batch) for s in told]
+
     def batch_of(self, nodes: Sequence[Node], batch: tuple[int, ...]) -> tuple[int, ...]:
         """The batch of a result, of which some axes may have been reduced."""
         dims = {self.reduced.get(n.id) for n in nodes} - {None}
@@ -133,15 +153,24 @@ class _TorchArrays:
     def _value(self, node: Node, args: Sequence[Any]) -> Any:
         row = ELEMENTWISE.get(node.op)
         if row is None:
-            return operation(node.op).evaluate(self, self.layout.space, node, args)
+            return operation(node.op).evaluate(self._narrow(node), self.layout.space, node, args)
         chosen = [x.bool() if i in row.takes_conditions else x for i, x in enumerate(args)]
         result = row.function(*chosen)
         return result.to(self.call.dtype) if row.is_condition else result
 
+    def _narrow(self, node: Node) -> "_TorchArrays":
+        """These arrays, for a block of fewer points than the call has."""
+        dims = self.call.reduced.get(node.id, ())
+        if dims == () or not operation(node.op).is_block:
+            return self
+        left = () if dims is None else remove_axes(self.call.batch, dims)
+        return _TorchArrays(self.layout, self.call.inside(left))
+
     def replay(self, roots: Sequence[Node], known: Mapping[int, Any]) -> list[Any]:
         """The lines inside an operation, given those they are over."""
         values = dict(known)
-        self.run([n for n in sort_lines(roots) if n.id not in values], values)
+        inner = _TorchArrays(self.layout, self.call.inside(self.call.batch))
+        inner.run([n for n in sort_lines(roots) if n.id not in values], values)
         return [values[r.id] for r in roots]
 
     def fill(self, number: float) -> Tensor:
@@ -241,7 +270,7 @@ class _Equations:
 
     def start(self, around: _TorchArrays, given: Sequence[Tensor]) -> "_Point":
         """The lines that do not change with the unknowns, given what the solve reads."""
-        on = _TorchArrays(self.layout, around.call)
+        on = _TorchArrays(self.layout, around.call.inside(around.call.batch))
         values: Values = {}
         for node, x in zip(self.solve.given, given, strict=True):
             values[node.id] = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)

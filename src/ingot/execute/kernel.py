@@ -1,6 +1,6 @@
 """Program -> generated C++: blocks of points in vector lanes, Newton inside, many steps a call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -9,31 +9,34 @@ from ingot.errors import raise_if
 from ingot.execute.autograd_guard import lost_gradients
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.cxx_build import NATIVE, built
-from ingot.execute.cxx_source import source
+from ingot.execute.cxx_source import entries, section, unit
 from ingot.execute.kernel_run import Arranged, Native, Solver
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.program import Choices, Program, compile_passes
 from ingot.program.pipeline import DEFAULT
 
-__all__ = ["Kernel"]
+__all__ = ["Kernel", "compile_kernels"]
 
 
 class Kernel:
-    """Runs a program as native code."""
+    """Runs a program as native code.
+
+    library: one that holds the program among others, under the name of `entry`.
+    """
 
     def __init__(
         self, program: Program, *, dtype: torch.dtype = torch.float64,
-        choices: Choices = DEFAULT,
+        choices: Choices = DEFAULT, library: "_Library | None" = None, entry: str = "run",
     ) -> None:  # fmt: skip
+        if library is None:
+            library = _Library({entry: compile_passes(program, choices)}, dtype)
         self.program = program
-        self.compiled = compile_passes(program, choices)
-        self.source = source(self.compiled)
-        real = "double" if dtype == torch.float64 else "float"
-        library = built(self.source, (*NATIVE, f"-DINGOT_REAL={real}"))
+        self.compiled = library.compiled[entry]
+        self.source = library.source
         self.native = Native(
-            run=library.ingot_run_steps,
-            lanes=library.ingot_lanes(),
+            run=getattr(library.native, f"ingot_{entry}_steps"),
+            lanes=library.native.ingot_lanes(),
             inputs=tuple(shape_of(v, program) for v in program.inputs),
             hidden=tuple(
                 (shape_of(p.variable, program), p.value.data.detach().to(dtype))
@@ -59,3 +62,27 @@ class Kernel:
         """The transient with its arrays laid out, to be run any number of times."""
         raise_if(lost_gradients({**transient.prescribed, **transient.initial}))
         return Arranged(self.native, transient)
+
+
+class _Library:
+    """Programs that went through all passes, as one translation unit."""
+
+    def __init__(self, compiled: Mapping[str, Program], dtype: torch.dtype) -> None:
+        self.compiled = compiled
+        sections = [section(program, entry) for entry, program in compiled.items()]
+        self.source = unit([*sections, entries("ingot", [*compiled])])
+        real = "double" if dtype == torch.float64 else "float"
+        self.native = built(self.source, (*NATIVE, f"-DINGOT_REAL={real}"))
+
+
+def compile_kernels(
+    programs: Sequence[Program], dtype: torch.dtype = torch.float64
+) -> Sequence[Kernel]:
+    """Kernels that one run of the compiler makes, for parts of one whole."""
+    names = ["run", *(f"run_{i}" for i in range(1, len(programs)))]
+    compiled = {n: compile_passes(p) for n, p in zip(names, programs, strict=True)}
+    library = _Library(compiled, dtype)
+    return [
+        Kernel(p, dtype=dtype, library=library, entry=n)
+        for n, p in zip(names, programs, strict=True)
+    ]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ingot.errors import Problem, raise_if
 from ingot.options import Newton
+from ingot.types.batches import Dims, remove_axes, spread_points
 
 __all__ = [
     "Accepted",
@@ -73,6 +74,15 @@ class Status:
     pivoted: Tensor
     accepted: Tensor
     begin: int = 0
+
+    def spread(self, dims: Dims | None, batch: tuple[int, ...]) -> "Status":
+        """The same for every point of a batch of which those that were solved have lost axes."""
+        left = () if dims is None else remove_axes(batch, dims)
+        rows = {
+            row: spread_points(getattr(self, row).reshape(left), dims, batch).reshape(-1)
+            for row in ("reason", "iterations", "residual", "pivoted", "accepted")
+        }
+        return replace(self, **rows)
 
     @property
     def converged(self) -> Tensor:

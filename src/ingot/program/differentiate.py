@@ -5,6 +5,7 @@ from typing import Any
 
 from ingot.program.builder import Axis, Builder, Node, sort_until
 from ingot.program.operations import Tangent, Unstructured, operation, reduce_to
+from ingot.program.points import Transposing
 
 __all__ = [
     "Tangent", "Unstructured", "differentiate_along", "gradient", "jacobian", "pull", "push",
@@ -81,14 +82,16 @@ def pull(
         else:
             found[node.id] = builder.emit("add", before, term)
 
+    lines = sort_until(roots, ends)
+    points = Transposing(builder, lines, ends)
     for root, bar in zip(roots, bars, strict=True):
-        add(root, reduce_to(builder.slopes, bar, bar.axes, root))
-    for node in reversed(sort_until(roots, ends)):
+        add(root, reduce_to(builder.slopes, points.fit(bar, root), bar.axes, root))
+    for node in reversed(lines):
         bar = found.get(node.id)
         if bar is None:
             continue
         for arg, term in operation(node.op).pull(builder.slopes, node, bar):
             if arg.id in held or (isinstance(term, Node) and term.is_constant(0.0)):
                 continue
-            add(arg, term)
+            add(arg, points.collect(term, arg, node))
     return [found.get(n.id, builder.zero) for n in by]

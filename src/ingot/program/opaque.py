@@ -1,7 +1,7 @@
 """Functions of whole tensors as lines of a program: packages, and laws that are ordinary torch.
 
 An `opaque` block has one result for every component that the function gives; `opaque_product` is
-its Jacobian, or the transpose, times right-hand sides. Executors that write lines out refuse both.
+its Jacobian, or the transpose, times right-hand sides. Programs are cut there (boundaries.py).
 """
 
 import hashlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Opaque", "Port", "TorchFunction", "WholeFunction", "call_opaque",
-    "find_misplaced", "find_opaque",
+    "find_misplaced", "find_opaque", "is_whole",
 ]  # fmt: skip
 
 Tensors = Sequence[Tensor]
@@ -220,6 +220,14 @@ def find_misplaced(program: "Program", what: str) -> tuple[Problem, ...]:
     """A problem for each line that `what`, which runs points apart, cannot hold."""
     rules = ((operation(n.op), n) for n in _walk(program))
     return tuple(dict.fromkeys(rule.refuse(n, what) for rule, n in rules if rule.is_whole))
+
+
+def is_whole(node: Node) -> bool:
+    """Whether a line, or one inside it, is computed for all points at once."""
+    rule = operation(node.op)
+    solve = node.attr if node.op == "solve" else getattr(node.attr, "solve", None)
+    roots = rule.inside(node)[0] if solve is None else solve.rows
+    return rule.is_whole or any(is_whole(n) for n in sort_lines(roots))
 
 
 def _walk(program: "Program") -> Iterator[Node]:
@@ -418,7 +426,7 @@ class TorchFunction:
 
     what: ClassVar[str] = "a law of ordinary torch, declared with opaque=True"
     instead: ClassVar[str] = (
-        "run it with --backend interpret; to compile it, write the law with ingot.types"
+        "ingot run calls it between compiled parts; to compile it, write the law with ingot.types"
     )
 
     name: str
@@ -445,12 +453,13 @@ class TorchFunction:
         pairs = [(x, t) for x, t in zip(live, tangents, strict=True) if t is not None]
         found = []
         for y in outputs:
-            flat = y.flatten(self.batch) if y.ndim > self.batch else y[..., None]
+            with torch.enable_grad():
+                flat = y.flatten(self.batch) if y.ndim > self.batch else y[..., None]
             rows = []
             for i in range(flat.shape[-1]):
-                slopes = self._differentiate(
-                    [flat[..., i].sum()], [x for x, _ in pairs], None, keep
-                )
+                with torch.enable_grad():
+                    end = flat[..., i].sum()
+                slopes = self._differentiate([end], [x for x, _ in pairs], None, keep)
                 terms = [g * t for g, (_, t) in zip(slopes, pairs, strict=True)]
                 rows.append(sum(x.reshape(*x.shape[: 1 + self.batch], -1).sum(-1) for x in terms))
             whole = torch.stack(rows, dim=-1)

@@ -86,8 +86,8 @@ class Operation:
     is_leaf: it reads no line; is_placeholder: its value is given, to the program or to the
     residuals of a solve; is_free: it costs nothing; is_block: it has several results, read by
     `item`; reads_across: it reads entries of its axis other than its own, so that its operand is
-    complete before it begins; is_whole: it is computed for all points at once, which executors that
-    run points apart refuse; couples_points: one point's result depends on others.
+    complete before it begins; is_whole: it is computed for all points at once, so that programs are
+    cut there; couples_points: one point's result depends on others.
     """
 
     name: ClassVar[str]
@@ -196,7 +196,7 @@ def refuse_coupled(lines: Iterable[Node], why: str) -> None:
     for node in lines:
         rule: Any = operation(node.op)
         if rule.couples_points:
-            raise IngotError([rule.refuse_points(node, why)])
+            raise rule.refuse_points(node, why)
 
 
 def lower_bound(node: Node, depth: int = 12) -> float:

@@ -17,7 +17,7 @@ from ingot.program.schedule import schedule_lines
 from ingot.types import Scalar
 from ingot.types.history import given_name, source_name
 
-__all__ = ["Segment", "check_segments", "partition"]
+__all__ = ["Segment", "build_program", "check_segments", "partition"]
 
 WORTH_PASSING = 64
 """From how many lines on a segment is given what another computed, instead of computing it too."""
@@ -25,9 +25,13 @@ WORTH_PASSING = 64
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Lines that run together: `forward`, or `implicit` around the one solve of its program."""
+    """Lines that run together: `forward`, or `implicit` around the one solve of its program.
 
-    kind: Literal["forward", "implicit"]
+    A program that couples points is cut there first (boundaries.py): into `points` apart, `whole`
+    ones that torch runs for all points, and `reduction`s, one line for each component.
+    """
+
+    kind: Literal["forward", "implicit", "points", "whole", "reduction"]
     program: Program
 
     @property
@@ -58,7 +62,7 @@ class Segment:
         return tuple(v.name for v in self.program.outputs)
 
     def __str__(self) -> str:
-        title = f"implicit [{self.name}]" if self.kind == "implicit" else "forward"
+        title = f"implicit [{self.name}]" if self.kind == "implicit" else self.kind
         return (
             f"{title}, {self.program.count()} operations\n"
             f"  reads  {', '.join(self.reads)}\n  gives  {', '.join(self.gives)}"
@@ -241,35 +245,39 @@ class _Cut:
                 reads = [v for v in self.values.values() if v.name in self.free][:1]
             if forward:
                 gives = tuple(self.values[n] for n, s in self.slot.items() if s == slot)
-                yield Segment("forward", self._program(reads, gives))
+                yield Segment("forward", build_program(self.program, reads, gives, self.of))
             else:
-                yield Segment("implicit", self._program(reads, self.solved[slot]))
+                solved = self.solved[slot]
+                yield Segment("implicit", build_program(self.program, reads, solved, self.of))
 
-    def _program(self, reads: Sequence[Variable], gives: Sequence[Variable]) -> Program:
-        builder = Builder(self.program.extents)
-        replaced: dict[int, Node] = {}
-        placed: dict[str, Variable] = {}
-        for v in reads:
-            nodes = tuple(
-                builder.node("input", (), (v.name, i), v.axes) for i in range(len(v.nodes))
-            )
-            placed[v.name] = replace(v, nodes=nodes)
-            pairs = zip(v.nodes, nodes, strict=True)
-            replaced |= {old.id: new for old, new in pairs if self.of.get(old.id) is v}
-        replay = Replay(builder, replaced)
-        parameters = {p.variable.name: p for p in self.program.parameters}
-        held = [
-            Parameter(v, parameters[source_name(n)].value)
-            for n, v in placed.items()
-            if source_name(n) in parameters
-        ]
-        known = {p.variable.name for p in held}
-        return Program(
-            builder.extents,
-            tuple(v for n, v in placed.items() if n not in known),
-            tuple(held),
-            tuple(replay.variable(v) for v in gives),
-        )
+
+def build_program(
+    program: Program, reads: Sequence[Variable], gives: Sequence[Variable],
+    known: Mapping[int, Variable],
+) -> Program:  # fmt: skip
+    """A part of a program, from what it reads to what it gives; known: the lines that are read."""
+    builder = Builder(program.extents)
+    replaced: dict[int, Node] = {}
+    placed: dict[str, Variable] = {}
+    for v in reads:
+        nodes = tuple(builder.node("input", (), (v.name, i), v.axes) for i in range(len(v.nodes)))
+        placed[v.name] = replace(v, nodes=nodes)
+        pairs = zip(v.nodes, nodes, strict=True)
+        replaced |= {old.id: new for old, new in pairs if known.get(old.id) is v}
+    replay = Replay(builder, replaced)
+    parameters = {p.variable.name: p for p in program.parameters}
+    held = [
+        Parameter(v, parameters[source_name(n)].value)
+        for n, v in placed.items()
+        if source_name(n) in parameters
+    ]
+    names = {p.variable.name for p in held}
+    return Program(
+        builder.extents,
+        tuple(v for n, v in placed.items() if n not in names),
+        tuple(held),
+        tuple(replay.variable(v) for v in gives),
+    )
 
 
 def _met(roots: Iterable[Node], known: Mapping[int, object]) -> list[Node]:

@@ -81,7 +81,8 @@ class _PackageCall:
 
     what: ClassVar[str] = "a compiled package, which has no lines to give"
     instead: ClassVar[str] = (
-        "run it with --backend interpret; to compile it, put its source model in its place"
+        "ingot run calls it between compiled parts; to compile it, put its source model in its"
+        " place"
     )
 
     artifact: Artifact

@@ -1,0 +1,153 @@
+"""Segments in turn: those that run points apart, sums over the batch and functions between them.
+
+Needs torch and msgspec; knows nothing of models, programs or compilers.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import msgspec
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError, Problem, raise_if
+from ingot.execute.autograd_guard import lost_gradients
+from ingot.execute.batch_shape import Shape, common
+from ingot.execute.status import Status
+from ingot.execute.transient import History, Transient, stepped
+from ingot.types.batches import Level, PointRule, Reduced, apply_rule, find_dims
+
+__all__ = ["PassedInfo", "Segmented", "SegmentedInfo", "StepInfo"]
+
+Run = Callable[[Mapping[str, Tensor]], tuple[Mapping[str, Tensor], tuple[Status, ...]]]
+"""What runs a segment: values read by name -> values given, and the status of its solves."""
+
+
+class PassedInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A value that is passed between segments.
+
+    sources: the inputs and levels that it depends on, which decide its batch.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    base: tuple[int, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def shape(self) -> Shape:
+        """What callers see of it."""
+        return Shape(self.name, self.sizes, self.base)
+
+
+class StepInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A segment: what it reads and gives.
+
+    rule: what it does with points, if that is all, along the axis `dim` of the batch; like: the
+    sources of the value whose batch is made to fit.
+    """
+
+    reads: tuple[str, ...]
+    gives: tuple[str, ...]
+    rule: PointRule | None = None
+    dim: int = 0
+    like: tuple[str, ...] = ()
+
+
+class SegmentedInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All that running segments in turn needs to know.
+
+    values: every value by name; given: what the caller gives, inputs then parameters, by the names
+    that segments read; levels: values of other batches than inputs have.
+    """
+
+    values: tuple[PassedInfo, ...]
+    given: dict[str, str]
+    inputs: int
+    outputs: tuple[str, ...]
+    steps: tuple[StepInfo, ...]
+    levels: dict[str, Level]
+
+
+class Segmented:
+    """Runs segments in turn. It trusts its caller: names, shapes and kinds are not checked.
+
+    runs: what runs each step that is more than a rule; parameters: values of those that calls need
+    not give; solves: the order of statuses.
+    """
+
+    def __init__(
+        self, info: SegmentedInfo, runs: Sequence[Run | None], *, dtype: torch.dtype,
+        parameters: Mapping[str, Tensor] | None = None, solves: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self.info, self.runs, self.dtype = info, runs, dtype
+        self.parameters = dict(parameters or {})
+        self.solves = tuple(solves)
+        self._value = {v.name: v for v in info.values}
+
+    def __call__(
+        self, inputs: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+        """The outputs `(*batch, *axes, *base)`, where sums have lost axes; statuses of solves."""
+        raise_if(lost_gradients(inputs, "a compiled segment"))
+        given = {**self.parameters, **inputs}
+        rows = {key: given[name].to(self.dtype) for key, name in self.info.given.items()}
+        own = {k: x.shape[: x.ndim - self._value[k].shape.rank] for k, x in rows.items()}
+        batch = common([tuple(shape) for shape in own.values()])
+        if math.prod(batch) == 0 and self.info.levels:
+            message = "a model that sums over points is given none"
+            raise IngotError([Problem("batch-reduction", message, None, "give it a point or more")])
+        same = {k for k, shape in own.items() if find_dims(shape, batch) is None}
+        reduced = Reduced(self.info.levels, batch, same)
+        values = {
+            k: x.reshape(x.shape[len(own[k]) :]) if k in same
+            else x.expand((*batch, *x.shape[len(own[k]) :]))
+            for k, x in rows.items()
+        }  # fmt: skip
+        statuses: dict[str, Status] = {}
+        with torch.no_grad():
+            for step, run in zip(self.info.steps, self.runs, strict=True):
+                if run is None:
+                    values |= self._apply(step, values, reduced)
+                else:
+                    found, told = run({n: values[n] for n in step.reads})
+                    values |= {n: self._narrow(found[n], n, reduced) for n in step.gives}
+                    dims = reduced.dims({x for n in step.reads for x in self._value[n].sources})
+                    statuses = {s.solve: s.spread(dims, batch) for s in told} | statuses
+        outputs = {n: self._spread(values[n], n, reduced) for n in self.info.outputs}
+        order = dict.fromkeys((*self.solves, *statuses))
+        return outputs, tuple(statuses[n] for n in order)
+
+    def transient(self, transient: Transient) -> History:
+        """All steps, one after another."""
+        keys = [*self.info.given.items()][: self.info.inputs]
+        shapes = [Shape(name, self._value[k].sizes, self._value[k].base) for k, name in keys]
+        return stepped(self, shapes, self.info.outputs, transient, self.dtype)
+
+    def arranged(self, transient: Transient) -> Callable[[], History]:
+        """The run of a transient."""
+        return partial(self.transient, transient)
+
+    def _apply(
+        self, step: StepInfo, values: Mapping[str, Tensor], reduced: Reduced
+    ) -> dict[str, Tensor]:
+        """What a rule makes of the batch of a value."""
+        assert step.rule is not None
+        (read,), (gives,) = step.reads, step.gives
+        reduced.dims(self._value[gives].sources)  # refuses an axis that is not there
+        dims, like = (reduced.dims(sources) for sources in (self._value[read].sources, step.like))
+        return {gives: apply_rule(step.rule, step.dim, values[read], dims, like, reduced.batch)}
+
+    def _narrow(self, x: Tensor, name: str, reduced: Reduced) -> Tensor:
+        """A value at the points that it has of its own, where others of its segment have more."""
+        v = self._value[name]
+        batch = x.ndim - v.shape.rank
+        return x if batch == len(reduced.left(v.sources)) else x[(0,) * batch]
+
+    def _spread(self, x: Tensor, name: str, reduced: Reduced) -> Tensor:
+        """An output at every point, unless it is a sum."""
+        v = self._value[name]
+        if reduced.dims(v.sources) is not None:
+            return x
+        return x.expand((*reduced.batch, *x.shape))
