@@ -55,11 +55,10 @@ class Outcome:
 class How:
     """How things are run: drivers by these backends, specs compiled or not, on a device.
 
-    backends: None is what suits the model, the kernel unless a part is opaque;
     strict: what is warned of is an error; untrusted: no code that a file names is run.
     """
 
-    backends: tuple[Backend | None, ...]
+    backends: tuple[Backend, ...]
     eager: bool
     device: str
     strict: bool
@@ -89,7 +88,7 @@ def test(
         More of them.
     backend
         What runs the models; a driver passes if it passes with all. Unless given interpret and
-        kernel, which is left out where a part of the model is opaque.
+        kernel.
     json
         Print the outcome as JSON.
     jobs
@@ -103,7 +102,7 @@ def test(
     """
     outcomes, work = found((path, *paths))
     total = sum(len(names) for _, names in work)
-    how = How(backend or ("interpret", None), eager, device_asked(None), strict, untrusted)
+    how = How(backend or ("interpret", "kernel"), eager, device_asked(None), strict, untrusted)
     for outcome in progress(run_all(work, how, jobs), total):
         outcomes.append(outcome)
     print(as_json(outcomes) if json else as_text(outcomes))
@@ -240,7 +239,7 @@ def judged(file: Path, name: str, how: How) -> Outcome:
     from ingot.drivers import TransientDriver, build_driver
     from ingot.hit import read
 
-    backend: str | None = ""
+    backend = ""
     try:
         driver = build_driver(read(file), name, strict=how.strict, untrusted=how.untrusted)
         assert not isinstance(driver, TransientDriver)
@@ -251,23 +250,17 @@ def judged(file: Path, name: str, how: How) -> Outcome:
     except IngotError as error:
         return failed(file, name, backend, error.problems)
     except Exception as error:
-        return Outcome(
-            str(file), name, False, f"{_told(backend)} {type(error).__name__}: {error}".strip()
-        )
+        return Outcome(str(file), name, False, f"{backend} {type(error).__name__}: {error}".strip())
     return Outcome(str(file), name, True)
 
 
-def _told(backend: str | None) -> str:
-    return "kernel" if backend is None else backend
-
-
-def failed(file: Path, name: str, backend: str | None, problems: Sequence[Problem]) -> Outcome:
+def failed(file: Path, name: str, backend: str, problems: Sequence[Problem]) -> Outcome:
     """The outcome of a driver that did not pass: its first problem, and the types it lacks."""
     types = (re.findall(r"'([^']*)'", p.message) for p in problems if p.code == "unknown-type")
     missing = dict.fromkeys(quoted[0] for quoted in types if quoted)
     message = problems[0].message.splitlines()[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    reason = f"{_told(backend)} {problems[0].code}: {message}{more}".strip()
+    reason = f"{backend} {problems[0].code}: {message}{more}".strip()
     return Outcome(str(file), name, False, reason, tuple(missing))
 
 
