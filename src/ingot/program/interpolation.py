@@ -28,7 +28,7 @@ from ingot.program.operations import (
 if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
 
-__all__: list[str] = []
+__all__ = ["pick"]
 
 
 class _Interpolate(Operation):
@@ -51,11 +51,11 @@ class _Interpolate(Operation):
             b.union((knots, ordinates))
             _refuse_own_axis(x, along)
             if b.extent(along) == 1:
-                ordinates = _pick(b, ordinates, {along: b.zero})
+                ordinates = pick(b, ordinates, {along: b.zero})
                 continue
             first = _locate(b, x, knots, along)
             last = b.emit("add", first, 1.0)
-            start, end = (_pick(b, knots, {along: i}) for i in (first, last))
+            start, end = (pick(b, knots, {along: i}) for i in (first, last))
             ratio = b.emit("div", b.emit("sub", x, start), b.emit("sub", end, start))
             sides.append((along, first, last, ratio))
         return _interpolate(b, ordinates, {}, sides)
@@ -66,7 +66,7 @@ def _interpolate(
 ) -> Node:
     """The interpolant along the axes that are left, at the entries of those before."""
     if not sides:
-        return _pick(b, table, at)
+        return pick(b, table, at)
     (axis, first, last, ratio), *rest = sides
     start, end = (_interpolate(b, table, {**at, axis: i}, rest) for i in (first, last))
     return b.emit("add", start, b.emit("mul", b.emit("sub", end, start), ratio))
@@ -174,7 +174,7 @@ class _Locate(Operation):
         return 2 * (space.extent(node.attr) - 2) * space.size(node.axes)
 
 
-def _pick(b: Builder, table: Node, at: Mapping[Axis, Node]) -> Node:
+def pick(b: Builder, table: Node, at: Mapping[Axis, Node]) -> Node:
     """The entry of a line at an index along each of some axes; along others it is as it was."""
     held = {axis: i for axis, i in at.items() if axis in table.axes}
     if not held:
@@ -208,7 +208,7 @@ class _Pick(Operation):
         assert along, f"axes of pick {node}"
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
-        return _pick(b, args[0], dict(zip(node.attr, args[1:], strict=True)))
+        return pick(b, args[0], dict(zip(node.attr, args[1:], strict=True)))
 
     def push(
         self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
@@ -218,7 +218,7 @@ class _Pick(Operation):
         for (column, shifts), t in known.get(table.id, {}).items():
             for axis in node.attr:
                 refuse_shifts(shifts, columns, column, axis)
-            picked = _pick(d.builder, t, dict(zip(node.attr, indices, strict=True)))
+            picked = pick(d.builder, t, dict(zip(node.attr, indices, strict=True)))
             result[column, shifts] = picked
         return keep_nonzero(result)
 

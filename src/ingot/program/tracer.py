@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -83,6 +84,10 @@ class Tracer:
             for i in range(math.prod(kind.base))
         )
         return Placed(kind, nodes, axes)
+
+    def value(self, placed: Placed, own: Mapping[str, Axis] = MappingProxyType({})) -> Any:
+        """A value to compute with; `own` are axes by the names that the computation has."""
+        return placed.kind(tuple(Symbol(self.builder, n, own) for n in placed.nodes))
 
     def unknown(self, name: str, kind: type[Value], axes: Layout) -> Placed:
         """A placeholder that is given a value later."""
@@ -218,9 +223,7 @@ class Tracer:
         def symbolize(x: Any) -> Any:
             if isinstance(x, tuple):
                 return tuple(symbolize(y) for y in x)
-            if not isinstance(x, Placed):
-                return x
-            return x.kind(tuple(Symbol(self.builder, n, local) for n in x.nodes))
+            return self.value(x, local) if isinstance(x, Placed) else x
 
         given = {k: symbolize(v) for k, v in arguments.items()}
         try:
