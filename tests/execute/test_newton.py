@@ -1,7 +1,7 @@
 """Newton's method ends alike on all executors; in single precision where rounding ends it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ingot.execute.newton import run_newton, stalled_by_rounding
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.options import Newton
-from ingot.program import prepared, with_jacobian
+from ingot.program import Variable, along_direction, prepared, with_jacobian
 from ingot.types import Scalar
 from tests.systems import Array, implicit, plasticity
 
@@ -265,3 +265,23 @@ def test_a_failed_point_has_nan_tangents(law: Any, backend: Backend) -> None:
     assert status.reason.tolist() == [0, Reason.OUT_OF_STEPS, Reason.NOT_FINITE]
     for y, x in BLOCKS:
         assert outputs[f"{y}:{x}"].isnan().tolist() == [False, True, True]
+
+
+def test_a_failed_point_has_nan_slopes_also_where_they_read_no_unknown(backend: Backend) -> None:
+    program = implicit(straight, 2, 2, Newton(max_its=1))
+    b = program.builder()
+    k = Variable("k", Scalar, (), (b.node("input", (), ("k", 0)),))
+    (u,) = program.outputs[0].nodes
+    y = Variable("y", Scalar, (), (b.emit("add", u, b.emit("mul", 3.0, k.nodes[0])),))
+    apart = Variable("apart", Scalar, (), (b.emit("mul", 2.0, k.nodes[0]),))
+    program = replace(program, inputs=(*program.inputs, k), outputs=(*program.outputs, y, apart))
+    inputs = {n: torch.zeros(3, dtype=torch.float64) for n in ("u0", "u1", "g0", "g1", "k")}
+    inputs["g0"] = torch.tensor([0.0, 1.0, torch.nan], dtype=torch.float64)
+    sloped = with_jacobian(program, [("y", "k"), ("apart", "k")])
+    along = {f"d.{n}": torch.full_like(x, float(n == "k")) for n, x in inputs.items()}
+    for made, given, name in ((sloped, {}, "{}:k"), (along_direction(program), along, "d.{}")):
+        outputs, _ = executor(made, backend)({**inputs, **given})
+        slopes = [outputs[name.format(v)] for v in ("y", "apart")]
+        torch.testing.assert_close(slopes[0][:1], torch.full((1,), 3.0).double())
+        assert slopes[0].isnan().tolist() == [False, True, True]
+        assert slopes[1].tolist() == [2.0] * 3

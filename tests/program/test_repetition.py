@@ -11,6 +11,7 @@ import torch
 
 from ingot.errors import IngotError
 from ingot.execute.cxx_source import source
+from ingot.execute.inductor import plan_graphs
 from ingot.program import (
     Axis,
     Builder,
@@ -172,6 +173,15 @@ def test_a_loop_is_never_written_out() -> None:
 
     assert lengths(1000) == lengths(3)
     assert len(program_of(newton_steps(1000)).lines) == len(program_of(newton_steps(3)).lines)
+
+
+def test_graphs_refuse_a_loop_too_long_to_write_out_before_they_write_it() -> None:
+    program = program_of(newton_steps(10**9))
+    with pytest.raises(IngotError, match="each of its 1000000000 steps") as raised:
+        plan_graphs(program, (), "model")
+    (problem,) = raised.value.problems
+    assert problem.code == "program-too-long"
+    assert "--backend kernel" in str(problem.fix)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

@@ -10,9 +10,9 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem
 
 if TYPE_CHECKING:
-    from ingot.program import Space, Variable
+    from ingot.program import Program, Space, Variable
 
-__all__ = ["Shape", "broadcast", "common", "flattened", "restored", "shape_of"]
+__all__ = ["Shape", "broadcast", "common", "find_slopes", "flattened", "restored", "shape_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,14 @@ def shape_of(variable: "Variable", space: "Space") -> Shape:
     """The shape of a program's variable."""
     sizes = tuple(space.extent(a) for a in variable.axes)
     return Shape(variable.name, sizes, variable.kind.base)
+
+
+def find_slopes(program: "Program") -> tuple[tuple[Shape, Shape], ...]:
+    """The outputs of a program that are derivatives, each after the value it is of."""
+    shapes = {v.name: shape_of(v, program) for v in program.outputs}
+    return tuple(
+        (shapes[v.slope_of], shapes[v.name]) for v in program.outputs if v.slope_of in shapes
+    )
 
 
 def flattened(given: Sequence[tuple[Shape, Tensor]]) -> tuple[list[Tensor], tuple[int, ...]]:

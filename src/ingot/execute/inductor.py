@@ -34,8 +34,8 @@ from ingot.execute.inductor_metadata import (
 from ingot.execute.inductor_pool import Children
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.inductor_trial import SIZES, Arrays, Trial
-from ingot.program import Program, Space, Variable, sort_lines
-from ingot.program.opaque import find_misplaced
+from ingot.program import Node, Program, Space, Variable, sort_lines
+from ingot.program.opaque import find_misplaced, walk_lines
 from ingot.program.partition import Segment, partition
 from ingot.types.history import given_name, source_name
 
@@ -128,6 +128,7 @@ def plan_graphs(
     segments: those of the program, where it was partitioned before
     """
     raise_if(find_misplaced(program, "a compiled graph"))
+    raise_if(_find_long_loops(program))
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
     local = _local_pairs(segments, pairs)
@@ -244,6 +245,25 @@ def _residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> Pl
     unknowns = [v.name for v in residuals.inputs[: len(segment.solve.unknowns)]]
     pairs = [(r.name, x) for r in residuals.outputs for x in (*unknowns, *by)]
     return plan_graphs(residuals, pairs, stem, dtype=getattr(torch, dtype))
+
+
+def _find_long_loops(program: Program) -> Iterator[Problem]:
+    """A problem for each loop that is too long as copies of its body, before they are written."""
+    for node in walk_lines(program):
+        if node.op == "repeat" and (count := _count_copies(node)) > LIMIT:
+            yield Problem(
+                "program-too-long",
+                f"graphs hold a copy of a loop's body for each of its {node.attr.count} steps,"
+                f" {count} operations here; torch is asked to compile {LIMIT} at most", None,
+                "compile with --backend kernel, which keeps the loop",
+            )  # fmt: skip
+
+
+def _count_copies(node: Node) -> int:
+    """How many lines a loop becomes that is written out, and so are those inside."""
+    if node.op != "repeat":
+        return 1
+    return node.attr.count * sum(map(_count_copies, sort_lines(node.attr.roots)))
 
 
 def _check_sizes(made: Sequence[Graphed]) -> None:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.batch_shape import flattened, restored, shape_of
+from ingot.execute.batch_shape import find_slopes, flattened, restored, shape_of
 from ingot.execute.newton import run_newton
-from ingot.execute.status import Status
+from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient, step_through
 from ingot.program import Axis, Builder, Node, Program, Solve, Space, operation, sort_lines
 from ingot.program.arrays import Layout
@@ -40,6 +40,7 @@ class Interpreter:
         self._layout = Layout(program, (*given, *self._lines), laid_out)
         self._equations = {s: _Equations(program, s) for s in program.solves}
         self._opaque = find_opaque(program)
+        self._slopes = find_slopes(program)
         self._couples_points = any(operation(n.op).couples_points for n in self._lines)
 
     def __call__(
@@ -75,7 +76,8 @@ class Interpreter:
             if operation(node.op).is_block and call.reduced[node.id] != ():
                 call.spread(node)
         told = [status for each in self._opaque for status in call.reports.get(each, ())]
-        return outputs, (*(call.statuses[s] for s in program.solves), *told)
+        statuses = (*(call.statuses[s] for s in program.solves), *told)
+        return spoil_slopes(outputs, statuses, self._slopes), statuses
 
     def _nothing(self, batch: tuple[int, ...]) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """What a call without points gives."""

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from ingot.errors import raise_if
 from ingot.execute.autograd_guard import lost_gradients
-from ingot.execute.batch_shape import shape_of
+from ingot.execute.batch_shape import find_slopes, shape_of
 from ingot.execute.cxx_build import NATIVE, built
 from ingot.execute.cxx_source import entries, section, unit
 from ingot.execute.kernel_run import Arranged, Native, Solver
-from ingot.execute.status import Status
+from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient
 from ingot.program import Choices, Program, compile_passes
 from ingot.program.pipeline import DEFAULT
@@ -34,6 +34,7 @@ class Kernel:
         self.program = program
         self.compiled = library.compiled[entry]
         self.source = library.source
+        self.slopes = find_slopes(program)
         self.native = Native(
             run=getattr(library.native, f"ingot_{entry}_steps"),
             lanes=library.native.ingot_lanes(),
@@ -52,7 +53,8 @@ class Kernel:
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
         raise_if(lost_gradients(inputs, "a kernel"))
-        return self.native(inputs)
+        outputs, statuses = self.native(inputs)
+        return spoil_slopes(outputs, statuses, self.slopes) if self.slopes else outputs, statuses
 
     def transient(self, transient: Transient) -> History:
         """All steps in one native call; step 0 is taken as given."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from ingot.execute.batch_shape import shape_of
+from ingot.execute.batch_shape import find_slopes, shape_of
 from ingot.execute.interpret import Interpreter
 from ingot.execute.segments_run import PassedInfo, Run, Segmented, SegmentedInfo, StepInfo
 from ingot.program import Program, operation
@@ -30,7 +30,7 @@ def compile_segments(program: Program, compile: Compile, dtype: torch.dtype) -> 
     held = {p.variable.name: p.value.data.detach() for p in program.parameters}
     return Segmented(
         describe_segments(program, cut), [make(s) for s in cut.segments], dtype=dtype,
-        parameters=held, solves=[s.name for s in program.solves],
+        parameters=held, solves=[s.name for s in program.solves], slopes=find_slopes(program),
     )  # fmt: skip
 
 

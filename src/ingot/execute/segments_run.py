@@ -14,7 +14,7 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.autograd_guard import lost_gradients
 from ingot.execute.batch_shape import Shape, common
-from ingot.execute.status import Status
+from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient, stepped
 from ingot.types.batches import Level, PointRule, Reduced, apply_rule, find_dims
 
@@ -74,16 +74,17 @@ class Segmented:
     """Runs segments in turn. It trusts its caller: names, shapes and kinds are not checked.
 
     runs: what runs each step that is more than a rule; parameters: values of those that calls need
-    not give; solves: the order of statuses.
+    not give; solves: the order of statuses; slopes: each derivative after its value.
     """
 
     def __init__(
         self, info: SegmentedInfo, runs: Sequence[Run | None], *, dtype: torch.dtype,
         parameters: Mapping[str, Tensor] | None = None, solves: Sequence[str] = (),
+        slopes: Sequence[tuple[Shape, Shape]] = (),
     ) -> None:  # fmt: skip
         self.info, self.runs, self.dtype = info, runs, dtype
         self.parameters = dict(parameters or {})
-        self.solves = tuple(solves)
+        self.solves, self.slopes = tuple(solves), tuple(slopes)
         self._value = {v.name: v for v in info.values}
 
     def __call__(
@@ -116,8 +117,8 @@ class Segmented:
                     dims = reduced.dims({x for n in step.reads for x in self._value[n].sources})
                     statuses = {s.solve: s.spread(dims, batch) for s in told} | statuses
         outputs = {n: self._spread(values[n], n, reduced) for n in self.info.outputs}
-        order = dict.fromkeys((*self.solves, *statuses))
-        return outputs, tuple(statuses[n] for n in order)
+        told = tuple(statuses[n] for n in dict.fromkeys((*self.solves, *statuses)))
+        return spoil_slopes(outputs, told, self.slopes), told
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""

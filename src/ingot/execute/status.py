@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import Problem, raise_if
+from ingot.execute.batch_shape import Shape
 from ingot.options import Newton
 from ingot.types.batches import Dims, remove_axes, spread_points
 
@@ -20,6 +21,8 @@ __all__ = [
     "accepted_by",
     "failures",
     "require",
+    "spoil_rows",
+    "spoil_slopes",
 ]
 
 
@@ -134,6 +137,34 @@ class Status:
         if saved:
             fix += f"; the point is saved: ingot run {saved}"
         return Problem("not-converged", message, None, fix)
+
+
+def spoil_slopes(
+    outputs: dict[str, Tensor], statuses: Iterable[Status], slopes: Iterable[tuple[Shape, Shape]]
+) -> dict[str, Tensor]:
+    """The outputs with derivatives that are NaN where points failed, as their values are there.
+
+    slopes: the value and the derivative, of each that is asked for.
+    """
+    failed = [~s.converged for s in statuses]
+    if not failed or not bool((points := torch.stack(failed).any(0)).any()):
+        return outputs
+    for of, slope in slopes:
+        into = Shape("", slope.sizes[len(of.sizes) :], slope.base[len(of.base) :])
+        value, block = outputs[of.name], outputs[slope.name]
+        outputs[slope.name] = spoil_rows(block, value, points, of, into)
+    return outputs
+
+
+def spoil_rows(block: Tensor, output: Tensor, failed: Tensor, out: Shape, into: Shape) -> Tensor:
+    """A block that is NaN in the rows in which its output is NaN, at the points that failed."""
+    batch = output.shape[: output.ndim - out.rank]
+    wrong = output.isnan()
+    if math.prod(batch) == failed.numel():  # a sum over points is that of all
+        wrong = wrong & failed.reshape((*batch, *(1,) * out.rank))
+    spread = [(1,) * len(axes) for axes in (into.sizes, into.base)]
+    rows = wrong.reshape((*batch, *out.sizes, *spread[0], *out.base, *spread[1]))
+    return torch.where(rows, math.nan, block) if bool(rows.any()) else block
 
 
 def failures(statuses: Iterable[Status]) -> tuple[Problem, ...]:

@@ -21,7 +21,7 @@ def along_direction(program: Program) -> Program:
     along = [n for v in extra for n in v.nodes]
     slopes = iter(differentiate_along(b, program.roots, columns, along))
     outputs = [
-        replace(v, name=f"d.{v.name}", nodes=tuple(next(slopes) for _ in v.nodes))
+        replace(v, name=f"d.{v.name}", nodes=tuple(next(slopes) for _ in v.nodes), slope_of=v.name)
         for v in program.outputs
     ]
     return replace(
@@ -80,7 +80,7 @@ def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program
         axes = (*outputs[y].axes, *(seed_axis(a) for a in inputs[x].axes))
         nodes = tuple(line.get((j, ()), b.zero) for line in lines for j in columns)
         kind = block(outputs[y].kind.base + inputs[x].kind.base)
-        added.append(Variable(f"{y}:{x}", kind, axes, nodes))
+        added.append(Variable(f"{y}:{x}", kind, axes, nodes, slope_of=y))
     return replace(
         program,
         extents=b.extents,

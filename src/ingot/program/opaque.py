@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Opaque", "Port", "TorchFunction", "WholeFunction", "call_opaque",
-    "find_misplaced", "find_opaque", "is_whole",
+    "find_misplaced", "find_opaque", "is_whole", "walk_lines",
 ]  # fmt: skip
 
 Tensors = Sequence[Tensor]
@@ -212,13 +212,13 @@ def _read(b: Builder, node: Node, ports: Sequence[Port]) -> list[Node]:
 
 def find_opaque(program: "Program") -> tuple[Opaque, ...]:
     """All opaque functions that a program calls, inside its solves too."""
-    blocks = (n for n in _walk(program) if isinstance(operation(n.op), _OpaqueBlock))
+    blocks = (n for n in walk_lines(program) if isinstance(operation(n.op), _OpaqueBlock))
     return tuple(dict.fromkeys(_called(n) for n in blocks))
 
 
 def find_misplaced(program: "Program", what: str) -> tuple[Problem, ...]:
     """A problem for each line that `what`, which runs points apart, cannot hold."""
-    rules = ((operation(n.op), n) for n in _walk(program))
+    rules = ((operation(n.op), n) for n in walk_lines(program))
     return tuple(dict.fromkeys(rule.refuse(n, what) for rule, n in rules if rule.is_whole))
 
 
@@ -230,7 +230,7 @@ def is_whole(node: Node) -> bool:
     return rule.is_whole or any(is_whole(n) for n in sort_lines(roots))
 
 
-def _walk(program: "Program") -> Iterator[Node]:
+def walk_lines(program: "Program") -> Iterator[Node]:
     """The lines of a program, of its solves, and those inside their operations."""
     left = [program.lines, *(sort_lines(s.rows) for s in program.solves)]
     while left:

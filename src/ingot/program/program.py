@@ -22,12 +22,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A named value: one node a component, on its axes or spread over their entries."""
+    """A named value: one node a component, on its axes or spread over their entries.
+
+    slope_of: the output whose derivative it is.
+    """
 
     name: str
     kind: type[Value]
     axes: tuple[Axis, ...]
     nodes: tuple[Node, ...]
+    slope_of: str | None = None
 
     @property
     def spread(self) -> bool:

@@ -17,7 +17,7 @@ from ingot.execute.autograd_guard import lost_gradients, lost_tangents
 from ingot.execute.batch_shape import Shape, common
 from ingot.execute.call_layout import Again, Signature, Told, signature
 from ingot.execute.kernel_run import KEPT
-from ingot.execute.status import Status, failures
+from ingot.execute.status import Status, failures, spoil_rows
 from ingot.execute.transient import History, Transient
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
@@ -319,7 +319,7 @@ class Artifact(nn.Module):
                 if spread or not b.batch_independent:
                     shapes = self._output_shapes[b.output], known[b.input]
                     pair = b.output, b.input
-                    blocks[pair] = _spoiled(blocks[pair], outputs[b.output], failed, *shapes)
+                    blocks[pair] = spoil_rows(blocks[pair], outputs[b.output], failed, *shapes)
         return outputs, blocks, failed
 
     def _failed(self, told: Told, outputs: Mapping[str, Tensor]) -> Tensor | None:
@@ -648,15 +648,6 @@ def _product(
     result = (matrix.mT if turned else matrix) @ vector
     to = into if turned else out
     return result[..., 0].reshape((*result.shape[:-2], *to.sizes, *to.base))
-
-
-def _spoiled(block: Tensor, output: Tensor, failed: Tensor, out: Shape, into: Shape) -> Tensor:
-    """A block that is NaN in the rows in which its output is NaN, at the points that failed."""
-    batch = output.shape[: output.ndim - out.rank]
-    wrong = output.isnan() & failed.reshape((*batch, *(1,) * out.rank))
-    spread = [(1,) * len(axes) for axes in (into.sizes, into.base)]
-    rows = wrong.reshape((*batch, *out.sizes, *spread[0], *out.base, *spread[1]))
-    return torch.where(rows, math.nan, block) if bool(rows.any()) else block
 
 
 def _summed_to(x: Tensor, shape: torch.Size) -> Tensor:
