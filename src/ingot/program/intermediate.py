@@ -79,7 +79,7 @@ class SR2IntermediateDiff:
     from: what is differenced
     to: the differences
     dim: the axis, counted from the left, or from the right where it is negative
-    n: how many times
+    n: how many times, once unless told
     reduces: a name for the axis, without effect
     """
 

@@ -32,7 +32,7 @@ class ConstantExtrapolationPredictor:
 
     unknowns_SR2, unknowns_Scalar, unknowns_MRP, unknowns_R2: the unknowns of each kind
     cold: pairs `unknown:variable`; before there is any history the unknown starts at the variable
-    time: what tells whether there is, by its two old values
+    time: what tells whether there is, by its two old values; `t` unless told
     """
 
     time: str
@@ -70,7 +70,7 @@ class LinearExtrapolationPredictor:
 
     unknowns_SR2, unknowns_Scalar, unknowns_MRP, unknowns_R2: the unknowns of each kind
     cold: pairs `unknown:variable`; before there is any history the unknown starts at the variable
-    time: what the steps are of
+    time: what the steps are of, `t` unless told
     """
 
     @staticmethod
@@ -132,6 +132,8 @@ class RateCondensation:
     model: the return path, from a rate to a driving force
     rate: the input that is the rate
     driving_force: the output that is the driving force
+    coupling: what is given as $A$
+    trial_driving_force: what is given as $b$
     """
 
     inner: Model
@@ -197,9 +199,12 @@ class CoordinateDescentPredictor:
 
     rate_law: the law $\phi$, a model with one output
     driving_force_input: the input of the law that is the driving force
-    sweeps: how often every rate is solved for, the others held
-    bisections: how often the interval of a force is halved
-    polish: how many steps of Newton's method follow
+    coupling: what is read as $A$, a square on the axis of the forces
+    trial_driving_force: what is read as $b$, with one axis or none
+    rate: what is given as $g$
+    sweeps: how often every rate is solved for, the others held; 16 unless told
+    bisections: how often the interval of a force is halved; 16 unless told
+    polish: how many steps of Newton's method follow; 3 unless told
     """
 
     law: Model
