@@ -140,3 +140,93 @@ def test_an_older_reference_in_a_module_is_read(file: Path) -> None:
         root.get_submodule(f"{side}.{step}").register_buffer(name, value)
     torch.jit.script(root).save(file.parent / "result.pt")
     assert build_driver(read(file), "regression").run("interpret").passed
+
+
+LOOSE = """
+[Tensors]
+  [times]
+    type = Python
+    expr = 'Scalar(torch.linspace(0, 1, 3, dtype=torch.float64).unsqueeze(-1).expand(3, 2))'
+  []
+  [ends]
+    type = Python
+    expr = 'Scalar(torch.tensor([1.0, 900.0], dtype=torch.float64))'
+  []
+[]
+[Models]
+  [decay]
+    type = PerzynaPlasticFlowRate
+    yield_function = 'x'
+    flow_rate = 'loss'
+    reference_stress = 1
+    exponent = 2
+  []
+  [rate]
+    type = ScalarLinearCombination
+    from = 'loss'
+    to = 'x_rate'
+    weights = '-1'
+  []
+  [integrate]
+    type = ScalarBackwardEulerTimeIntegration
+    variable = 'x'
+  []
+  [residual]
+    type = ComposedModel
+    models = 'decay rate integrate'
+  []
+  [predictor]
+    type = ConstantExtrapolationPredictor
+    unknowns_Scalar = 'x'
+  []
+  [update]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+    predictor = 'predictor'
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'residual'
+    unknowns = 'x'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+    rel_tol = 1e-2
+    linear_solver = 'lu'
+  []
+  [lu]
+    type = DenseLU
+  []
+[]
+[Drivers]
+  [driver]
+    type = TransientDriver
+    model = 'update'
+    prescribed_time = 'times'
+    ic_Scalar_names = 'x'
+    ic_Scalar_values = 'ends'
+  []
+  [regression]
+    type = TransientRegression
+    driver = 'driver'
+    reference = 'result.pt'
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize("made", ["point", "batch"])
+def test_a_reference_may_come_from_points_that_stop_together(tmp_path: Path, made: str) -> None:
+    path = tmp_path / "model.i"
+    path.write_text(LOOSE)
+    rule = f"Solvers/newton/stop:={made}"
+    build_driver(read(path, [rule]), "driver").run("interpret").save(tmp_path / "result.pt")
+    assert build_driver(read(path), "regression").run("interpret").passed
+    assert build_driver(read(path, [rule]), "regression").run("interpret").passed
+    other = "Solvers/newton/stop:=" + ("point" if made == "batch" else "batch")
+    assert not build_driver(read(path, [other]), "regression").run("interpret").passed

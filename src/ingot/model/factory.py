@@ -1,5 +1,6 @@
 """Tree -> Model: blocks of the catalogue become laws with names, parameters and options."""
 
+import copy
 import importlib
 import math
 import re
@@ -70,8 +71,11 @@ class Factory:
     """Builds the objects of one file, each once, when first referred to.
 
     strict: what is warned of is an error, as it is where the file's [Settings] say so; untrusted:
-    Python of the file is evaluated within bounds, and nothing else that it names is executed.
+    Python of the file is evaluated within bounds, and nothing else that it names is executed; stop:
+    the rule of that name, of solvers that do not say it.
     """
+
+    stop: str = "point"
 
     def __init__(self, tree: Tree, *, strict: bool = False, untrusted: bool = False) -> None:
         load()
@@ -83,6 +87,12 @@ class Factory:
         self._open: list[tuple[str, str]] = []
         if tree.doubts:
             warn_of(tree.doubts, strict=self.strict)
+
+    def renew(self, *, stop: str) -> "Factory":
+        """A factory of the same file that builds its objects anew, by another rule."""
+        other = copy.copy(self)
+        other._made, other._open, other.stop = {}, [], stop
+        return other
 
     @cached_property
     def settings(self) -> Settings:

@@ -83,6 +83,7 @@ def newton_of(factory: Factory, asked: Field, groups: int | None = None) -> Newt
     raise_if(problems)
     if kind == "NewtonWithLineSearch":
         chosen.setdefault("linesearch_type", "BACKTRACKING")
+    chosen.setdefault("stop", factory.stop)
     return Newton(**{k.name: chosen[k.option] for k in knobs_of(Newton) if k.option in chosen})
 
 
