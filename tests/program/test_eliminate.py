@@ -410,6 +410,31 @@ def test_a_border_is_tried_only_where_most_probe_states_are_states_of_the_model(
     assert tell_states(plain, eliminate(plain, "jacobian"))
 
 
+def meeting(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+    """Neighbours in a chain, each fed by what the sum of all has left."""
+    left = g[0] - add_up(u)
+    return [
+        x - 0.3 * before - exp(-0.1 * i) * left * x
+        for i, (x, before) in enumerate(zip(u, [g[1], *u[:-1]], strict=True))
+    ]
+
+
+def test_unknowns_that_all_meet_in_a_sum_are_eliminated_around_it() -> None:
+    count = 48
+    system = System(implicit(meeting, count, 2))
+    newton, costs = choose_form(system.attempt)
+    assert (newton.form, list(costs)) == ("extended", ["extended"])
+    assert newton.operations < 60 * count  # its Jacobian alone has 2 304 entries
+    source = np.random.default_rng(1)
+    names = [v.name for v in system.program.inputs]
+    states = [{name: source.uniform(0.1, 1.0, 1) for name in names} for _ in range(5)]
+    numbers = numbers_of(system.program, states)
+    update = np.stack(evaluated(newton.update, numbers), axis=1)
+    residuals = np.stack([system.residual(state) for state in states])
+    exact = np.linalg.solve(system.matrices(states), -residuals[..., None])[..., 0]
+    np.testing.assert_allclose(update, exact, rtol=1e-9, atol=1e-12)
+
+
 def test_operations_are_those_that_the_residual_does_not_have(plastic: System) -> None:
     found = plastic.forms["jacobian"]
     lines: dict[int, Node] = {}

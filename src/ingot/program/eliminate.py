@@ -7,7 +7,7 @@ nothing behind.
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -55,6 +55,13 @@ BORDERS = (None, -1, 1)
 """How many entries net the elimination of an intermediate may add to go first in the extended form:
 what stays, the border, is what many lines read and what reads many (a norm, a trace). None: no
 intermediate goes first. Which is shortest differs (benchmarks.spine)."""
+
+
+MIN_DENSE_UNKNOWNS = 32
+"""From so many unknowns on a dense Jacobian is not eliminated where it need not be: 2/3 n^3 lines
+are 20 000, which take tens of seconds to write and minutes to compile."""
+DENSE_SHARE = 1 / 4
+"""The part of a Jacobian's entries from which on it counts as dense: its factors fill up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,28 +463,49 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     With lines on axes, which remain loops, and with solves inside the residuals, only the
     Jacobian's entries are plain lines.
     """
-    best = eliminate(attempt, "jacobian")
-    costs = {"jacobian": best.operations}
     if any(n.axes or operation(n.op).is_block for n in sort_lines(attempt.solve.rows)):
-        return best, costs
+        best = eliminate(attempt, "jacobian")
+        return best, {"jacobian": best.operations}
+    if is_dense(attempt.solve):
+        limit = EXTENDED_WORTH * 2 / 3 * len(attempt.solve.columns) ** 3
+        free = _choose_extended(attempt, BORDERS[1:], limit, 0)
+        if free is not None and tell_states(attempt, free):
+            return free, {"extended": free.operations}
+    best = eliminate(attempt, "jacobian")
     other = eliminate(attempt, "accumulated")
-    costs["accumulated"] = other.operations
+    costs = {"jacobian": best.operations, "accumulated": other.operations}
     best = min(best, other, key=lambda e: e.operations)
-    free = _choose_extended(attempt, best)
+    borders = _find_borders(attempt, best)
+    free = _choose_extended(attempt, borders, best.operations * EXTENDED_WORTH, best.risk)
     if free is None:
         return best, costs
     return free, {**costs, "extended": free.operations}
 
 
-def _choose_extended(attempt: Attempt, safe: Eliminated) -> Eliminated | None:
-    """The extended form that saves enough and risks no more than the safe one; None if none does.
+def is_dense(solve: Solve) -> bool:
+    """Whether many unknowns meet in most residuals, as sizes of precipitates do in what is left of
+    the solution: then the Jacobian's own elimination is known to be long without being written.
+    """
+    if len(solve.columns) < MIN_DENSE_UNKNOWNS:
+        return False
+    read = {c.id: 1 << j for j, c in enumerate(solve.columns)}
+    for node in sort_lines(solve.rows):
+        for arg in node.args:
+            read[node.id] = read.get(node.id, 0) | read.get(arg.id, 0)
+    entries = sum(read.get(row.id, 0).bit_count() for row in solve.rows)
+    return entries > DENSE_SHARE * len(solve.columns) ** 2
+
+
+def _choose_extended(
+    attempt: Attempt, borders: Iterable[int | None], limit: float, max_risk: int
+) -> Eliminated | None:
+    """The extended form within some operations and risk, or None if none is.
 
     Of ways to settle ties the safest is taken, then the shortest; of borders the first that is
     worth it, for another may be somewhat shorter, but takes as long again to find.
     """
-    limit = safe.operations * EXTENDED_WORTH
-    for border in _find_borders(attempt, safe):
-        best = _try_extended(attempt, border, TIES[0], limit, safe.risk)
+    for border in borders:
+        best = _try_extended(attempt, border, TIES[0], limit, max_risk)
         if best is None:
             continue
         for ties in TIES[1:]:
