@@ -70,6 +70,10 @@ class Newton(msgspec.Struct, frozen=True, kw_only=True):
     linesearch_stopping_criteria: Annotated[
         float, Meta(ge=0, lt=1, description="the part of the promised decrease that is enough")
     ] = 1e-3
+    substep_del_tol: Annotated[
+        float,
+        Meta(ge=0, description="the part of the unknowns below which an update must be, in parts"),
+    ] = 1e-6
 
     def __post_init__(self) -> None:
         """Refuse rules out of range, wherever they come from."""

@@ -1,7 +1,5 @@
 """Blocks of `[Solvers]`: linear solvers are checked, and all give the same exact elimination."""
 
-import logging
-
 import pytest
 import torch
 
@@ -200,9 +198,3 @@ def test_old_value_of_a_ramped_given_is_an_input() -> None:
 )
 def test_wrong_substeps_are_told(more: str, told: str) -> None:
     assert told in refused(LINEAR["lu"], more=more)
-
-
-def test_that_steps_are_not_bisected_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "ingot"):
-        build(read_text(text(LINEAR["lu"], more="max_substepping_level = 3")), "update")
-    assert "[update]: steps are not bisected" in caplog.text

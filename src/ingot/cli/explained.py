@@ -43,6 +43,11 @@ EXPLAIN: dict[str, str] = {
         "A checkpoint is a folder that a run stores with --checkpoint-every and goes on from with"
         " --restart. This one cannot be read, or several were found; name one that is whole."
     ),
+    "broken-history": (
+        "An update whose steps may be taken in parts (max_substepping_level) reads x~2 of an"
+        " unknown x, but not x~1, which x~2 becomes in the second part. Read both, or leave the"
+        " option out."
+    ),
     "broken-package": (
         "A package lacks a file, or one of its files is not the one that was compiled: it was"
         " edited, cut short in copying, or mixed with another. Copy it whole, or compile it again."
@@ -199,7 +204,8 @@ EXPLAIN: dict[str, str] = {
     "nested-solves": (
         "An ImplicitUpdate stands inside the residuals of another, and that one inside those of a"
         " third. One level is solved, with exact derivatives; more are not. Let the unknowns and"
-        " residuals of two of them be those of one equation system."
+        " residuals of two of them be those of one equation system. Or one stands inside another"
+        " and the steps of one of them are taken in parts: leave its max_substepping_level out."
     ),
     "no-cache": (
         "What is compiled is kept in $XDG_CACHE_HOME/ingot, or in ~/.cache/ingot, for the next"
@@ -536,6 +542,12 @@ EXPLAIN: dict[str, str] = {
         "Parameters that were one tensor under several names when a module was traced have become"
         " different tensors, and the compiled graph takes only one. Replace the tensor under all"
         " its names."
+    ),
+    "unnamed-part": (
+        "Compiled graphs take steps in parts (max_substepping_level) by the names of what an"
+        " update reads. Here a force or an old value is a constant, has another shape than what it"
+        " becomes, or is one value with two meanings. Compile with --backend kernel, which has no"
+        " such limit."
     ),
     "untraceable": (
         "A law does something that a program for one point cannot hold: it reads a value (if,"

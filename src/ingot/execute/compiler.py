@@ -13,7 +13,7 @@ from ingot.errors import IngotError, Problem
 __all__ = ["FLAGS", "HEADERS", "command", "headers", "processor", "translate", "version"]
 
 HERE = Path(__file__).parent
-HEADERS = ("lanes.h", "newton.h", "band.h", "entry.h", "steps.h")
+HEADERS = ("lanes.h", "newton.h", "parts.h", "band.h", "entry.h", "steps.h")
 """What a kernel includes, in order."""
 
 # Straight lines gain nothing from -O2 but a quarter more compile time.

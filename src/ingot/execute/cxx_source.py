@@ -1,6 +1,7 @@
 """Program -> C++ source: lines on blocks of points, Newton's loop inside."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -8,6 +9,7 @@ from ingot.execute.abi import rules_struct
 from ingot.execute.compiler import HEADERS
 from ingot.execute.cxx_lines import Access, Lines, named
 from ingot.execute.cxx_outline import outline
+from ingot.execute.cxx_parts import PartWriter
 from ingot.execute.cxx_split import LONG, cut, is_long
 from ingot.execute.cxx_values import Place, word
 from ingot.program import Axis, Linear, Node, Program, Solve, Variable, sort_lines
@@ -17,6 +19,7 @@ from ingot.program.factor import Factored
 from ingot.program.program import find_dependent
 from ingot.program.regions import Inline, find_regions
 from ingot.program.schedule import schedule_lines
+from ingot.program.substeps import Accumulate
 
 __all__ = ["entries", "section", "source", "unit"]
 
@@ -76,6 +79,16 @@ class _Writer:
         self.numbers = count()
         self.number = {solve: i for i, solve in enumerate(program.solves)}
         self.tables: dict[str, None] = {}
+        asked = (n.attr for n in program.lines if n.op == "accumulate")
+        self.accumulated: dict[Solve, list[Accumulate]] = {}
+        for each in asked:
+            self.accumulated.setdefault(each.solve, []).append(each)
+        self.parts = {
+            n.attr: PartWriter(
+                program, n, self.number[n.attr], self._lines, partial(self._flat, n.attr)
+            )
+            for n in program.lines if n.op == "solve" and n.attr.substeps is not None
+        }  # fmt: skip
 
     def rows(self) -> list[str]:
         """All lines of the source."""
@@ -123,6 +136,10 @@ class _Writer:
                 rows += [*self._linear_band(solve, f.newton, k, kind), ""]
             else:
                 rows += [*self._linear(solve, f, solution, k, kind), ""]
+        parts = self.parts.get(solve)
+        if parts is not None:
+            rows += parts.functions(self.accumulated.get(solve, ()))
+            self.tables.update(dict.fromkeys(parts.tables))
         return rows
 
     def _nests(self, solve: Solve) -> bool:
@@ -445,6 +462,8 @@ class _Writer:
         """A solve or a linear system: gather what it reads, call it, tell where results lie."""
         if node.op == "linear":
             return self._linear_call(node, lines)
+        if node.op == "accumulate":
+            return self.parts[node.attr.solve].accumulate(lines, node, self._sided)
         solve: Solve = node.attr
         k, tag = self.number[solve], node.id
         width = len(solve.columns)
@@ -460,10 +479,13 @@ class _Writer:
         found = self._flat(solve, f"s{tag}.u")
         rows += lines.store(found, guesses, axes, indent)
         around = "around, " if self._nests(solve) else ""
-        rows += [
-            f"{indent}newton_{k}({around}g{tag}, s{tag}.begin(around.lanes), around.knobs[{k}]);",
-            f"{indent}s{tag}.report(*around.reports, {k}, around.knobs[{k}]);",
-        ]
+        rows.append(
+            f"{indent}newton_{k}({around}g{tag}, s{tag}.begin(around.lanes), around.knobs[{k}]);"
+        )
+        if solve.substeps is not None:
+            is_kept = solve in self.accumulated
+            rows += self.parts[solve].call(tag, solve.substeps.level, indent, is_kept=is_kept)
+        rows.append(f"{indent}s{tag}.report(*around.reports, {k}, around.knobs[{k}]);")
         return rows, dict(enumerate(found))
 
     def _linear_call(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:

@@ -28,6 +28,7 @@ from ingot.execute.inductor_metadata import (
     ForwardSegment,
     ImplicitSegment,
     InductorDescription,
+    PartInfo,
     SlopeInfo,
     ValueInfo,
 )
@@ -37,6 +38,8 @@ from ingot.execute.inductor_trial import SIZES, Arrays, Trial
 from ingot.program import Node, Program, Space, Variable, sort_lines
 from ingot.program.opaque import find_misplaced, walk_lines
 from ingot.program.partition import Segment, partition
+from ingot.program.program import find_arguments
+from ingot.program.substeps import find_parts
 from ingot.types.history import given_name, source_name
 
 __all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "lower", "plan_graphs"]
@@ -207,7 +210,9 @@ def _forward(
 def _implicit(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
 ) -> tuple[ImplicitSegment, list[Graphed]]:
-    by = find_columns(segment, dict.fromkeys(x for _, x in passing))
+    parts = _find_parts(segment)
+    read = [x for _, x in passing]
+    by = find_columns(segment, dict.fromkeys([*read, *(p.name for p in parts)] if read else ()))
     rhs = step = ift = inner = None
     columns = by
     if any(n.op == "solve" for n in sort_lines(segment.solve.rows)):
@@ -234,9 +239,45 @@ def _implicit(
     info = ImplicitSegment(
         name=segment.name, reads=segment.reads, gives=segment.gives, rhs=rhs, step=step, ift=ift,
         inner=inner, columns=columns, predictor=predictor, guesses=guesses or (),
-        rules=segment.solve.newton,
+        rules=segment.solve.newton, parts=parts,
+        level=0 if segment.solve.substeps is None else segment.solve.substeps.level,
     )  # fmt: skip
     return info, made
+
+
+def _find_parts(segment: Segment) -> tuple[PartInfo, ...]:
+    """What a segment reads otherwise in parts of its step, by the names of what it reads."""
+    solve, node, program = segment.solve, segment.node, segment.program
+    if solve.substeps is None:
+        return ()
+    shape = {v.name: shape_of(v, program).sizes for v in (*program.given, *program.outputs)}
+    names = {n.id: v.name for v in program.given for n in v.nodes}
+    argument = dict(zip(solve.given, node.args[len(solve.columns) :], strict=True))
+    follows = {
+        argument[c].id: argument[f].args[0].id if f in argument else f.id
+        for c, f in zip(solve.substeps.carried, solve.substeps.follows, strict=True)
+    }
+    solved = {n.id: y for v, y in zip(solve.unknowns, segment.gives, strict=True) for n in v.nodes}
+    found: dict[str | None, PartInfo | None] = {}
+    for part in find_parts(node.args):
+        role, called = part.attr[:2]
+        name, other, info = names.get(part.args[0].id), None, None
+        if role == "carried":
+            at = follows[part.id]
+            other = solved.get(at, names.get(at))
+        elif role != "static":
+            other = names.get(part.args[1].id)
+        if role != "static" and name is not None and other is not None:
+            info = PartInfo(name, role, other)
+        is_same = info is None or role != "carried" or shape[info.name] == shape[info.other]
+        clear = role == "static" if info is None else is_same
+        if not clear or found.setdefault(name, info) != info:
+            raise IngotError([Problem(
+                "unnamed-part",
+                f"[{solve.name}] takes steps in parts, in which '{called}' is not a value by"
+                " itself for compiled graphs", None, "compile with --backend kernel",
+            )])  # fmt: skip
+    return tuple(info for info in found.values() if info is not None)
 
 
 def _residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> Planned:
@@ -321,7 +362,7 @@ def _depends(segment: Segment) -> Iterator[tuple[str, set[str]]]:
     for v in program.outputs:
         roots = v.nodes
         if segment.kind == "implicit":
-            roots = segment.node.args[len(segment.solve.columns) :]
+            roots = find_arguments(segment.node)
         yield v.name, {known[n.id] for n in sort_lines(roots) if n.id in known}
 
 
@@ -340,7 +381,7 @@ def _slopes(
         if isinstance(segment, ForwardSegment):
             local = {(s.output, s.input): s.batch_independent for s in segment.slopes}
         else:
-            local = {(y, x): False for y in segment.gives for x in segment.columns}
+            local = {(y, x): False for y in segment.gives for x in segment.varied}
         for (y, by), flag in local.items():
             if by not in made and source_name(by) in wanted:
                 join((y, source_name(by)), flag)

@@ -139,7 +139,8 @@ def find_guesses(segment: Segment) -> tuple[str, ...] | None:
     known = {v.nodes: v.name for v in segment.program.given}
     found, at = [], 0
     for v in segment.solve.unknowns:
-        found.append(known.get(segment.node.args[at : at + len(v.nodes)]))
+        starts = segment.node.args[at : at + len(v.nodes)]
+        found.append(known.get(tuple(n.args[0] if n.op == "part" else n for n in starts)))
         at += len(v.nodes)
     return tuple(n for n in found if n is not None) if None not in found else None
 

@@ -1,12 +1,15 @@
 """All that running compiled graphs needs to know, as JSON writes it."""
 
+from typing import Literal
+
 import msgspec
 
 from ingot.execute.batch_shape import Shape
 from ingot.options import Newton
 
 __all__ = [
-    "ForwardSegment", "ImplicitSegment", "InductorDescription", "SlopeInfo", "ValueInfo",
+    "ForwardSegment", "ImplicitSegment", "InductorDescription", "PartInfo", "SlopeInfo",
+    "ValueInfo",
 ]  # fmt: skip
 
 
@@ -58,6 +61,16 @@ class ForwardSegment(
         return tuple(f for f in (self.value, self.jvp) if f is not None)
 
 
+class PartInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A value read that is another in a part of a step: an end of a force between `name` and
+    `other`, `old` or `new`; or carried on, so that it becomes `other`, an unknown or a value read.
+    """
+
+    name: str
+    role: Literal["old", "new", "carried"]
+    other: str
+
+
 class ImplicitSegment(
     msgspec.Struct,
     forbid_unknown_fields=True,
@@ -71,7 +84,8 @@ class ImplicitSegment(
     rhs: u, reads -> -r; step: u, step lengths (points,), reads -> u after an update, -r there;
     ift: u, reads -> -A^-1 B (unknowns, columns, points), columns being those of `columns`;
     inner: in their place where r solves another: what gives r, from unknowns, then from reads;
-    predictor: reads -> u to start from, unless `guesses` names what each unknown starts from.
+    predictor: reads -> u to start from, unless `guesses` names what each unknown starts from;
+    level: how often a step that fails is halved; parts: what is read otherwise then.
     """
 
     name: str
@@ -85,6 +99,15 @@ class ImplicitSegment(
     predictor: str | None
     guesses: tuple[str, ...]
     rules: Newton
+    level: int = 0
+    parts: tuple[PartInfo, ...] = ()
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """What the unknowns have a derivative by, in parts of a step too."""
+        forces = [n for p in self.parts if p.role != "carried" for n in (p.name, p.other)]
+        names = [*self.columns, *(p.name for p in self.parts), *forces]
+        return tuple(dict.fromkeys(names if self.columns else ()))
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -14,7 +14,13 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch_shape import Shape, flattened, restored
-from ingot.execute.inductor_metadata import ForwardSegment, ImplicitSegment, InductorDescription
+from ingot.execute.bisection import Bisection, Merged
+from ingot.execute.inductor_metadata import (
+    ForwardSegment,
+    ImplicitSegment,
+    InductorDescription,
+    PartInfo,
+)
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, stepped
@@ -170,11 +176,11 @@ class InductorProgram:
                 values.update(zip(segment.gives, found, strict=True))
                 local = self._tangents(segment, reads) if slopes else {}
             else:
-                u, solved = self._solved(segment, reads, values)
+                u, solved, taken = self._solved(segment, reads)
                 statuses |= {s.solve: s for s in solved}
                 widths = [self._shape[n].width for n in segment.gives]
                 values.update(zip(segment.gives, u.split(widths), strict=True))
-                local = self._sensitivity(segment, u, reads) if slopes else {}
+                local = self._sensitivity(segment, u, reads, taken) if slopes else {}
             if slopes:
                 self._chain(local, known)
         return Found(values, tuple(statuses.values()), known)
@@ -187,20 +193,61 @@ class InductorProgram:
         return dict(zip(pairs, blocks, strict=True))
 
     def _sensitivity(
-        self, segment: ImplicitSegment, u: Tensor, reads: Sequence[Tensor]
+        self,
+        segment: ImplicitSegment,
+        u: Tensor,
+        reads: Sequence[Tensor],
+        taken: "Sequence[TakenPart]",
     ) -> dict[Pair, Tensor]:
         """The derivatives of the unknowns by what is read; NaN at points that failed."""
         if not segment.columns:
             return {}
         whole = self._system(segment, reads).sensitivity(u)
+        more = sum(self._shape[n].width for n in segment.varied[len(segment.columns) :])
+        whole = torch.cat([whole, whole.new_zeros((len(whole), more, whole.shape[-1]))], 1)
+        if taken:
+            self._through_parts(segment, taken, whole)
         whole = torch.where(u.isfinite().all(0), whole, math.nan)
         rows = whole.split([self._shape[n].width for n in segment.gives])
-        widths = [self._shape[n].width for n in segment.columns]
+        widths = [self._shape[n].width for n in segment.varied]
         return {
             (y, x): block
             for y, row in zip(segment.gives, rows, strict=True)
-            for x, block in zip(segment.columns, row.split(widths, 1), strict=True)
+            for x, block in zip(segment.varied, row.split(widths, 1), strict=True)
         }
+
+    def _through_parts(
+        self, segment: ImplicitSegment, taken: "Sequence[TakenPart]", whole: Tensor
+    ) -> None:
+        """Put the derivatives of points whose step was taken in parts in their place."""
+        widths = {n: self._shape[n].width for n in segment.varied}
+        points = whole.shape[-1]
+        own = torch.eye(whole.shape[1], dtype=self.dtype)[..., None]
+        ends = dict(zip(widths, own.split(list(widths.values())), strict=True))
+        carried = {
+            p.name: ends[p.name].repeat(1, 1, points) for p in segment.parts if p.role == "carried"
+        }
+        for part in taken:
+            at = part.points
+            here = dict(ends)
+            for p in segment.parts:
+                if p.role == "carried":
+                    here[p.name] = carried[p.name][..., at]
+                else:
+                    here[p.name] = part.blend(p, ends)
+            system = self._system(segment, [part.reads[n] for n in segment.reads])
+            local = system.sensitivity(part.unknowns)
+            blocks = local.split([widths[n] for n in segment.columns], 1)
+            found = torch.stack([
+                _times(block, here[n].expand(-1, -1, len(at)))
+                for block, n in zip(blocks, segment.columns, strict=True)
+            ]).sum(0)  # fmt: skip
+            whole[..., at] = found
+            rows = found.split([self._shape[n].width for n in segment.gives])
+            here |= zip(segment.gives, rows, strict=True)
+            for p in segment.parts:
+                if p.role == "carried":
+                    carried[p.name][..., at] = here[p.other].expand(-1, -1, len(at))
 
     def _chain(self, local: dict[Pair, Tensor], known: dict[Pair, Tensor]) -> None:
         """Adds the derivatives of a segment's values by inputs, given those of what it read."""
@@ -241,20 +288,67 @@ class InductorProgram:
     # Newton
 
     def _solved(
-        self, segment: ImplicitSegment, reads: Sequence[Tensor], values: Values
-    ) -> tuple[Tensor, list[Status]]:
-        """The unknowns, NaN where a point did not converge, and what became of every point.
+        self, segment: ImplicitSegment, reads: Sequence[Tensor]
+    ) -> tuple[Tensor, list[Status], "list[TakenPart]"]:
+        """The unknowns, NaN where a point did not converge, what became of every point, and the
+        parts in which steps that failed were taken.
 
         Solves inside the residuals tell of their last call, before the solve itself.
         """
+        u, status, inside = self._newton(segment, reads)
+        taken: list[TakenPart] = []
+        if segment.level and not bool(status.converged.all()):
+            u, status, taken = self._in_parts(segment, reads, u, status)
+        return u, [*inside, status], taken
+
+    def _newton(
+        self, segment: ImplicitSegment, reads: Sequence[Tensor], *, in_parts: bool = False
+    ) -> tuple[Tensor, Status, Sequence[Status]]:
+        """The unknowns and what became of every point, also of solves inside."""
         if segment.predictor is not None:
             (start,) = self._graphs[segment.predictor](list(reads))
         else:
-            start = torch.cat([values[n] for n in segment.guesses])
+            given = dict(zip(segment.reads, reads, strict=True))
+            start = torch.cat([given[n] for n in segment.guesses])
         system = self._system(segment, reads)
         rules = self.rules.get(segment.name, segment.rules)
-        u, status = run_newton(segment.name, start, system.rhs, system.step, rules)
-        return u, [*system.statuses, status]
+        u, status = run_newton(
+            segment.name, start, system.rhs, system.step, rules, in_parts=in_parts
+        )
+        return u, status, system.statuses
+
+    def _in_parts(
+        self, segment: ImplicitSegment, reads: Sequence[Tensor], u: Tensor, status: Status
+    ) -> "tuple[Tensor, Status, list[TakenPart]]":
+        """The steps of points that failed, taken in parts."""
+        failed = (~status.converged).nonzero()[:, 0]
+        whole = {n: x[:, failed] for n, x in zip(segment.reads, reads, strict=True)}
+        carried = {p.name: whole[p.name].clone() for p in segment.parts if p.role == "carried"}
+        bisection = Bisection(segment.level, len(failed), failed.device)
+        u, merged, taken = u.clone(), Merged(status), list[TakenPart]()
+        while True:
+            index, begin, end = bisection.next(self.dtype)
+            if len(index) == 0:
+                break
+            here = {n: x[:, index] for n, x in (whole | carried).items()}
+            part = TakenPart(index, begin, end, dict(here), u[:, :0])
+            for p in segment.parts:
+                if p.role != "carried":
+                    part.reads[p.name] = part.blend(p, here)
+            ordered = [part.reads[n].contiguous() for n in segment.reads]
+            found, said, _ = self._newton(segment, ordered, in_parts=True)
+            merged.add(failed[index], said)
+            u[:, failed[index]] = found
+            good = said.converged.nonzero()[:, 0]
+            rows = found.split([self._shape[n].width for n in segment.gives])
+            ends = part.reads | dict(zip(segment.gives, rows, strict=True))
+            for p in segment.parts:
+                if p.role == "carried":
+                    carried[p.name][:, index[good]] = ends[p.other][:, good]
+            taken.append(part.of(good, failed[index[good]], found))
+            bisection.judge(index, said.converged)
+        u[:, failed[~bisection.done]] = math.nan
+        return u, merged.status, taken
 
     def _system(self, segment: ImplicitSegment, reads: Sequence[Tensor]) -> "_Graphs | _Nested":
         """The equations of a solve, given what it reads."""
@@ -263,6 +357,30 @@ class InductorProgram:
             return _Graphs(self._graphs, segment, reads)
         given = dict(zip(segment.reads, reads, strict=True))
         return _Nested(inner.under(rules=self.rules), given, segment)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPart:
+    """Parts of steps: of which points, from where to where, what was read, and their unknowns."""
+
+    points: Tensor
+    begin: Tensor
+    end: Tensor
+    reads: Values
+    unknowns: Tensor
+
+    def blend(self, part: PartInfo, values: Mapping[str, Tensor]) -> Tensor:
+        """An end of a force in this part, of values over the whole step."""
+        at = self.begin if part.role == "old" else self.end
+        names = (part.name, part.other) if part.role == "old" else (part.other, part.name)
+        old, new = (values[n] for n in names)
+        return (1.0 - at) * old + at * new
+
+    def of(self, good: Tensor, points: Tensor, unknowns: Tensor) -> "TakenPart":
+        """The same of those that converged."""
+        reads = {n: x[:, good].contiguous() for n, x in self.reads.items()}
+        ends = self.begin[good], self.end[good]
+        return TakenPart(points, *ends, reads, unknowns[:, good].contiguous())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem
 from ingot.execute.batch_shape import find_slopes, flattened, restored, shape_of
+from ingot.execute.interpret_parts import Parts, Record
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient, step_through
@@ -20,6 +21,7 @@ from ingot.program.differentiate import differentiate_along
 from ingot.program.opaque import Opaque, find_opaque
 from ingot.program.points import find_reduced
 from ingot.program.program import find_dependent, find_solves
+from ingot.program.substeps import Accumulate
 from ingot.types.batches import find_dims, remove_axes
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -38,7 +40,8 @@ class Interpreter:
         self._lines = sort_lines(program.roots, given)
         laid_out = [a for v in (*program.given, *program.outputs) for a in v.axes]
         self._layout = Layout(program, (*given, *self._lines), laid_out)
-        self._equations = {s: _Equations(program, s) for s in program.solves}
+        nodes = {n.attr: n for n in self._lines if n.op == "solve"}
+        self._equations = {s: _Equations(program, s, nodes.get(s)) for s in program.solves}
         self._opaque = find_opaque(program)
         self._slopes = find_slopes(program)
         self._couples_points = any(operation(n.op).couples_points for n in self._lines)
@@ -113,6 +116,7 @@ class _Call:
         self.equations = equations
         self.dtype, self.device, self.points = dtype, device, points
         self.statuses: dict[Solve, Status] = {}
+        self.records: dict[Solve, Record] = {}
         self.reports: dict[Opaque, Sequence[Status]] = {}
         self.batch: tuple[int, ...] = (points,)
         self.reduced: Mapping[int, tuple[int, ...] | None] = {}
@@ -146,6 +150,11 @@ class _TorchArrays:
     def __init__(self, layout: Layout, call: _Call) -> None:
         self.layout = layout
         self.call = call
+
+    def over(self, layout: Layout, points: int) -> "_TorchArrays":
+        """Arrays of another layout, for some of the points."""
+        call = _Call(self.call.equations, self.call.dtype, self.call.device, points)
+        return _TorchArrays(layout, call)
 
     def run(self, lines: Sequence[Node], values: Values) -> None:
         """Evaluate lines in order; their operands are among the values, or before them."""
@@ -225,17 +234,42 @@ class _TorchArrays:
         ]
 
     def block(self, node: Node, args: Sequence[Any]) -> Mapping[Any, Tensor]:
-        """The results of a solve or of linear systems at its solution."""
+        """The results of a solve, of linear systems at its solution, or through its parts."""
         solve: Solve = node.attr if node.op == "solve" else node.attr.solve
         equations = self.call.equations[solve]
+        if node.op == "accumulate":
+            return self._accumulate(node, args, equations)
         width = len(solve.columns)
         given = args[width : width + len(solve.given)]
         at = equations.start(self, given)
         if node.op == "solve":
-            found = at.solve(self.flatten(args[:width], equations.axes))
+            found, status = at.solve(self.flatten(args[:width], equations.axes))
+            parts = equations.parts
+            if parts is not None and not bool(status.converged.all()):
+                found, status, self.call.records[solve] = parts.take(self, given, found, status)
+            self.call.statuses[solve] = status
             return dict(enumerate(self.split(found, equations.axes)))
         at.evaluate(self.flatten(args[:width], equations.axes))
         return at.solve_linear(self, node, args)
+
+    def _accumulate(
+        self, node: Node, args: Sequence[Any], equations: "_Equations"
+    ) -> Mapping[Any, Tensor]:
+        """Derivatives through the parts of steps taken in parts, those of `linear` elsewhere."""
+        attr: Accumulate = node.attr
+        record = self.call.records.get(attr.solve)
+        if record is not None and len(record.points):
+            assert equations.parts is not None
+            take = equations.parts.adjoints if attr.is_transposed else equations.parts.tangents
+            return take(self, node, args, record)
+        width = len(attr.solve.columns)
+        first = width + attr.leaves
+        results: dict[Any, Any] = {
+            (slot, side): args[first + side * width + slot]
+            for side in range(attr.sides)
+            for slot in range(width)
+        }
+        return results | {("leaf", j): self.fill(0.0) for j in range(attr.leaves)}
 
 
 @cache
@@ -249,8 +283,11 @@ def _evaluate(spelled: str, arity: int) -> Callable[..., Tensor]:
 class _Equations:
     """The lines of a solve: residuals, and their derivative by all unknowns at once."""
 
-    def __init__(self, space: Space, solve: Solve) -> None:
+    def __init__(self, space: Space, solve: Solve, node: Node | None = None) -> None:
         self.solve = solve
+        self.parts = None
+        if node is not None and solve.substeps is not None:
+            self.parts = Parts(space, node, self)
         self.axes = [c.axes for c in solve.columns]
         builder = Builder(space.extents, sort_lines((*solve.rows, *solve.columns, *solve.given)))
         self.size = sum(builder.size(axes) for axes in self.axes)
@@ -319,8 +356,8 @@ class _Point:
         ]
         return torch.cat(blocks, dim=1)
 
-    def solve(self, start: Tensor) -> Tensor:
-        """The unknowns that make the residuals zero, NaN where there are none."""
+    def solve(self, start: Tensor, *, in_parts: bool = False) -> tuple[Tensor, Status]:
+        """The unknowns that make the residuals zero, NaN where there are none, and the status."""
         solve = self.equations.solve
 
         def rhs(u: Tensor) -> Tensor:
@@ -333,9 +370,7 @@ class _Point:
             moved = torch.where(active, u + update, u)
             return moved, rhs(moved)
 
-        found, status = run_newton(solve.name, start, rhs, step, solve.newton)
-        self.on.call.statuses[solve] = status
-        return found
+        return run_newton(solve.name, start, rhs, step, solve.newton, in_parts=in_parts)
 
     def solve_linear(
         self, around: _TorchArrays, node: Node, args: Sequence[Tensor]

@@ -201,6 +201,7 @@ template <int n> struct Search {
   M alive, active, done, bad;
   int updates, tries;
   bool proven;
+  bool in_parts = false;  // the step is a part of one that failed (parts.h)
 
   Search& begin(M lanes) {
     alive = active = lanes;
@@ -220,12 +221,19 @@ template <int n> struct Search {
     if (tries && k.linesearch != full_step && again(k)) return retry;
     if (updates == 0) first = size;
     M now = size < splat(k.abs_tol);
-    if (updates) now |= size < splat(k.rel_tol) * first;
+    if (updates) now |= (size < splat(k.rel_tol) * first) & (in_parts ? settled(k) : alive);
     if (sizeof(real) == 4 && updates) now |= stalled(now);
     bad |= active & ~finite(size);
     done = (done | (active & now)) & ~bad;
-    active = alive & ~bad & (updates < k.min_its ? alive : ~done);
+    active = alive & ~bad & (updates < k.min_its && !in_parts ? alive : ~done);
     return any(active) && updates + 1 < k.max_its ? update : stop;
+  }
+
+  // The points whose update was small beside their unknowns, as it must be in a part of a step.
+  INGOT_CALL __attribute__((cold)) M settled(const Knobs& k) {
+    V moved[n];
+    for (int i = 0; i < n; ++i) moved[i] = u[i] - base[i];
+    return norm(moved, n) < splat(k.substep_del_tol) * (norm(u, n) + splat(k.abs_tol));
   }
 
   // newton.py, stalled_by_rounding: the points that had come as far as single precision lets them

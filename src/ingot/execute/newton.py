@@ -23,9 +23,13 @@ Step = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def run_newton(
-    name: str, start: Tensor, rhs: Rhs, step: Step, rules: Newton
+    name: str, start: Tensor, rhs: Rhs, step: Step, rules: Newton, *, in_parts: bool = False
 ) -> tuple[Tensor, Status]:
-    """The unknowns, NaN where a point did not converge, and what became of every point."""
+    """The unknowns, NaN where a point did not converge, and what became of every point.
+
+    in_parts: this is a part of a step, where a residual that is small in parts of the first is
+    accepted only if the update was small too, and points stop by themselves.
+    """
     u, right = start, rhs(start)
     size = first = column_norms(right)
     reason = torch.full_like(size, Reason.OUT_OF_STEPS, dtype=torch.int8)
@@ -36,7 +40,7 @@ def run_newton(
         active = reason == Reason.OUT_OF_STEPS
         if not bool(active.any()):
             break
-        if rules.stop == "batch":
+        if rules.stop == "batch" and not in_parts:
             active = reason != Reason.NOT_FINITE
         moved, after = full, _ = step(u, right, active)
         if rules.linesearch == "NONE":
@@ -44,7 +48,11 @@ def run_newton(
         else:
             moved, after, now = _cut_back(rhs, rules, (u, right, size), (moved, after), active)
         iterations += active
-        done = active & ((now < rules.abs_tol) | (now < rules.rel_tol * first))
+        down = now < rules.rel_tol * first
+        if in_parts:
+            allowed = rules.substep_del_tol * (column_norms(moved) + rules.abs_tol)
+            down &= column_norms(moved - u) < allowed
+        done = active & ((now < rules.abs_tol) | down)
         if u.dtype == torch.float32:
             norms = column_norms(full - u), column_norms(u)
             stalled = active & ~done & stalled_by_rounding(size, now, first, *norms)

@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 FORMAT = "ingot"
-SCHEMA = 3
+SCHEMA = 4
 """The version of this layout; loaders refuse any other."""
 
 

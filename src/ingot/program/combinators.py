@@ -1,6 +1,5 @@
 """Types that contain models: compositions, implicit updates, gradients of inner models."""
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,6 +13,7 @@ from ingot.program.implicit import Solve, read_items
 from ingot.program.program import Newton, Variable
 from ingot.program.rewrite import substitute
 from ingot.program.solvers import SYSTEMS, linear_problems, newton_of, unknown_type
+from ingot.program.substeps import MAX_LEVEL, find_substeps, take_in_parts
 from ingot.program.tracer import Placed, Tracer
 from ingot.types import Scalar, Value
 
@@ -209,9 +209,10 @@ class ImplicitUpdate:
 
     equation_system: a NonlinearSystem; solver: a Newton variant; predictor: gives first guesses;
     guess: where unknowns that it does not give start, `given` as inputs or `old`, from their last
-    values; incremental_variables: givens whose old values become inputs; max_substepping_level: how
-    often a step may be halved; input_sensitivity_solver, param_sensitivity_solver: linear solvers
-    of derivatives, read and without effect.
+    values; max_substepping_level: how often a step that fails is halved at most;
+    incremental_variables: givens that change gradually then, from old values that become inputs;
+    input_sensitivity_solver, param_sensitivity_solver: linear solvers of derivatives, read and
+    without effect.
     """
 
     residual: Model
@@ -221,6 +222,7 @@ class ImplicitUpdate:
     predictor: Model | None
     kept: tuple[str, ...] = ()
     """The unknowns that start from their old values."""
+    level: int = 0
 
     @staticmethod
     def build(block: Block, factory: Factory) -> Model:
@@ -271,7 +273,9 @@ class ImplicitUpdate:
         for word in ramped.words() if ramped is not None else ():
             inputs.setdefault(f"{word}~1", residual.inputs[word])
         outputs = {u: residual.inputs[u] for u in unknowns}
-        body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor, kept)
+        asked = block.field("max_substepping_level")
+        level = 0 if asked is None else min(asked.option(NotNegativeCount), MAX_LEVEL)
+        body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor, kept, level)
         children = {residual.name: residual}
         if predictor:
             children[predictor.name] = predictor
@@ -279,9 +283,7 @@ class ImplicitUpdate:
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
         """One solve node; the residual's lines read the unknowns' placeholders."""
-        guesses = {**values, **{name: values[f"{name}~1"] for name in self.kept}}
-        if self.predictor:
-            guesses.update(tracer.run(self.predictor, values))
+        guesses = self._guess(values, tracer)
         held: dict[str, Placed] = {}
         for name in self.unknowns:
             axes = tracer.layouts.of(name) or guesses[name].axes
@@ -289,7 +291,11 @@ class ImplicitUpdate:
             if old is not None:
                 axes = axes or old.axes
             held[name] = tracer.unknown(name, model.outputs[name], axes)
-        found = tracer.run(self.residual, {**values, **held})
+        read, follows = values, {}
+        if self.level:
+            read, follows = take_in_parts(tracer.builder, values, held, model.name)
+            guesses = self._guess(read, tracer)
+        found = tracer.run(self.residual, {**read, **held})
         unknowns, residuals = [], []
         for name, row in zip(self.unknowns, self.residuals, strict=True):
             axes = tracer.layouts.joined([held[name].axes, found[row].axes], f"[{model.name}]")
@@ -308,6 +314,11 @@ class ImplicitUpdate:
             tuple(sorted(tracer.clocks)),
         )  # fmt: skip
         first = tuple(n for name in self.unknowns for n in guesses[name].nodes)
+        if self.level:
+            substeps = find_substeps(
+                self.level, solve.rows, solve.columns, first, follows, model.name
+            )
+            solve = replace(solve, substeps=substeps)
         node = tracer.solve(solve, first)
         tracer.named += [
             (node.attr.name, Variable(n, k, values[n].axes, values[n].nodes))
@@ -318,6 +329,11 @@ class ImplicitUpdate:
             v.name: Placed(v.kind, tuple(next(items) for _ in v.nodes), v.axes)
             for v in solve.unknowns
         }
+
+    def _guess(self, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
+        """The values under the names of unknowns where these start."""
+        guesses = {**values, **{name: values[f"{name}~1"] for name in self.kept}}
+        return guesses | (tracer.run(self.predictor, values) if self.predictor else {})
 
 
 def _check_system(
@@ -380,9 +396,6 @@ def _update_problems(
         field = block.field(name)
         if field is not None:
             yield from linear_problems(factory, field, len(groups))
-    level = block.field("max_substepping_level")
-    if level is not None:
-        level.option(NotNegativeCount)
     field = block.field("incremental_variables")
     given = [n for n in residual.inputs if all(n not in row for row in groups)]
     for word in field.words() if field is not None else ():
@@ -390,8 +403,3 @@ def _update_problems(
             assert field is not None
             yield Problem("unknown-input", f"[{residual.name}] is not given '{word}'", field.span,
                           did_you_mean(word, given))  # fmt: skip
-    if level is not None and level.integer() > 0:
-        logging.getLogger("ingot").warning(
-            "[%s]: steps are not bisected; where Newton fails at the whole step, the point fails",
-            block.name,
-        )

@@ -214,6 +214,9 @@ def _close(space: Space, solve: Solve, factored: Factored) -> _Closed:
     """Hoist what changes with no unknown out of the solve, and keep the lines that are read."""
     roots = factored.roots(solve)
     outside = find_frontier(roots, (*solve.columns, *factored.placeholders))
+    if solve.substeps is not None:
+        outside, substeps = solve.substeps.join(outside, solve.columns)
+        solve = replace(solve, substeps=substeps)
     own = Builder(space.extents)
     copied = {
         n.id: own.node(n.op, (), n.attr, n.axes)

@@ -21,6 +21,7 @@ from ingot.program.operations import (
 )
 from ingot.program.program import Variable, digest_lines, find_frontier
 from ingot.program.rewrite import Replay
+from ingot.program.substeps import Substeps, accumulate_adjoints, accumulate_tangents
 
 if TYPE_CHECKING:
     from ingot.program.factor import Factored
@@ -36,6 +37,7 @@ class Solve:
     Its residuals are lines of its own, over placeholders: `unknown` of the unknowns and `given` of
     what it reads from outside. Its node reads a first guess of every unknown, then a line for each
     given; its items are the unknowns. Solves of the same content are the same.
+    substeps: how a step that fails is taken in parts, where it may be;
     factored: its linear systems written out, once the pass `factor` has run.
     """
 
@@ -45,14 +47,18 @@ class Solve:
     given: tuple[Node, ...]
     newton: Newton
     clocks: tuple[str, ...] = ()
+    substeps: Substeps | None = None
     factored: "Factored | None" = None
     digest: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         shown = [[(v.name, v.kind.__name__, v.axes) for v in vs]
                  for vs in (self.unknowns, self.residuals)]  # fmt: skip
-        head = [self.name, shown, self.newton, self.clocks, self.factored is None]
+        parts = self.substeps
+        counts = [parts.level, len(parts.leaves), len(parts.carried)] if parts is not None else []
+        head = [self.name, shown, self.newton, self.clocks, self.factored is None, counts]
         roots = self.rows if self.factored is None else self.factored.roots(self)
+        roots = (*roots, *(parts.lines if parts is not None else ()))
         extra = () if self.factored is None else self.factored.placeholders
         told = digest_lines(roots, (*self.columns, *self.given, *extra), head)
         object.__setattr__(self, "digest", told)
@@ -78,6 +84,7 @@ class Solve:
             unknowns=variables(self.unknowns),
             residuals=variables(self.residuals),
             given=tuple(map(copy, self.given if given is None else given)),
+            substeps=self.substeps.copy(copy) if self.substeps is not None else None,
             factored=self.factored.copy(copy) if self.factored is not None else None,
         )
 
@@ -126,6 +133,9 @@ def close_solve(builder: Builder, solve: Solve, guesses: Sequence[Node]) -> Node
     What depends on its unknowns becomes the solve's own; the lines that this reads, its arguments.
     """
     outside = find_frontier(solve.rows, solve.columns)
+    if solve.substeps is not None:
+        outside, substeps = solve.substeps.join(outside, solve.columns)
+        solve = replace(solve, substeps=substeps)
     own = Builder(builder.extents)
     copied = {c.id: own.node("unknown", (), (i,), c.axes) for i, c in enumerate(solve.columns)}
     copied |= {g.id: own.node("given", (), (i,), g.axes) for i, g in enumerate(outside)}
@@ -138,6 +148,14 @@ def close_solve(builder: Builder, solve: Solve, guesses: Sequence[Node]) -> Node
 def _refuse_deep_nests(solve: Solve) -> None:
     """One solve may stand inside the residuals of another, and none inside those of that one."""
     for inner in _find_inside(solve):
+        for each in (solve, inner):
+            if each.substeps is not None:
+                raise IngotError([Problem(
+                    "nested-solves",
+                    f"[{inner.name}] is solved inside the residuals of [{solve.name}], so the step"
+                    f" of [{each.name}] cannot be taken in parts", None,
+                    f"leave 'max_substepping_level' of [{each.name}] out",
+                )])  # fmt: skip
         for third in _find_inside(inner):
             raise IngotError([Problem(
                 "nested-solves",
@@ -202,7 +220,9 @@ class _Solve(Operation):
         rows = inline_residuals(b, solve, items, given)
         held = {g.id: known.get(g.id, {}) for g in given} | {u.id: {} for u in items}
         slopes = push(b, rows, held, columns)
-        keys = sorted({key for row in slopes for key in row})
+        # what a solve reads in parts of its step alone has tangents too
+        read = [known.get(g.id, {}) for g in given] if solve.substeps is not None else []
+        keys = sorted({key for row in (*slopes, *read) for key in row})
         for column, shifts in keys:
             if shifts:
                 # entries of an unknown may depend on any others
@@ -215,6 +235,8 @@ class _Solve(Operation):
             for i, item in enumerate(items):
                 axes = (*item.axes, *linear.seeds(block, k))
                 result[i][key] = b.node("item", (block,), (i, k), axes)
+        if solve.substeps is not None and keys:
+            return accumulate_tangents(b, node, known, result, items)
         return result
 
     def pull(self, d: Slopes, node: Node, bar: dict[int, Node]) -> Bars:
@@ -227,11 +249,13 @@ class _Solve(Operation):
         sides = [bar.get(i, b.zero) for i in range(len(items))]
         block = b.node("linear", (*items, *given, *sides), Linear(solve, 1, is_transposed=True))
         rows = inline_residuals(b, solve, items, given)
-        bars = [
-            d.emit("neg", b.node("item", (block,), (i, 0), c.axes))
-            for i, c in enumerate(solve.columns)
-        ]
-        return list(zip(given, pull(b, rows, bars, given, stop=items), strict=True))
+        solution = [b.node("item", (block,), (i, 0), c.axes) for i, c in enumerate(solve.columns)]
+        added: Bars = []
+        if solve.substeps is not None:
+            solution, added = accumulate_adjoints(b, node, items, solution, sides)
+        bars = [d.emit("neg", x) for x in solution]
+        found = list(zip(given, pull(b, rows, bars, given, stop=items), strict=True))
+        return [*found, *added]
 
     def unroll_block(self, to: "Unrolling", node: Node) -> Node:
         """The same solve without axes."""
@@ -250,8 +274,27 @@ class _Solve(Operation):
             unknowns=tuple(inner.variable(v) for v in solve.unknowns),
             residuals=tuple(inner.variable(v) for v in solve.residuals),
             given=(),
+            substeps=self._unroll_substeps(inner, solve.substeps),
         )
         return close_solve(to.builder, opened, to.flatten(solve, node.args[:width]))
+
+    def _unroll_substeps(self, inner: "Unrolling", substeps: Substeps | None) -> Substeps | None:
+        if substeps is None:
+            return None
+
+        def entries(nodes: Sequence[Node]) -> tuple[Node, ...]:
+            return tuple(m for n in nodes for m in inner.entries(n).values())
+
+        chain = [
+            (inner.at(c, c.axes, e), inner.at(f, c.axes, e))
+            for c, f in zip(substeps.carried, substeps.follows, strict=True)
+            for e in inner.space.entries(c.axes)
+        ]
+        leaves = tuple(n for n in entries(substeps.leaves) if not n.is_number)
+        return Substeps(
+            substeps.level, leaves, tuple(c for c, _ in chain), tuple(f for _, f in chain),
+            entries(substeps.hints),
+        )  # fmt: skip
 
     def unroll_item(self, to: "Unrolling", node: Node) -> dict[tuple[int, ...], Node]:
         block = node.args[0]

@@ -109,7 +109,7 @@ class _Scheduling(Replay):
         attr: Any = node.attr
         if node.op == "solve":
             attr = self._solve(attr)
-        elif node.op == "linear":
+        elif node.op in ("linear", "accumulate"):
             attr = replace(attr, solve=self._solve(attr.solve))
         args = tuple(self.new[a.id] for a in node.args)
         return self.builder.node(node.op, args, attr, node.axes)

@@ -10,6 +10,7 @@ from ingot.model import lag
 from ingot.program.arrays import Layout, NumpyArrays
 from ingot.program.builder import Node, sort_lines
 from ingot.program.implicit import Solve
+from ingot.program.operations import operation
 from ingot.program.program import Program
 from ingot.program.schedule import schedule_lines
 
@@ -66,7 +67,7 @@ class Probes:
 
     def _draw(self, node: Node) -> Any:
         """Random numbers of the state's scale; time runs forward."""
-        if node.op in ("solve", "linear"):
+        if operation(node.op).is_block:
             return _Items(self, node)
         if node.op == "input" and lag(node.attr[0])[0] in self._clocks:
             step = np.where(self._scale > 0, self._scale, 1.0)

@@ -16,7 +16,8 @@ from ingot.types import Value, places
 
 __all__ = [
     "Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
-    "find_dependent", "find_first_guesses", "find_frontier", "find_read", "find_solves",
+    "find_arguments", "find_dependent", "find_first_guesses", "find_frontier", "find_read",
+    "find_solves",
 ]  # fmt: skip
 
 
@@ -166,8 +167,15 @@ def find_read(roots: Iterable[Node]) -> set[int]:
         node = stack.pop()
         if node.id not in read:
             read.add(node.id)
-            stack += node.args[len(node.attr.columns) :] if node.op == "solve" else node.args
+            stack += find_arguments(node) if node.op == "solve" else node.args
     return read
+
+
+def find_arguments(solve: Node) -> list[Node]:
+    """The lines that the solution of a solve's node depends on, which its first guesses are not."""
+    given = solve.args[len(solve.attr.columns) :]
+    hints = solve.attr.substeps.hints if solve.attr.substeps is not None else ()
+    return [a for a, g in zip(given, solve.attr.given, strict=True) if g not in hints]
 
 
 def find_dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:

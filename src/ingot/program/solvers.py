@@ -19,7 +19,6 @@ _NEWTON: dict[str, dict[str, Any]] = {
     "Newton": {
         **{k.option: k.kind for k in knobs_of(Newton) if k not in _SEARCH},
         "linear_solver": str,
-        "substep_del_tol": NotNegative,
     }
 }
 _NEWTON["NewtonWithLineSearch"] = {

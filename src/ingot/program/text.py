@@ -111,7 +111,8 @@ class _Printer:
         spelled = operation(node.op).write_text(node, ["" for _ in node.args])
         is_call = spelled.endswith(")")
         said = operation(node.op).write_text(node, [self._says(a, top=is_call) for a in node.args])
-        return said if top or is_call or not node.args or spelled[:1] == "-" else f"({said})"
+        is_one = not node.args or spelled[:1] == "-" or spelled == ""
+        return said if top or is_call or is_one else f"({said})"
 
 
 def _valued(parameter: Parameter) -> str:

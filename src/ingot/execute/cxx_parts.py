@@ -1,0 +1,232 @@
+"""A solve whose step may be taken in parts -> C++ functions of a part, and calls of parts.h."""
+
+from collections.abc import Callable, Sequence
+
+from ingot.execute.cxx_lines import Access, Lines
+from ingot.execute.cxx_values import Place, word
+from ingot.program import Node, Solve, Space
+from ingot.program.substeps import Accumulate, Part, leaf_arguments, open_part
+
+__all__ = ["PartWriter"]
+
+Flat = Callable[[str], list[Access]]
+"""How each unknown stands in an array of all."""
+
+_HERE = "const V* __restrict g, const V* __restrict c, V begin, V end"
+
+
+class PartWriter:
+    """Writes the functions of one solve, the k-th of a kernel.
+
+    print_lines: a printer of lines at an indent; flat: where unknowns stand in an array.
+    """
+
+    def __init__(
+        self, space: Space, node: Node, k: int, print_lines: Callable[[str], Lines], flat: Flat
+    ) -> None:
+        self.space, self.node, self.k = space, node, k
+        self.part: Part = open_part(space, node)
+        self.solve: Solve = node.attr
+        self.print_lines, self.flat = print_lines, flat
+        self.tables: list[str] = []
+        self.size = self._count(self.solve.columns)
+        self.given = max(self._count(self.solve.given), 1)
+        self.carried = self._count(self.part.carried)
+        self.leaves = self._count(self.part.leaves)
+
+    @property
+    def record(self) -> str:
+        """The type of what is kept of parts."""
+        return f"Parts<{self.size}, {self.given}, {self.carried}>"
+
+    def functions(self, derivatives: Sequence[Accumulate]) -> list[str]:
+        """All that a part and the derivatives asked for take."""
+        p, k = self.part, self.k
+        rows = self._function(f"part_first_{k}(const V* __restrict g, V* __restrict f)", [
+            (p.first, p.carried, "f"),
+        ])  # fmt: skip
+        rows += self._function(
+            f"part_{k}({_HERE}, V* __restrict u, V* __restrict h, V* __restrict f)",
+            [(p.guesses, self.solve.columns, "u"), (p.given, self.solve.given, "h")],
+            self._others(p.follows),
+        )
+        rows += self._follow("follow", "const V* __restrict u, V* __restrict f", "{1} = {0};")
+        if any(not a.is_transposed for a in derivatives):
+            t = p.tangents
+            first = "const V* __restrict g, const V* __restrict dg, V* __restrict df"
+            rows += self._function(f"along_first_{k}({first})", [(t.first, p.carried, "df")])
+            head = f"{_HERE}, const V* __restrict u, const V* __restrict dg,"
+            head += " const V* __restrict dc, V* __restrict b, V* __restrict df"
+            sides = [(t.sides, self.solve.columns, "b")]
+            rows += self._function(f"along_{k}({head})", sides, self._others(t.follows, "df"))
+        if any(a.is_transposed for a in derivatives):
+            a = p.adjoints
+            first = "const V* __restrict g, const V* __restrict dc, V* __restrict dg"
+            rows += self._function(f"back_first_{k}({first})", [(a.first, p.leaves, "dg")])
+            head = f"{_HERE}, const V* __restrict u, const V* __restrict x,"
+            head += " const V* __restrict dc, V* __restrict dg, V* __restrict df"
+            rows += self._function(
+                f"back_{k}({head})", [(a.leaves, p.leaves, "dg"), (a.carried, p.carried, "df")]
+            )
+            given = "const V* __restrict f, V* __restrict u"
+            rows += self._follow("follow_back", given, "{0} += {1};")
+        return rows
+
+    def call(self, tag: int, level: int, indent: str, *, is_kept: bool) -> list[str]:
+        """Take the step of a solve in parts where it failed."""
+        k, at = self.k, f"s{tag}"
+        rows = [f"{indent}{self.record} parts{tag};"] if is_kept else []
+        kept = f"&parts{tag}" if is_kept else f"static_cast<{self.record}*>(nullptr)"
+        newton = f"[&](const V* g, auto& s) {{ newton_{k}(g, s, around.knobs[{k}]); }}"
+        return [
+            *rows,
+            f"{indent}if (__builtin_expect(any({at}.alive & ~{at}.done), 0))",
+            f"{indent}  take_in_parts({at}, g{tag}, {level}, {kept}, part_first_{k}, part_{k},"
+            f" follow_{k}, {newton});",
+        ]
+
+    def accumulate(
+        self, lines: Lines, node: Node, sided: Callable[..., list[Access]]
+    ) -> tuple[list[str], dict[object, Access]]:
+        """The results of `linear` in arrays of their own, with derivatives through parts in them;
+        sided: where the unknowns of a side stand in an array.
+        """
+        attr: Accumulate = node.attr
+        k, block, tag, indent = self.k, node.args[0].args[0].id, node.id, lines.indent
+        sides = range(attr.sides)
+        base = [attr.side(node, i) for i in sides]
+        along = [attr.along(node, i) for i in sides]
+        rows = lines([n for side in (*base, *along) for n in side])
+        starts, seeds = [0], []
+        for i in sides:
+            seeds.append(attr.seeds(node, i))
+            starts.append(starts[-1] + self.space.size(seeds[-1]))
+        rows.append(f"{indent}const Array<V> x{tag}({self.size * starts[-1]});")
+        found: dict[object, Access] = {}
+        for i in sides:
+            axes = [(*seeds[i], *c.axes) for c in self.solve.columns]
+            targets = sided(self.solve, f"x{tag}", starts[i], seeds[i])
+            rows += lines.store(targets, base[i], axes, indent)
+            found |= {(slot, i): at for slot, at in enumerate(targets)}
+        inside = indent + "  "
+        arguments = dict(zip(leaf_arguments(self.node), self.part.leaves, strict=True))
+        places = dict(zip(self.part.leaves, self._lay_out(self.part.leaves, ""), strict=True))
+        if attr.is_transposed:
+            rows.append(f"{indent}V dg{tag}[{max(self.leaves, 1)}] = {{}};")
+            for j, leaf in enumerate(attr.leaf_lines(node)):
+                own = arguments.pop(leaf, None)
+                found["leaf", j] = word("V{}") if own is None else _move(places[own], f"dg{tag}")
+            rows += [f"{indent}if (__builtin_expect(parts{block}.count, 0)) {{"]
+            rows.append(f"{inside}V b{tag}[{self.size}];")
+            axes = [c.axes for c in self.solve.columns]
+            rows += lines.store(self.flat(f"b{tag}"), along[0], axes, inside)
+            rows.append(
+                f"{inside}back_through_parts(parts{block}, g{block}, b{tag}, dg{tag},"
+                f" {self.leaves}, x{tag}.data, back_first_{k}, back_{k}, follow_back_{k},"
+                f" adjoint_{k});"
+            )
+            return [*rows, f"{indent}}}"], found
+        rows += [f"{indent}if (__builtin_expect(parts{block}.count, 0)) {{"]
+        total = max(self.leaves * starts[-1], 1)
+        rows.append(f"{inside}const Array<V> dg{tag}({total});")
+        rows.append(f"{inside}for (int i = 0; i < {total}; ++i) dg{tag}[i] = V{{}};")
+        for i in sides:
+            for leaf, tangent in zip(attr.leaf_lines(node), along[i], strict=True):
+                own = arguments.get(leaf)
+                if own is None:
+                    continue
+                index = lines.index(seeds[i])
+                to = _shift(places[own], f"dg{tag}", starts[i], self.leaves, index, bool(seeds[i]))
+                rows += lines.store([to], [tangent], [(*seeds[i], *own.axes)], inside)
+        rows.append(
+            f"{inside}along_parts(parts{block}, g{block}, dg{tag}.data, {self.leaves},"
+            f" x{tag}.data, {starts[-1]}, along_first_{k}, along_{k}, follow_{k}, linear_{k});"
+        )
+        return [*rows, f"{indent}}}"], found
+
+    # functions
+
+    def _function(
+        self, head: str, results: Sequence[tuple[Sequence[Node], Sequence[Node], str]],
+        others: Sequence[tuple[Access, Node, Node]] = (),
+    ) -> list[str]:  # fmt: skip
+        """A function that stores lines in arrays, laid out like others; unknowns as they stand."""
+        lines = self.print_lines("  ")
+        p = self.part
+        self._name(lines, self.solve.given, "g")
+        lines.name({n.id: at for n, at in zip(self.solve.columns, self.flat("u"), strict=True)})
+        self._name(lines, p.carried, "c")
+        lines.name({n.id: word(w) for n, w in zip(p.ends, ("begin", "end"), strict=True)})
+        if "dc" in head or "dg" in head:
+            self._name_directions(lines, head)
+        rows = lines([n for nodes, _, _ in results for n in nodes] + [n for _, n, _ in others])
+        for nodes, like, array in results:
+            at = self.flat(array) if like == self.solve.columns else self._lay_out(like, array)
+            rows += lines.store(at, nodes, [n.axes for n in like], "  ")
+        for at, node, like in others:
+            rows += lines.store([at], [node], [like.axes], "  ")
+        self.tables += lines.tables
+        unused = head.replace("(", "([[maybe_unused]] ", 1).replace(", ", ", [[maybe_unused]] ")
+        return [f"INGOT_COLD void {unused} {{", *rows, "}", ""]
+
+    def _name_directions(self, lines: Lines, head: str) -> None:
+        """Directions and adjoints, which a function is given in arrays."""
+        p = self.part
+        if "const V* __restrict dg" in head:
+            self._name(lines, p.tangents.leaves, "dg")
+            self._name(lines, p.tangents.carried, "dc")
+        else:
+            rows = zip(p.adjoints.rows, self.flat("x"), strict=True)
+            lines.name({n.id: at for n, at in rows})
+            self._name(lines, p.adjoints.follows, "dc")
+
+    def _others(
+        self, follows: Sequence[Node], array: str = "f"
+    ) -> list[tuple[Access, Node, Node]]:  # fmt: skip
+        """What is carried on that is no unknown, and where it goes."""
+        p = self.part
+        places = self._lay_out(p.carried, array)
+        rows = zip(places, follows, p.carried, p.states, strict=True)
+        return [(at, node, like) for at, node, like, state in rows if state is None]
+
+    def _follow(self, name: str, given: str, assign: str) -> list[str]:
+        """A function between unknowns and where they are carried on."""
+        p = self.part
+        rows = []
+        lines = self.print_lines("")
+        for c, at, state in zip(p.carried, self._lay_out(p.carried, "f"), p.states, strict=True):
+            if state is not None:
+                place = {a.key: f"i{d}" for d, a in enumerate(c.axes)}
+                text = assign.format(self.flat("u")[state](place), at(place))
+                rows.append(f"  {lines.loops(c.axes)}{text}")
+        unused = given.replace("const V*", "[[maybe_unused]] const V*")
+        unused = unused.replace(", V*", ", [[maybe_unused]] V*")
+        return [f"INGOT_COLD void {name}_{self.k}({unused}) {{", *rows, "}", ""]
+
+    def _count(self, nodes: Sequence[Node]) -> int:
+        return sum(self.space.size(n.axes) for n in nodes)
+
+    def _lay_out(self, nodes: Sequence[Node], array: str) -> list[Access]:
+        return self.print_lines("").lay_out(nodes, array)
+
+    def _name(self, lines: Lines, nodes: Sequence[Node], array: str) -> None:
+        lines.name(
+            {n.id: at for n, at in zip(nodes, lines.lay_out(nodes, array), strict=True)}
+        )  # fmt: skip
+
+
+def _move(access: Access, array: str) -> Access:
+    """The same place in another array."""
+    return lambda place: f"{array}{access(place)}"
+
+
+def _shift(
+    access: Access, array: str, start: int, size: int, index: Access, is_many: bool
+) -> Access:
+    """The same place in one of the arrays that lie end to end, of so many numbers each."""
+
+    def text(place: Place) -> str:
+        side = f"({start} + {index(place)})" if is_many else f"{start}"
+        return f"{array}[{side} * {size} + {access(place)[1:-1]}]"
+
+    return text

@@ -1,0 +1,310 @@
+"""Steps taken in parts, in torch: points whose solve failed -> their unknowns; derivatives.
+
+What each part was taken with is recorded, and derivatives go through the record: tangents along it,
+adjoints backwards.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ingot.execute.bisection import Bisection, Merged
+from ingot.execute.status import Status
+from ingot.program import Node, Solve, Space, sort_lines
+from ingot.program.arrays import Layout
+from ingot.program.substeps import Accumulate, leaf_arguments, open_part
+
+__all__ = ["Parts", "Record"]
+
+Values = dict[int, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPart:
+    """Parts that converged: of which points (by place in the record), with what, to which unknowns.
+
+    known: arrays of the part's placeholders; given: of what its equations read.
+    """
+
+    points: Tensor
+    known: Values
+    given: Sequence[Tensor]
+    unknowns: Tensor
+
+
+@dataclass(slots=True)
+class Record:
+    """The points of a call whose step was taken in parts, and the parts in order."""
+
+    points: Tensor
+    known: Values
+    parts: list[RecordedPart] = field(default_factory=list)
+
+    def keep(self, done: Tensor) -> "Record":
+        """The same of the points that came to the end."""
+        place = torch.cumsum(done, 0) - 1
+        kept = []
+        for part in self.parts:
+            at = done[part.points].nonzero()[:, 0]
+            kept.append(RecordedPart(
+                place[part.points[at]], _pick(part.known, at),
+                [_choose(x, at) for x in part.given], part.unknowns[:, at],
+            ))  # fmt: skip
+        at = done.nonzero()[:, 0]
+        return Record(self.points[at], _pick(self.known, at), kept)
+
+
+class Parts:
+    """The lines of a solve's step in parts, as torch runs them; equations: those of the solve."""
+
+    def __init__(self, space: Space, node: Node, equations: Any) -> None:
+        self.node = node
+        self.equations = equations
+        self.part = open_part(space, node)
+        self.solve: Solve = node.attr
+        assert self.solve.substeps is not None
+        self.level = self.solve.substeps.level
+
+    @cached_property
+    def _values(self) -> "_Lines":
+        p = self.part
+        return _Lines(p.builder, (*p.guesses, *p.given, *p.follows, *p.first))
+
+    @cached_property
+    def _tangents(self) -> "_Lines":
+        t = self.part.tangents
+        return _Lines(self.part.builder, (*t.sides, *t.follows, *t.first, *t.leaves, *t.carried))
+
+    @cached_property
+    def _adjoints(self) -> "_Lines":
+        a = self.part.adjoints
+        return _Lines(
+            self.part.builder, (*a.leaves, *a.carried, *a.first, *a.rows, *a.follows)
+        )  # fmt: skip
+
+    # values
+
+    def take(
+        self, around: Any, given: Sequence[Tensor], unknowns: Tensor, status: Status
+    ) -> tuple[Tensor, Status, Record]:
+        """The unknowns and the status where failed points were tried in parts, and the record."""
+        failed = (~status.converged).nonzero()[:, 0]
+        on = around.over(self._values.layout, len(failed))
+        known: Values = {}
+        for node, x in zip(self.solve.given, given, strict=True):
+            whole = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
+            known[node.id] = _choose(whole, failed)
+        p = self.part
+        first = self._values.run(on, p.first, known)
+        carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
+        record = Record(failed, known)
+        bisection = Bisection(self.level, len(failed), failed.device)
+        found, merged = unknowns.clone(), Merged(status)
+        while True:
+            index, begin, end = bisection.next(unknowns.dtype)
+            if len(index) == 0:
+                break
+            on = around.over(self._values.layout, len(index))
+            here = _pick(known, index)
+            here |= {n.id: x[..., index] for n, x in zip(p.carried, carried, strict=True)}
+            here |= {n.id: on.place(x, ()) for n, x in zip(p.ends, (begin, end), strict=True)}
+            values = dict(here)
+            guesses = self._values.run(on, p.guesses, values)
+            read = self._values.run(on, p.given, values)
+            others = [f for f, s in zip(p.follows, p.states, strict=True) if s is None]
+            left = iter(self._values.run(on, others, values))
+            at = self.equations.start(on, read)
+            u, part = at.solve(on.flatten(guesses, self.equations.axes), in_parts=True)
+            whole = failed[index]
+            merged.add(whole, part)
+            good = part.converged.nonzero()[:, 0]
+            found[:, whole] = u
+            solved = on.split(u, self.equations.axes)
+            for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
+                new = next(left) if state is None else solved[state]
+                carried[i][..., index[good]] = _spread(new, on, node)[..., good]
+            record.parts.append(RecordedPart(
+                index[good], _pick(here, good), [_choose(x, good) for x in read], u[:, good]
+            ))  # fmt: skip
+            bisection.judge(index, part.converged)
+        done = bisection.done
+        found[:, failed[~done]] = math.nan
+        return found, merged.status, record.keep(done)
+
+    # derivatives
+
+    def tangents(
+        self, around: Any, node: Node, args: Sequence[Tensor], record: Record
+    ) -> dict[Any, Tensor]:
+        """The results of `linear`, with those through parts where a step was taken in parts."""
+        attr: Accumulate = node.attr
+        place = {id(n): i for i, n in enumerate(node.args)}
+        results: dict[Any, Tensor] = {}
+        for side in range(attr.sides):
+            seeds = attr.seeds(node, side)
+            many = around.layout.space.size(seeds)
+            lines = dict(zip(attr.leaf_lines(node), attr.along(node, side), strict=True))
+            along = []
+            for leaf, line in zip(self.part.leaves, leaf_arguments(self.node), strict=True):
+                # a leaf that the derivatives do not know has none
+                x = args[place[id(lines[line])]] if line in lines else around.fill(0.0)
+                whole = around.take(x, (*leaf.axes, *seeds))[record.points]
+                whole = whole.reshape(len(record.points), -1, many).permute(0, 2, 1)
+                along.append(whole.reshape(-1, *self._sizes(leaf)))
+            through = self._along(around, record, along, many)
+            for slot, (line, axes) in enumerate(
+                zip(attr.side(node, side), self.equations.axes, strict=True)
+            ):
+                every = (*axes, *seeds)
+                base = around.take(args[place[id(line)]], every).clone()
+                base[record.points] = through[slot].reshape(base[record.points].shape)
+                results[slot, side] = around.place(base, every)
+        return results
+
+    def _along(
+        self, around: Any, record: Record, along: Sequence[Tensor], many: int
+    ) -> list[Tensor]:
+        """The tangents of each unknown, (points, entries, directions), along so many directions
+        each; along: those of leaves, (points * directions, *axes).
+        """
+        p, t, lines = self.part, self.part.tangents, self._tangents
+        count = len(record.points)
+        on = around.over(lines.layout, count * many)
+        directions = {n.id: on.place(x, n.axes) for n, x in zip(t.leaves, along, strict=True)}
+        first = lines.run(on, t.first, _repeat(record.known, many) | directions)
+        carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
+        size = self.equations.size
+        found = along[0].new_empty((count, size, many)) if along else torch.empty(0)
+        for part, index, on, values in self._parts(around, record, many, lines.layout):
+            values |= _pick(directions, index)
+            values |= {n.id: x[..., index] for n, x in zip(t.carried, carried, strict=True)}
+            right = on.flatten(lines.run(on, t.sides, values), self.equations.axes)
+            right = right.reshape(size, -1, many).permute(1, 0, 2)
+            x = self._solve(around, part, right, is_transposed=False)
+            found[part.points] = x
+            solved = on.split(x.permute(1, 0, 2).reshape(size, -1), self.equations.axes)
+            follows = lines.run(on, t.follows, values)
+            for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
+                new = follows[i] if state is None else solved[state]
+                carried[i][..., index] = _spread(new, on, node)
+        sizes = [math.prod(self._sizes(c)) for c in self.solve.columns]
+        return list(found.split(sizes, dim=1))
+
+    def adjoints(
+        self, around: Any, node: Node, args: Sequence[Tensor], record: Record
+    ) -> dict[Any, Tensor]:
+        """What `linear` gives, zero where a step was taken in parts, and adjoints of leaves."""
+        attr: Accumulate = node.attr
+        place = {id(n): i for i, n in enumerate(node.args)}
+        results: dict[Any, Tensor] = {}
+        for slot, (line, axes) in enumerate(
+            zip(attr.side(node, 0), self.equations.axes, strict=True)
+        ):
+            base = around.take(args[place[id(line)]], axes).clone()
+            base[record.points] = 0.0
+            results[slot, 0] = around.place(base, axes)
+        bars = [args[place[id(n)]] for n in attr.along(node, 0)]
+        ends = around.flatten(bars, self.equations.axes)[:, record.points]
+        added = dict(zip(leaf_arguments(self.node), self._back(around, record, ends), strict=True))
+        for j, leaf in enumerate(attr.leaf_lines(node)):
+            whole = around.take(around.fill(0.0), leaf.axes).clone()
+            if leaf in added:
+                whole[record.points] = added.pop(leaf)
+            results["leaf", j] = around.place(whole, leaf.axes)
+        return results
+
+    def _back(self, around: Any, record: Record, ends: Tensor) -> list[Tensor]:
+        """The adjoints of leaves, (points, *axes), given those of unknowns in the end."""
+        p, a, lines = self.part, self.part.adjoints, self._adjoints
+        count = len(record.points)
+        whole = around.over(lines.layout, count)
+        zero = whole.fill(0.0)
+        carried = [_spread(zero, whole, n) for n in p.carried]
+        leaves = [_spread(zero, whole, n) for n in p.leaves]
+        ends = ends.clone()
+        for part, index, on, values in self._parts(around, record, 1, lines.layout, back=True):
+            bars = on.split(ends[:, index], self.equations.axes)
+            for i, state in enumerate(p.states):
+                if state is not None:
+                    bars[state] = bars[state] + carried[i][..., index]
+            right = on.flatten(bars, self.equations.axes).T[..., None]
+            x = self._solve(around, part, right, is_transposed=True)[..., 0].T
+            ends[:, index] = 0.0
+            solved = on.split(x, self.equations.axes)
+            values |= {n.id: y for n, y in zip(a.rows, solved, strict=True)}
+            values |= {n.id: y[..., index] for n, y in zip(a.follows, carried, strict=True)}
+            for i, x in enumerate(lines.run(on, a.leaves, values)):
+                leaves[i][..., index] += x
+            for i, x in enumerate(lines.run(on, a.carried, values)):
+                carried[i][..., index] = _spread(x, on, p.carried[i])
+        values = record.known | {n.id: y for n, y in zip(a.follows, carried, strict=True)}
+        first = lines.run(whole, a.first, values)
+        return [
+            whole.take(x + y, n.axes) for x, y, n in zip(leaves, first, p.leaves, strict=True)
+        ]  # fmt: skip
+
+    def _parts(
+        self, around: Any, record: Record, many: int, layout: Layout, *, back: bool = False
+    ) -> Iterator[tuple[RecordedPart, Tensor, Any, Values]]:
+        """The parts in turn: where their points lie, arrays to run lines on, and what is known."""
+        for part in reversed(record.parts) if back else record.parts:
+            if len(part.points) == 0:
+                continue
+            each = torch.arange(many, device=part.points.device)
+            index = (part.points[:, None] * many + each).flatten()
+            on = around.over(layout, len(index))
+            values = _repeat(part.known, many)
+            solved = on.split(part.unknowns.repeat_interleave(many, 1), self.equations.axes)
+            values |= {n.id: x for n, x in zip(self.solve.columns, solved, strict=True)}
+            yield part, index, on, values
+
+    def _solve(
+        self, around: Any, part: RecordedPart, right: Tensor, *, is_transposed: bool
+    ) -> Tensor:
+        """Solutions (points, unknowns, sides) of linear systems where a part ended."""
+        on = around.over(self._values.layout, len(part.points))
+        at = self.equations.start(on, part.given)
+        at.evaluate(part.unknowns)
+        matrix = at.matrix()
+        return torch.linalg.solve_ex(matrix.mT if is_transposed else matrix, right)[0]
+
+    def _sizes(self, node: Node) -> list[int]:
+        return [self.part.builder.extent(a) for a in node.axes]
+
+
+class _Lines:
+    """Lines over placeholders that are known."""
+
+    def __init__(self, space: Space, roots: Sequence[Node]) -> None:
+        self.layout = Layout(space, sort_lines(roots))
+
+    def run(self, on: Any, roots: Sequence[Node], values: Values) -> list[Tensor]:
+        """The roots, given what they are over; all lines become known."""
+        on.run([n for n in sort_lines(roots) if n.id not in values], values)
+        return [values[r.id] for r in roots]
+
+
+def _choose(x: Tensor, index: Tensor) -> Tensor:
+    """Some points of an array; one that is the same for all stays so."""
+    return x if x.shape[-1] == 1 else x[..., index]
+
+
+def _pick(values: Mapping[int, Tensor], index: Tensor) -> Values:
+    return {i: _choose(x, index) for i, x in values.items()}
+
+
+def _repeat(values: Mapping[int, Tensor], many: int) -> Values:
+    """Every point as many times."""
+    return {
+        i: x if x.shape[-1] == 1 else x.repeat_interleave(many, -1) for i, x in values.items()
+    }  # fmt: skip
+
+
+def _spread(x: Tensor, on: Any, node: Node) -> Tensor:
+    """An array of its own over all entries and points."""
+    return x.expand(on.layout.shape(node.axes, on.call.points)).clone()

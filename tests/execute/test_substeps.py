@@ -1,0 +1,437 @@
+"""A step that fails whole is taken in parts: the states and derivatives of the parts prescribed."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from ingot.errors import IngotError
+from ingot.execute import Reason
+from ingot.execute.bisection import Bisection
+from ingot.execute.interpret import Interpreter
+from ingot.execute.kernel import Kernel
+from ingot.hit import read_text
+from ingot.model import build
+from ingot.program import Program, freeze, trace, with_adjoint, with_jacobian
+from ingot.program.pipeline import Choices
+from ingot.types import lag
+from tests.packages import DIFFUSION
+from tests.systems import filled, viscoplasticity
+
+Tensors = dict[str, Tensor]
+Executor = Callable[[Program], Callable[[Mapping[str, Tensor]], tuple[Tensors, tuple]]]
+
+LEVEL = 7
+CUBIC = """
+[Models]
+  [load]
+    type = ScalarLinearCombination
+    from = 'weight bias'
+    weights = '2 1'
+    to = 'force'
+  []
+  [scaled]
+    type = ScalarMultiplication
+    from = 'x force'
+    to = 'overstress'
+  []
+  [rate]
+    type = PerzynaPlasticFlowRate
+    yield_function = 'overstress'
+    flow_rate = 'x_rate'
+    reference_stress = 1.1
+    exponent = 3
+  []
+  [integrate]
+    type = ScalarBackwardEulerTimeIntegration
+    variable = 'x'
+  []
+  [late]
+    type = ScalarLinearCombination
+    from = 'x_residual x~2 t~2 still'
+    weights = '1 -0.1 -0.02 -0.1'
+    to = 'r'
+  []
+  [follow]
+    type = ScalarLinearCombination
+    from = 'x y~1 y'
+    weights = '0.5 0.3 -1'
+    to = 'y_residual'
+  []
+  [residual]
+    type = ComposedModel
+    models = 'scaled rate integrate late follow'
+  []
+  [guess]
+    type = ConstantExtrapolationPredictor
+    unknowns_Scalar = 'x y'
+  []
+  [update]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+    predictor = 'guess'
+    max_substepping_level = ${level}
+    incremental_variables = 'force'
+  []
+  [after]
+    type = ScalarLinearCombination
+    from = 'x y force'
+    weights = '1 2 3'
+    to = 'z'
+  []
+  [model]
+    type = ComposedModel
+    models = 'load update after'
+    additional_outputs = 'x y'
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'residual'
+    unknowns = 'x y'
+    residuals = 'r y_residual'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+    max_its = 12
+    rel_tol = 1e-12
+  []
+[]
+"""
+SUBSTEPS = "predictor = 'guess'\n    max_substepping_level = ${level}"
+
+
+def viscous() -> str:
+    text = viscoplasticity().replace("predictor = 'guess'", SUBSTEPS)
+    return text.replace("type = Newton\n", "type = Newton\n    max_its = 17\n    rel_tol = 1e-12\n")
+
+
+def cells() -> str:
+    text = DIFFUSION.replace("predictor = 'guess'", SUBSTEPS)
+    return text.replace(
+        "type = Newton\n",
+        "type = Newton\n    max_its = 3\n    rel_tol = 1e-14\n    abs_tol = 1e-13\n",
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input file, the update in it, parameters to differentiate by, and points."""
+
+    text: Callable[[], str]
+    model: str
+    points: Callable[[torch.Generator], Tensors]
+    parameters: tuple[str, ...] = ()
+    level: int = LEVEL
+    shapes: Mapping[str, tuple[int, ...]] | None = None
+
+
+def draw(g: torch.Generator, low: float, high: float, *shape: int) -> Tensor:
+    return low + (high - low) * torch.rand(shape, dtype=torch.float64, generator=g)
+
+
+def cubic_points(g: torch.Generator) -> Tensors:
+    low = {"x~1": 0.1, "x~2": 0.0, "t": 0.3, "t~1": 0.0, "t~2": -1.0, "weight": 0.1, "bias": 0.1,
+           "force~1": 0.2, "still": 0.0, "y~1": -1.0}  # fmt: skip
+    high = {"x~1": 0.7, "x~2": 0.2, "t": 5.0, "t~1": 0.2, "t~2": -0.5, "weight": 0.5, "bias": 0.5,
+            "force~1": 0.6, "still": 0.3, "y~1": 1.0}  # fmt: skip
+    return {n: draw(g, low[n], high[n], 3, 4) for n in low}
+
+
+def viscous_points(g: torch.Generator) -> Tensors:
+    size = draw(g, 0.0, 1.0, 3, 4, 1)
+    points = {n: draw(g, -1.0, 1.0, 3, 4, 6) for n in ("E", "E~1", "stress~1", "X~1", "Y~1")}
+    scale = {"E": 0.02 * size, "E~1": 1e-3, "stress~1": 5.0, "X~1": 1.0, "Y~1": 1.0}
+    found = {n: scale[n] * x for n, x in points.items()}
+    return found | {
+        "equivalent_plastic_strain~1": draw(g, 0.0, 1e-3, 3, 4), "t": draw(g, 0.5, 2.0, 3, 4),
+        "t~1": torch.zeros(3, 4, dtype=torch.float64),
+    }  # fmt: skip
+
+
+def cell_points(g: torch.Generator) -> Tensors:
+    return {
+        "c~1": draw(g, 0.0, 0.9, 3, 4, 5), "t": 10 ** draw(g, -3.0, 0.3, 3, 4),
+        "t~1": torch.zeros(3, 4, dtype=torch.float64),
+    }  # fmt: skip
+
+
+CASES = {
+    "forces, history and what stands around": Case(
+        lambda: CUBIC, "model", cubic_points, ("update.residual.rate.reference_stress",)
+    ),
+    "tensors": Case(viscous, "update", viscous_points, level=5),
+    "an axis": Case(cells, "diffusion", cell_points, level=5, shapes={"c": (5,)}),
+}
+
+
+@cache
+def program(name: str, level: int | None = None) -> Program:
+    case = CASES[name]
+    text = filled(case.text(), {"level": case.level if level is None else level})
+    traced = trace(build(read_text(text), case.model), case.shapes)
+    kept = [p.variable.name for p in traced.parameters if p.variable.name in case.parameters]
+    assert len(kept) == len(case.parameters), [p.variable.name for p in traced.parameters]
+    return freeze(traced, torch.finfo(torch.float64).eps, kept)
+
+
+def looped(program: Program) -> Kernel:
+    return Kernel(program, choices=Choices(unroll_limit=0, band_from=1))
+
+
+EXECUTORS: dict[str, Executor] = {"interpret": Interpreter, "kernel": Kernel}
+EVERY = [
+    pytest.param(c, e, marks=pytest.mark.exhaustive if c == "tensors" and e == "kernel" else ())
+    for c, e in [*((c, e) for c in CASES for e in EXECUTORS), ("an axis", "looped")]
+]
+EXECUTORS["looped"] = looped
+
+
+def points_of(name: str, seed: int = 0) -> Tensors:
+    return CASES[name].points(torch.Generator().manual_seed(seed))
+
+
+def prescribe(
+    name: str, inputs: Tensors, executor: Executor = Interpreter
+) -> tuple[Tensors, Tensor]:
+    """The outputs of one step, halved by this function where the model without the option fails;
+    and into how many parts, 0 where that is more than its level allows.
+    """
+    case, run = CASES[name], executor(program(name, 0))
+    solved = {v.name for v in program(name, 0).solves[0].unknowns}
+    batch = inputs["t"].shape
+    flat = {n: x.reshape(-1, *x.shape[len(batch) :]) for n, x in inputs.items()}
+    outputs: list[Tensors] = []
+    counts = []
+    for i in range(math.prod(batch)):
+        point = {n: x[i] for n, x in flat.items()}
+        count = 0
+
+        def take(a: float, b: float, state: Tensors, depth: int, point: Tensors = point) -> Tensors:
+            """The values of the end of a part that goes on from a state of all lagged values."""
+            nonlocal count
+            given = dict(point) | state
+            for n in point:
+                base, steps = lag(n)
+                if steps == 0 and f"{n}~1" in point:
+                    given[n] = point[f"{n}~1"] + b * (point[n] - point[f"{n}~1"])
+                elif steps == 1 and base in point:
+                    given[n] = point[n] + a * (point[base] - point[n])
+            if "force~1" in point:  # which the first law gives as 2 weight + bias
+                force = 2 * point["weight"] + point["bias"]
+                given["weight"] = torch.zeros_like(force)
+                given["bias"] = point["force~1"] + b * (force - point["force~1"])
+                given["force~1"] = point["force~1"] + a * (force - point["force~1"])
+            found, (status,) = run(given)
+            if bool(status.converged):
+                count += 1
+                return {**given, **found}
+            if depth == case.level:
+                raise ArithmeticError
+            middle = take(a, (a + b) / 2, state, depth + 1)
+            later = {}
+            for n in point:
+                base, steps = lag(n)
+                if steps > 1 or (steps == 1 and base in solved):
+                    later[n] = middle[base if steps == 1 else f"{base}~{steps - 1}"]
+            return take((a + b) / 2, b, later, depth + 1)
+
+        first = {
+            n: x for n, x in point.items() if lag(n)[1] > 1 or (lag(n)[0] in solved and "~" in n)
+        }
+        try:
+            outputs.append(take(0.0, 1.0, first, 0))
+            counts.append(count)
+        except ArithmeticError:
+            nothing, _ = run(point)
+            outputs.append({n: torch.full_like(x, math.nan) for n, x in nothing.items()})
+            counts.append(0)
+    names = [v.name for v in program(name).outputs]
+    stacked = {n: torch.stack([o[n] for o in outputs]) for n in names}
+    return {n: x.reshape(*batch, *x.shape[1:]) for n, x in stacked.items()}, torch.tensor(counts)
+
+
+def close(a: Tensor, b: Tensor, tolerance: float) -> bool:
+    return torch.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+@pytest.mark.parametrize(("name", "executor"), EVERY)
+def test_a_step_in_parts_is_the_parts_prescribed(name: str, executor: str) -> None:
+    inputs = points_of(name)
+    found, (status,) = EXECUTORS[executor](program(name))(inputs)
+    wanted, counts = prescribe(name, inputs)
+    assert (counts == 1).any() and (counts > 2).any(), counts
+    assert torch.equal(status.converged, counts > 0)
+    for n, x in wanted.items():
+        assert close(found[n], x, 1e-8), n
+
+
+@pytest.mark.parametrize(("name", "executor"), EVERY)
+def test_derivatives_through_parts_are_those_of_differences(name: str, executor: str) -> None:
+    inputs = points_of(name, 1)
+    own, run = program(name), EXECUTORS[executor]
+    names = list(inputs)
+    pairs = [(v.name, n) for v in own.outputs for n in (*names, *CASES[name].parameters)]
+    values = run(own)
+    found, (status,) = run(with_jacobian(own, pairs))(inputs)
+    plain, _ = values(inputs)
+    for v in own.outputs:
+        assert torch.equal(found[v.name].nan_to_num(), plain[v.name].nan_to_num())
+    bars = {f"a.{v.name}": torch.randn_like(plain[v.name]) for v in own.outputs}
+    adjoint, _ = run(with_adjoint(own, [v.name for v in own.outputs], names))({**inputs, **bars})
+    step = 1e-6
+    fine = status.converged.reshape(3, 4)
+    for n in names:
+        along = torch.randn_like(inputs[n])
+        ends = [values(inputs | {n: inputs[n] + s * step * along})[0] for s in (1, -1)]
+        total = torch.zeros(3, 4, dtype=torch.float64)
+        for v in own.outputs:
+            slope = (ends[0][v.name] - ends[1][v.name]) / (2 * step)
+            block = found[f"{v.name}:{n}"]
+            # one row for each entry of the output, one column for each of the input
+            flat = block.reshape(3, 4, slope[0, 0].numel(), -1)
+            product = (flat @ along.reshape(3, 4, -1, 1))[..., 0].reshape(slope.shape)
+            error = (slope - product)[fine].abs().max()
+            assert error <= 1e-6 * (1 + product[fine].abs().max()), (v.name, n, error)
+            total += (bars[f"a.{v.name}"] * product).reshape(3, 4, -1).sum(-1)
+        back = (adjoint[f"a.{n}"] * along).reshape(3, 4, -1).sum(-1)
+        assert close(back[fine], total[fine], 1e-9 * float(1 + total[fine].abs().max())), n
+
+
+def test_points_that_converge_whole_have_the_bits_of_a_model_without_the_option() -> None:
+    for name in ("forces, history and what stands around", "an axis"):
+        inputs = points_of(name, 2)
+        _, counts = prescribe(name, inputs)
+        whole = (counts == 1).reshape(3, 4)
+        for run in (Interpreter, Kernel):
+            (found, _), (wanted, _) = (run(program(name, level))(inputs) for level in (None, 0))
+            for n, x in wanted.items():
+                assert torch.equal(found[n][whole], x[whole])
+
+
+@pytest.mark.parametrize("executor", ["interpret", "kernel"])
+def test_a_batch_is_its_points(executor: str) -> None:
+    name = "forces, history and what stands around"
+    inputs = points_of(name, 3)
+    run = EXECUTORS[executor](program(name))
+    found, (status,) = run(inputs)
+    for i in range(3):
+        for j in range(4):
+            alone, (said,) = run({n: x[i, j] for n, x in inputs.items()})
+            assert close(found["z"][i, j], alone["z"], 1e-12)
+            assert int(said.iterations) == int(status.iterations[4 * i + j])
+
+
+@pytest.mark.parametrize("executor", ["interpret", "kernel"])
+def test_a_point_that_fails_in_the_shortest_part_has_failed(executor: str) -> None:
+    name = "forces, history and what stands around"
+    inputs = points_of(name, 4)
+    inputs["t"][0, 0] = 400.0  # the state grows beyond all bounds before that
+    inputs["weight"][0, 0] = 2.0
+    run = EXECUTORS[executor]
+    names = list(inputs)
+    found, (status,) = run(with_jacobian(program(name), [("x", n) for n in names]))(inputs)
+    assert int(status.reason[0]) != Reason.CONVERGED
+    assert found["x"][0, 0].isnan() and all(found[f"x:{n}"][0, 0].isnan() for n in names)
+    assert bool(status.converged[1:].any())
+
+
+def test_in_parts_a_small_residual_is_accepted_after_a_small_update_alone() -> None:
+    text = filled(CUBIC, {"level": LEVEL})
+    inputs = points_of("forces, history and what stands around")
+    inputs["force"] = 2 * inputs.pop("weight") + inputs.pop("bias")
+    loose = text.replace("rel_tol = 1e-12", "rel_tol = 1e-3\n    abs_tol = 0")
+    for run in (Interpreter, Kernel):
+        found = {}
+        for tolerance in (1e-9, 1e9):
+            own = loose.replace("max_its = 12", f"max_its = 12\n    substep_del_tol = {tolerance}")
+            found[tolerance] = run(freeze(trace(build(read_text(own), "update")), 1e-16))(inputs)
+        wanted, (status,) = run(freeze(trace(build(read_text(text), "update")), 1e-16))(inputs)
+        ((tight, (said,)), (wide, _)) = found.values()
+        parts = (status.iterations >= 12) & status.converged & said.converged
+        assert parts.any()
+        errors = [
+            (x["x"].flatten() - wanted["x"].flatten())[parts].abs().max() for x in (tight, wide)
+        ]
+        assert errors[0] < 1e-8 < errors[1]
+
+
+def test_parts_are_those_of_recursive_bisection() -> None:
+    def walk(begin: int, length: int, level: int, fails: set[tuple[int, int]]) -> list | None:
+        if (begin, length) not in fails:
+            return [(begin, length)]
+        if length == 1:
+            return None
+        left = walk(begin, length // 2, level, fails)
+        right = walk(begin + length // 2, length // 2, level, fails) if left is not None else None
+        return None if left is None or right is None else [*left, *right]
+
+    draws = torch.Generator().manual_seed(0)
+    for level in (1, 2, 5):
+        every = [
+            (b, n) for k in range(level + 1) for n in [1 << k] for b in range(0, 1 << level, n)
+        ]
+        for _ in range(60):
+            few = torch.rand(len(every), generator=draws) < 0.4
+            fails = {s for s, fail in zip(every, few, strict=True) if fail} | {(0, 1 << level)}
+            bisection = Bisection(level, 1, torch.device("cpu"))
+            taken = []
+            while len(index := bisection.next(torch.float64)[0]):
+                part = int(bisection.begin[0]), int(bisection.length[0])
+                if part not in fails:
+                    taken.append(part)
+                bisection.judge(index, torch.tensor([part not in fails]))
+            wanted = walk(0, 1 << level, level, fails)
+            assert bool(bisection.done) == (wanted is not None)
+            assert wanted is None or taken == wanted
+
+
+def test_inputs_that_only_guesses_read_stay_so() -> None:
+    from ingot.program.program import find_first_guesses
+
+    text = filled(CUBIC, {"level": LEVEL}).replace("    predictor = 'guess'\n", "")
+    own = trace(build(read_text(text), "update"))
+    assert find_first_guesses(own) == {"x", "y"}
+
+
+def test_solves_inside_solves_are_not_taken_in_parts() -> None:
+    text = filled(CUBIC, {"level": LEVEL}).replace(
+        "integrate late follow'", "integrate inner late'"
+    )
+    text = text.replace("'x_residual x~2", "'x_residual y").replace("'x y'", "'x'")
+    text = text.replace("residuals = 'r y_residual'", "residuals = 'r'")
+    text += """
+[Models]
+  [inner]
+    type = ImplicitUpdate
+    equation_system = 'one'
+    solver = 'newton'
+  []
+[]
+[EquationSystems]
+  [one]
+    type = NonlinearSystem
+    model = 'follow'
+    unknowns = 'y'
+  []
+[]
+"""
+    with pytest.raises(IngotError) as error:
+        trace(build(read_text(text), "update"))
+    assert error.value.problems[0].code == "nested-solves"
+    trace(build(read_text(text.replace(f"level = {LEVEL}", "level = 0")), "update"))
+
+
+def test_a_value_two_steps_back_needs_that_of_one_step() -> None:
+    text = filled(CUBIC, {"level": LEVEL}).replace("x_residual x~2 t~2", "x_residual y~3 t~2")
+    with pytest.raises(IngotError) as error:
+        trace(build(read_text(text), "update"))
+    assert error.value.problems[0].code == "broken-history"
