@@ -69,6 +69,7 @@ GOLD = """\
     rel_tol = 1e-12
     max_its = 25
     stop = point
+    substep_del_tol = 1e-06
   []
 []
 [Models]
