@@ -1,25 +1,31 @@
 """How results are compared: each point's block within a tolerance of its largest entry, no nan."""
 
+import itertools
 from collections.abc import Mapping
+from functools import cache
 
 import torch
 from torch import Tensor
 from torch.func import jacfwd
 
-from ingot.program import Program, with_jacobian
-from tests.laws.samples import Case
+from ingot.execute.interpret import Interpreter
+from ingot.program import Program, verify, with_adjoint, with_jacobian
+from tests.laws.samples import Case, corners
+from tests.laws.together import draw_bars
 
 TOLERANCE = 1e-10
 
 
-def difference(ours: Tensor, theirs: Tensor, tolerance: float = TOLERANCE) -> str | None:
-    """Where two blocks differ by more than a part of the largest entry, in words."""
+def difference(
+    ours: Tensor, theirs: Tensor, tolerance: float = TOLERANCE, noise: float = 1e-15
+) -> str | None:
+    """Where two blocks differ by more than a part of the point's largest entry, in words."""
     if ours.shape != theirs.shape:
         return f"shapes {tuple(ours.shape)} and {tuple(theirs.shape)}"
     sizes = torch.nan_to_num(theirs, nan=0.0, posinf=0.0, neginf=0.0).abs()
     point = sizes.flatten(1).amax(1) if sizes.ndim > 1 else sizes
     # what is left of a sum that cancels is noise of the other points' size
-    allowed = tolerance * point + 1e-15 * float(sizes.max())
+    allowed = tolerance * point + noise * float(sizes.max())
     allowed = allowed.reshape(-1, *(1,) * (theirs.ndim - 1))
     same = (ours == theirs) | ((ours - theirs).abs() <= allowed)
     wrong = ~same
@@ -30,21 +36,33 @@ def difference(ours: Tensor, theirs: Tensor, tolerance: float = TOLERANCE) -> st
 
 
 def differences(
-    ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], tolerance: float = TOLERANCE
-) -> list[str]:
+    ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], tolerance: float = TOLERANCE,
+    noise: float = 1e-15,
+) -> list[str]:  # fmt: skip
     """Every block that differs."""
-    found = [(name, difference(ours[name], theirs[name], tolerance)) for name in theirs]
+    found = [(name, difference(ours[name], theirs[name], tolerance, noise)) for name in theirs]
     return [f"{name}: {told}" for name, told in found if told is not None]
 
 
-def with_blocks(program: Program) -> Program:
-    """The program with the derivative of every output by every input."""
-    pairs = [(y.name, x.name) for y in program.outputs for x in program.inputs]
-    return with_jacobian(program, pairs)
+def with_derivatives(program: Program) -> Program:
+    """The program with the derivative of every output by every input, and all adjoints."""
+    names = [y.name for y in program.outputs], [x.name for x in program.inputs]
+    return with_adjoint(with_jacobian(program, list(itertools.product(*names))), *names)
+
+
+@cache
+def interpret(case: Case) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Random points, then corners, with adjoints of outputs; and what the program gives there."""
+    ends = corners(case)
+    inputs = {name: torch.cat([x, ends[name]]) for name, x in case.draw(3, 5).items()}
+    batch = len(next(iter(inputs.values()))) if inputs else None
+    given = {**inputs, **draw_bars(case, batch)}
+    program = verify(with_derivatives(case.program()))
+    return given, Interpreter(program)(given)[0]
 
 
 def blocks(case: Case, results: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The derivatives of `with_blocks` as torch shapes them: axes before the base on each side."""
+    """The derivatives of `with_derivatives` as torch shapes them: axes before the base."""
     found = {}
     for y in case.program().outputs:
         for x in case.program().inputs:
@@ -64,3 +82,15 @@ def plain_blocks(case: Case, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {}
     slopes = torch.vmap(jacfwd(case.point))(dict(inputs))
     return {f"{y}:{x}": block for y, row in slopes.items() for x, block in row.items()}
+
+
+def plain_adjoints(slopes: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The adjoints of inputs from those of outputs, by these derivatives."""
+    found: dict[str, Tensor] = {}
+    for pair, block in slopes.items():
+        y, x = pair.split(":")
+        bar = given[f"a.{y}"]
+        flat = block.reshape(len(block), bar[0].numel(), -1)
+        part = (bar.reshape(len(bar), 1, -1) @ flat).reshape(given[x].shape)
+        found[f"a.{x}"] = found.get(f"a.{x}", 0.0) + part
+    return found

@@ -49,7 +49,7 @@ def crystal() -> CubicCrystal:
     return CubicCrystal(Scalar(1.0), *index)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A law with its options chosen; `free` parameters are variables, others are constants."""
 
@@ -214,7 +214,7 @@ def cases_of(declared: Declared) -> Iterator[Case]:
 def is_accepted(case: Case) -> bool:
     """Whether the law takes this choice of options."""
     try:
-        case.plain(case.draw(0, 1))
+        case.point({name: x[0] for name, x in case.draw(0, 1).items()})
     except (ValueError, IngotError):
         return False
     return True
@@ -271,28 +271,35 @@ def text_of(case: Case) -> str:
             labels = declared.labels.get(slot.argument)
             count = len(labels(case.options)) if labels else TERMS
         names = [f"of_{key(slot.argument)}_{i}" for i in range(count)]
-        if not (case.free and slot.variable):
+        if slot.kind is Scalar and not slot.axes and not (case.free and slot.variable):
+            names = [repr(constant(case, slot, i).item()) for i in range(count)]
+        elif not (case.free and slot.variable):
             for i, name in enumerate(names):
-                tensors[name] = f"type = Python\n expr = '{constant(case, slot, i)}'"
+                tensors[name] = f"type = Python\n expr = '{expression(case, slot, i)}'"
         fields[key(slot.argument)] = " ".join(names)
     law = "\n".join(f"    {k} = '{v}'" for k, v in fields.items())
     blocks = "\n".join(f"  [{name}]\n    {body}\n  []" for name, body in tensors.items())
     return f"[Tensors]\n{blocks}\n[]\n{CRYSTAL}\n[Models]\n  [law]\n{law}\n  []\n[]\n"
 
 
-def constant(case: Case, slot: ParameterSlot, place: int) -> str:
+def expression(case: Case, slot: ParameterSlot, place: int) -> str:
     """A constant parameter as an expression of a file."""
+    values = constant(case, slot, place).tolist()
+    return f"{slot.kind.__name__}(torch.tensor({values}), sub_batch_ndim={len(slot.axes)})"
+
+
+def constant(case: Case, slot: ParameterSlot, place: int) -> Tensor:
+    """The numbers of a constant parameter."""
     sizes = extents(slot.axes)
-    source = torch.Generator().manual_seed(
-        zlib.crc32(f"{slot.argument}{place}".encode()) + case.seed
-    )
+    seed = zlib.crc32(f"{slot.argument}{place}".encode()) + case.seed
+    source = torch.Generator().manual_seed(seed)
     low, high = case.span(slot)
     shape = (*sizes, *slot.kind.base)
     values = low + (high - low) * torch.rand(shape, generator=source, dtype=torch.float64)
     if slot.argument in ranges.ASCENDING:
         step = torch.arange(sizes[0]) - (sizes[0] - 1) / 2
         values = 0.2 * values + (step - 0.5 if "edges" in slot.argument else step)
-    return f"{slot.kind.__name__}(torch.tensor({values.tolist()}), sub_batch_ndim={len(sizes)})"
+    return values
 
 
 @cache

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from ingot.execute.interpret import Interpreter
-from ingot.program import along_direction
-from tests.laws.agreement import with_blocks
+from ingot.program import along_direction, with_jacobian
+from tests.laws.agreement import interpret
 from tests.laws.samples import Case, all_cases, corners
 
 every_case = pytest.mark.parametrize("case", [c for c in all_cases() if c.slots], ids=str)
@@ -15,7 +15,7 @@ STEPS = (1e-6, -1e-6, 2.5e-7, -2.5e-7)
 
 @every_case
 def test_values_and_slopes_are_finite_at_corners(case: Case) -> None:
-    results, _ = Interpreter(with_blocks(case.program()))(corners(case))
+    _, results = interpret(case)
     wild = {name: (~x.isfinite()).nonzero().tolist() for name, x in results.items()}
     assert {name: places for name, places in wild.items() if places} == {}
 
@@ -49,7 +49,8 @@ def test_a_tie_of_the_complementarity_takes_b(case: Case) -> None:
     sign_a = -1.0 if case.options["a_inequality"] == "LE" else 1.0
     sign_b = -1.0 if case.options["b_inequality"] == "LE" else 1.0
     level = torch.tensor([0.0, 0.7, -0.7], dtype=torch.float64)
-    results, _ = Interpreter(with_blocks(case.program()))(
+    pairs = [("complementarity", "a"), ("complementarity", "b")]
+    results, _ = Interpreter(with_jacobian(case.program(), pairs))(
         {"a": sign_a * level, "b": sign_b * level}
     )
     assert torch.equal(results["complementarity"], level)

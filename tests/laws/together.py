@@ -6,9 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ingot.program import Builder, Program, along_direction
+from ingot.execute.batch_shape import shape_of
+from ingot.program import Builder, Program, along_direction, with_adjoint
 from ingot.program.rewrite import renew
 from tests.laws.samples import Case
+
+LARGEST_FAMILY = 12  # laws of one graph, which torch compiles in about a minute
 
 
 def joined(programs: Mapping[str, Program]) -> Program:
@@ -32,14 +35,48 @@ def joined(programs: Mapping[str, Program]) -> Program:
     return Program(builder.extents, tuple(inputs), (), tuple(outputs))
 
 
-def with_slopes(cases: Sequence[Case]) -> Program:
-    """The values of all cases and their derivatives along a direction."""
-    return joined({case.name: along_direction(case.program()) for case in cases})
+def with_values(cases: Sequence[Case], dtype: torch.dtype) -> Program:
+    """The values of all cases."""
+    return joined({case.name: case.program(dtype) for case in cases})
+
+
+def with_slopes(cases: Sequence[Case], dtype: torch.dtype = torch.float64) -> Program:
+    """The values of all cases, their derivatives along a direction, and adjoints."""
+    return joined({case.name: _sloped(case.program(dtype)) for case in cases})
+
+
+def _sloped(program: Program) -> Program:
+    names = [y.name for y in program.outputs], [x.name for x in program.inputs]
+    return with_adjoint(along_direction(program), *names)
+
+
+def draw_bars(case: Case, batch: int | None) -> dict[str, Tensor]:
+    """Adjoints of all outputs; those of a single point where there is no batch."""
+    source, program = torch.Generator().manual_seed(11), case.program()
+    lead = () if batch is None else (batch,)
+    shapes = [shape_of(y, program) for y in program.outputs]
+    return {
+        f"a.{s.name}": 0.5
+        - torch.rand((*lead, *s.sizes, *s.base), generator=source, dtype=torch.float64)
+        for s in shapes
+    }
 
 
 def one_for_each_function(cases: Sequence[Case]) -> list[Case]:
     """The first case of every Python function: a family is one function."""
     return list({case.declared.function: case for case in reversed(cases)}.values())[::-1]
+
+
+def by_family(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """Cases by the file of their law, in groups that one graph can hold."""
+    files: dict[str, list[Case]] = {}
+    for case in cases:
+        files.setdefault(case.declared.function.__module__.rpartition(".")[2], []).append(case)
+    return {
+        f"{name} {start // LARGEST_FAMILY}": group[start : start + LARGEST_FAMILY]
+        for name, group in files.items()
+        for start in range(0, len(group), LARGEST_FAMILY)
+    }
 
 
 def padded(inputs: Mapping[str, Tensor], batch: int) -> dict[str, Tensor]:

@@ -185,9 +185,10 @@ class _TorchArrays:
         return [values[r.id] for r in roots]
 
     def fill(self, number: float) -> Tensor:
-        """One number everywhere."""
+        """One number everywhere; what single precision cannot hold is infinite, as in C."""
         shape = self.layout.shape((), 1)
-        return torch.full(shape, number, dtype=self.call.dtype, device=self.call.device)
+        whole = torch.full(shape, number, dtype=torch.float64, device=self.call.device)
+        return whole.to(self.call.dtype)
 
     def table(self, values: Any, axes: Sequence[Axis]) -> Tensor:
         """Numbers along axes."""

@@ -163,7 +163,10 @@ class Printer:
     # what structural operations are evaluated by
 
     def fill(self, number: float) -> str:
-        """One number everywhere."""
+        """One number everywhere; what single precision cannot hold is infinite, as in C."""
+        if self.dtype == "torch.float32":
+            with np.errstate(over="ignore"):
+                number = float(np.float32(number))
         return self._share(f"tables.new_full((1,), {_literal(number)})")
 
     def table(self, values: np.ndarray, axes: Sequence[Axis]) -> str:
