@@ -4,7 +4,9 @@ Read from the table of its types, where that lies beside the checkout; skipped e
 """
 
 import json
+import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
@@ -12,9 +14,16 @@ import pytest
 
 from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot, key, load
 from ingot.catalog.declare import REQUIRED
+from ingot.drivers import build_driver
+from ingot.errors import IngotError
+from ingot.hit import read_text
+from ingot.model import ELSEWHERE, Factory
+from ingot.model.tensors import TENSORS
 from ingot.options import plain
+from ingot.program.solvers import SOLVERS, SYSTEMS
 
-TABLE = Path(__file__).parents[3] / "shared" / "reference" / "types.json"
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT.parent / "shared" / "reference" / "types.json"
 TYPES: list[dict[str, Any]] = json.loads(TABLE.read_text())["types"] if TABLE.exists() else []
 load()
 LAWS = [t for t in TYPES if t["type"] in CATALOG]
@@ -31,6 +40,36 @@ def test_a_law_takes_what_the_type_of_the_peer_takes(theirs: dict[str, Any]) -> 
     law = CATALOG[theirs["type"]]
     ours, wanted = dict(facts(law)), dict(peer_facts(theirs, law))
     assert ours == wanted
+
+
+@every([t for t in TYPES if t["section"] in ELSEWHERE and t not in LAWS])
+def test_a_type_that_is_no_law_knows_every_option_of_the_peer(theirs: dict[str, Any]) -> None:
+    section = theirs["section"]
+    fields = "\n".join(f"{o['name']} = none" for o in theirs["options"])
+    factory = Factory(read_text(f"[{section}]\n[it]\ntype = {theirs['type']}\n{fields}\n[]\n[]"))
+    driver = partial(build_driver, factory)
+    make = {"Models": factory.model, "Data": factory.data, "Drivers": driver}[section]
+    unknown = []
+    try:
+        make("it")
+    except IngotError as error:
+        unknown = [p.message for p in error.problems if p.code.startswith("unknown-option")]
+    assert unknown == []
+
+
+@every([t for t in TYPES if t["section"] in ("Solvers", "Tensors")])
+def test_a_solver_or_tensor_knows_every_option_of_the_peer(theirs: dict[str, Any]) -> None:
+    options = {**SOLVERS, **TENSORS}[theirs["type"]]
+    assert {o["name"] for o in theirs["options"]} <= set(options)
+
+
+def test_every_type_of_the_peer_is_here() -> None:
+    families = tomllib.loads((ROOT / "benchmarks" / "peer_types.toml").read_text())["NEML2"]
+    named = {name for names in families.values() for name in names.split()}
+    elsewhere = {name for types in ELSEWHERE.values() for name in types}
+    here = {*CATALOG, *elsewhere, *SOLVERS, *TENSORS, *SYSTEMS}
+    assert named - here == set()
+    assert {t["type"] for t in TYPES} <= named | {"ModelUnitTest"}
 
 
 def facts(law: Declared) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from statistics import median
 
 import pytest
 
@@ -44,3 +45,9 @@ def test_every_key_of_a_block_is_told_apart(declared: Declared) -> None:
 
 def test_the_catalogue_is_keyed_by_type_name() -> None:
     assert all(name == declared.name for name, declared in CATALOG.items())
+
+
+def test_half_of_all_laws_have_sixteen_lines_or_fewer() -> None:
+    functions = {declared.function for declared in load().values()}
+    lengths = [len(inspect.getsource(function).splitlines()) for function in functions]
+    assert median(lengths) <= 16, sorted(lengths)
