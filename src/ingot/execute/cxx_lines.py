@@ -4,13 +4,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ingot.execute.cxx_loops import Loops
 from ingot.execute.cxx_outline import Outline, outlined
 from ingot.execute.cxx_values import Access, Place, cast_mask, number, word
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.schedule import schedule_lines
 from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["Access", "Lines", "named", "number"]
+__all__ = ["Access", "Lines", "number"]
 
 Blocks = Callable[[Node, "Lines"], tuple[list[str], Mapping[Any, Access]]]
 """Writes the statements of a solve or of linear systems, and tells where each result lies."""
@@ -62,7 +63,8 @@ class Lines:
         lines = schedule_lines(wanted, self.names)
         staying = {n.id for n in wanted}
         if any(n.axes for n in lines):
-            after = schedule_lines(later, self.names)
+            now = {n.id for n in lines}
+            after = (n for n in schedule_lines(later, self.names) if n.id not in now)
             staying |= {a.id for n in after for a in n.args if a.axes}
         for node in lines:
             if operation(node.op).is_leaf:
@@ -79,12 +81,7 @@ class Lines:
             kept = {n.id for n in wanted} | self._later(later, lines)
             straight = [n for n in lines if n.id not in fused]
             return [*rows, *outlined(self, straight, fused, kept, self.outline)]
-        for group in _groups([n for n in lines if n.id not in fused], fused):
-            if group[0].axes:
-                rows += self._loop(group, staying, lines, fused)
-            else:
-                rows += [self._line(n, {}, fused, self.indent) for n in group]
-        return rows
+        return [*rows, *Loops(self, lines, staying, fused).write()]
 
     def _later(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
         """What later roots read of these lines."""
@@ -94,7 +91,7 @@ class Lines:
 
     def line(self, node: Node, fused: set[int]) -> str:
         """The statement of one straight line; what it reads is known."""
-        return self._line(node, {}, fused, self.indent)
+        return self.write_line(node, {}, fused, self.indent)
 
     def nest(self, prefix: str) -> "Lines":
         """A printer for lines inside braces among these, which knows no names yet."""
@@ -167,7 +164,8 @@ class Lines:
 
         return flat
 
-    def _line(self, node: Node, place: Place, fused: set[int], indent: str) -> str:
+    def write_line(self, node: Node, place: Place, fused: set[int], indent: str) -> str:
+        """The statement of one line at a place; what it reads is known."""
         kind, name = "M" if node.is_condition else "V", f"{self.prefix}x{node.id}"
         if node.op in ELEMENTWISE:
             row = f"const {kind} {name} = {self.expression(node, place, fused)};"
@@ -175,46 +173,6 @@ class Lines:
             row = operation(node.op).write_cxx_line(self, node, place, name)
         self.names[node.id] = lambda _: name
         return f"{indent}{row}"
-
-    def _loop(
-        self, group: list[Node], wanted: set[int], lines: Sequence[Node], fused: set[int]
-    ) -> list[str]:
-        """One loop for lines on the same axes; what others read of it is kept in arrays."""
-        axes = group[0].axes
-        inside = {n.id for n in group} | {a.id for n in group for a in n.args if a.id in fused}
-        kept = {
-            a.id for n in lines for a in n.args
-            if a.id in inside and (n.id not in inside or operation(n.op).reads_across)
-        } | (wanted & inside)  # fmt: skip
-        size = 1
-        for axis in axes:
-            size *= self.space.extent(axis)
-        rows = [
-            f"{self.indent}{'M' if n.is_condition else 'V'} {self.prefix}a{n.id}[{size}];"
-            for n in group if n.id in kept
-        ]  # fmt: skip
-        place = {a.key: f"i{depth}" for depth, a in enumerate(axes)}
-        indent = self.indent
-        for axis in axes:
-            i = place[axis.key]
-            rows.append(f"{indent}for (int {i} = 0; {i} < {self.space.extent(axis)}; ++{i}) {{")
-            indent += "  "
-        index = self.index(axes)
-        for node in group:
-            rows.append(self._line(node, place, fused, indent))
-            if node.id in kept:
-                rows.append(
-                    f"{indent}{self.prefix}a{node.id}[{index(place)}] = {self.prefix}x{node.id};"
-                )
-        for _ in axes:
-            indent = indent[:-2]
-            rows.append(f"{indent}}}")
-        for node in group:
-            if node.id in kept:
-                self.names[node.id] = _array(f"{self.prefix}a{node.id}", index)
-            else:
-                del self.names[node.id]
-        return rows
 
     def expression(self, node: Node, place: Place, fused: set[int]) -> str:
         """The right-hand side of an elementwise line."""
@@ -235,15 +193,6 @@ def _nowhere(_: Place) -> str:
     raise AssertionError("a solve has no value but its items")
 
 
-def _array(name: str, index: Access) -> Access:
-    return lambda at: f"{name}[{index(at)}]"
-
-
-def named(nodes: Sequence[Node], array: str) -> dict[int, Access]:
-    """Nodes without axes as the entries of an array, in order."""
-    return {n.id: (lambda _, i=i: f"{array}[{i}]") for i, n in enumerate(nodes)}
-
-
 def _fused(lines: Sequence[Node], uses: Mapping[int, int]) -> set[int]:
     """Products that are read once, by a sum on the same axes."""
     present = {n.id for n in lines}
@@ -259,39 +208,3 @@ def _fused(lines: Sequence[Node], uses: Mapping[int, int]) -> set[int]:
                 found.add(arg.id)
                 break
     return found
-
-
-def _groups(lines: list[Node], fused: set[int]) -> list[list[Node]]:
-    """Lines that run together: straight ones as they are, those on axes by the loop they share."""
-    if not any(n.axes for n in lines):
-        return [lines] if lines else []
-    waiting = {n.id: n for n in lines}
-    groups: list[list[Node]] = []
-    while waiting:
-        axes = next(n for n in waiting.values() if not _blocked(n, waiting, fused)).axes
-        group: list[Node] = []
-        inside: set[int] = set()
-        for node in list(waiting.values()):
-            if node.axes != axes or _blocked(node, waiting, fused, inside):
-                continue
-            if axes and operation(node.op).reads_across and node.args[0].id in inside:
-                continue
-            group.append(node)
-            inside.add(node.id)
-        for node in group:
-            del waiting[node.id]
-        groups.append(group)
-    return groups
-
-
-def _blocked(
-    node: Node, waiting: Mapping[int, Node], fused: set[int], inside: set[int] | None = None
-) -> bool:
-    """Whether a line reads one that has not run yet and does not run just before in its group."""
-    for arg in node.args:
-        if arg.id in fused:
-            if _blocked(arg, waiting, fused, inside):
-                return True
-        elif arg.id in waiting and (inside is None or arg.id not in inside):
-            return True
-    return False

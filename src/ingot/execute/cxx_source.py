@@ -1,5 +1,6 @@
 """Program -> C++ source: lines on blocks of points, Newton's loop inside."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
@@ -7,7 +8,7 @@ from typing import Any
 
 from ingot.execute.abi import rules_struct
 from ingot.execute.compiler import HEADERS
-from ingot.execute.cxx_lines import Access, Lines, named
+from ingot.execute.cxx_lines import Access, Lines
 from ingot.execute.cxx_outline import outline
 from ingot.execute.cxx_parts import PartWriter
 from ingot.execute.cxx_split import LONG, cut, is_long
@@ -68,6 +69,11 @@ def entries(prefix: str, sections: Sequence[str]) -> str:
             "  });", "}", "",
         ]  # fmt: skip
     return "\n".join(rows)
+
+
+MAX_PIVOTED = 512
+"""The unknowns of a system up to which there is a second routine: its dense matrix takes 16 MB of
+lanes then. Beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN."""
 
 
 class _Writer:
@@ -162,10 +168,12 @@ class _Writer:
         return sum(self.program.size(c.axes) for c in solve.columns)
 
     def _flat(self, solve: Solve, array: str) -> list[Access]:
-        """How each unknown stands in an array of all; those on an axis are interleaved."""
+        """How each unknown stands in an array of all; those on one axis are interleaved."""
         columns = solve.columns
         count = len(columns)
         lines = Lines(self.program, "")
+        if len({c.axes for c in columns}) > 1:
+            return lines.lay_out(columns, array)
         return [lines.entry(array, i, count, c.axes) for i, c in enumerate(columns)]
 
     def _known(self, solve: Solve, lines: Lines, unknowns: str) -> None:
@@ -196,7 +204,8 @@ class _Writer:
             return self._newton_cut(solve, newton, k)
         rows = self._residuals(solve, lines, roots)
         update = lines(roots)
-        update += [f"    s.d[{i}] = {lines.says(node)};" for i, node in enumerate(newton.update)]
+        axes = [c.axes for c in solve.columns]
+        update += lines.store(self._flat(solve, "s.d"), newton.update, axes, "    ")
         suspect = lines.says(newton.suspect) if newton.suspect else "M{}"
         self._keep(lines)
         return self._newton_loop(solve, k, rows, [*update, f"    s.advance({suspect}, redo);"])
@@ -227,9 +236,11 @@ class _Writer:
         size, newton = self._size(solve), solve.factored.newton if solve.factored else None
         if isinstance(newton, Eliminated):
             slopes = self._call_slopes(solve, k)
-            call = f"pivoted<{size}>(doubt, g, at, b, x, 1, {slopes})"
+            call = f"pivoted<{size}>(doubt, g, at, b, x, 1, {slopes});"
             start = [
-                f"  const auto redo = [&](M doubt, const V* at, const V* b, V* x) {{ {call}; }};"
+                f"  const auto redo = [&](M doubt, const V* at, const V* b, V* x) {{ {call} }};"
+                if size <= MAX_PIVOTED
+                else "  const auto redo = [](M, const V*, const V*, V*) {};"
             ]
             if newton.is_extended:
                 check = [f"    if (s.mended(g, {slopes}, redo)) continue;"]
@@ -317,7 +328,8 @@ class _Writer:
         n = self._size(solve)
         names = self._repeated(solve, "  ", solution)
         self._known(solve, names, "u")
-        names.name(named(f.sides, "b"))
+        sides = zip(f.sides, self._flat(solve, "b"), strict=True)
+        names.name({s.id: at for s, at in sides})
         varies = find_dependent(solution, f.sides)
         read = {
             a.id: a
@@ -335,25 +347,30 @@ class _Writer:
             factor = [f"  V t[{pieces.scratch}];"]
             factor += [f"  {name}(g, u, nullptr, t);" for name in pieces.calls[0]]
             each = [f"    {name}(g, u, b, t);" for name in pieces.calls[1]]
-            says = {i: at({}) for i, at in pieces.places.items()}
+            store = [f"    x[{i}] = {pieces.places[x.id]({})};" for i, x in enumerate(solution)]
         else:
             factor = names(fixed)
             names.indent = "    "
             each = names(solution)
+            axes = [c.axes for c in solve.columns]
+            store = names.store(self._flat(solve, "x"), solution, axes, "    ")
             self._keep(names)
-            says = {x.id: names.says(x) for x in solution}
         transposed = "true" if kind == "adjoint" else "false"
-        again = f"pivoted<{n}, {transposed}>(doubt, g, u, b, x, sides, "
+        again = (
+            f"pivoted<{n}, {transposed}>(doubt, g, u, b, x, sides, {self._call_slopes(solve, k)});"
+        )
+        if n > MAX_PIVOTED:
+            again = f"for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, splat(nan), x[i]);"
         return [
             *parts,
             self._linear_head(solve, k, kind),
             *factor,
             f"  for (int side = 0; side < sides; ++side, b += {n}, x += {n}) {{",
             *each,
-            *(f"    x[{i}] = {says[node.id]};" for i, node in enumerate(solution)),
+            *store,
             "  }",
             f"  b -= {n} * sides, x -= {n} * sides;",
-            *self._linear_tail(solve, k, kind, [f"    {again}{self._call_slopes(solve, k)});"]),
+            *self._linear_tail(solve, k, kind, [f"    {again}"]),
         ]
 
     def _linear_band(self, solve: Solve, band: Band, k: int, kind: str) -> list[str]:
@@ -430,7 +447,6 @@ class _Writer:
         read = {n.id for n in schedule_lines(roots, lines.names)}
         rows: list[str] = []
         for i, v in enumerate(self.program.given):
-            m = len(v.nodes)
             for c, node in enumerate(v.nodes):
                 if node.id not in read:
                     continue
@@ -439,24 +455,31 @@ class _Writer:
                     lines.name({node.id: word(f"in{node.id}")})
                     continue
                 size = self.program.size(node.axes)
-                rows.append(
-                    f"  V in{node.id}[{size}]; for (int i = 0; i < {size}; ++i)"
-                    f" in{node.id}[i] = in.at({i}, i * {m} + {c});"
-                )
-                lines.name({node.id: lines.entry(f"in{node.id}", 0, 1, node.axes)})
+                here = lines.entry(f"in{node.id}", 0, 1, node.axes)
+                at, loop = self._element(lines, v, c)
+                place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
+                rows.append(f"  V in{node.id}[{size}]; {loop}{here(place)} = in.at({i}, {at});")
+                lines.name({node.id: here})
         return rows
 
     def _put(self, lines: Lines, i: int, v: Variable) -> list[str]:
-        if v.spread or not v.axes:
-            return [f"  out.put({i}, {c}, {lines.says(n)});" for c, n in enumerate(v.nodes)]
         rows = []
-        index = lines.index(v.axes)
-        place = {a.key: f"i{d}" for d, a in enumerate(v.axes)}
-        loop = lines.loops(v.axes)
+        place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
         for c, node in enumerate(v.nodes):
-            at = f"({index(place)}) * {len(v.nodes)} + {c}"
+            at, loop = self._element(lines, v, c)
             rows.append(f"  {loop}out.put({i}, {at}, {lines.says(node, place)});")
         return rows
+
+    def _element(self, lines: Lines, v: Variable, c: int) -> tuple[str, str]:
+        """Where the value of a node lies in its variable, and the loops over axes that remain."""
+        if not v.looped:
+            return str(c), ""
+        width = math.prod(v.kind.base)
+        entry, part = divmod(c, width)
+        written = self.program.entries(v.spread)[entry]
+        at = {a.key: str(e) for a, e in zip(v.spread, written, strict=True)}
+        at |= {a.key: f"i{d}" for d, a in enumerate(v.looped)}
+        return f"({lines.index(v.axes)(at)}) * {width} + {part}", lines.loops(v.looped)
 
     def _block(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:
         """A solve or a linear system: gather what it reads, call it, tell where results lie."""

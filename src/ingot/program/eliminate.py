@@ -7,18 +7,20 @@ nothing behind.
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from ingot.errors import IngotError, Problem
-from ingot.program.builder import Builder, Node, Space, sort_lines
+from ingot.program.builder import Axis, Builder, Node, Slopes, Space, sort_lines
 from ingot.program.differentiate import jacobian
 from ingot.program.implicit import Solve
-from ingot.program.operations import operation
+from ingot.program.operations import operation, sum_over
 from ingot.program.probe import Probes
 from ingot.program.program import count_operations, find_dependent
 
@@ -31,11 +33,13 @@ __all__ = [
     "Ties",
     "choose_form",
     "eliminate",
+    "is_arrow",
     "solve_again",
     "tell_states",
 ]  # fmt: skip
 
 Form = Literal["jacobian", "accumulated", "extended", "condensed"]
+SAFE_FORMS: tuple[Form, ...] = ("jacobian", "accumulated")
 Pivot = tuple[int, int]
 Ties = tuple[int, int]
 TIES: tuple[Ties, ...] = ((1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -146,9 +150,16 @@ class Attempt:
         builder = self.builder()
         return self._evaluate(builder, *build_extended(builder, self.solve))
 
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """Those of an arrow, whose unknowns lie on some of them."""
+        if not any(c.axes for c in self.solve.columns):
+            return ()
+        return tuple({a for n in (*self.solve.columns, *find_inside(self.solve)) for a in n.axes})
+
     def _evaluate(self, builder: Builder, rows: Matrix, unit_pivots: list[Pivot]) -> "Entries":
         probes = self.probes.fork()
-        numbers = [{j: probes.numbers(a) for j, a in row.items()} for row in rows]
+        numbers = [{j: probes.numbers(a, self.axes) for j, a in row.items()} for row in rows]
         return Entries(builder, rows, numbers, unit_pivots)
 
     def count(self, update: Sequence[Node]) -> int:
@@ -175,7 +186,7 @@ def eliminate(
     the last row and column is taken; border: which intermediates of the extended form go first;
     like: an elimination of the same system, whose pivots are taken.
     """
-    watch = form in ("jacobian", "accumulated")
+    watch = form in SAFE_FORMS
     if like is not None:
         system = System(attempt, form, watch=watch, ties=like.ties)
         unit = set(system.unit_pivots) if form == "accumulated" else set()
@@ -219,22 +230,24 @@ def _singular(solve: Solve, system: "System") -> IngotError:
     )])  # fmt: skip
 
 
+def find_inside(solve: Solve) -> list[Node]:
+    """The intermediates between unknowns and residuals, in order."""
+    inside = find_dependent(solve.rows, solve.columns)
+    own = {c.id for c in solve.columns}
+    return [n for n in sort_lines(solve.rows) if n.id in inside and n.id not in own]
+
+
 def build_extended(b: Builder, solve: Solve) -> tuple[Matrix, list[Pivot]]:
     """One row for every intermediate between unknowns and residuals, the residuals' rows last.
 
     Columns count the unknowns first, then the intermediates. Also the unit pivots of the latter.
     """
-    inside = find_dependent(solve.rows, solve.columns)
-    column = {c.id: j for j, c in enumerate(solve.columns)}
-    lines = [n for n in sort_lines(solve.rows) if n.id in inside and n.id not in column]
-    for node in lines:
-        column[node.id] = len(column)
+    lines = find_inside(solve)
+    column = {n.id: j for j, n in enumerate((*solve.columns, *lines))}
     rows: Matrix = []
     first: list[Pivot] = []
     for node in lines:
-        ones = {a.id: {(column[a.id], ()): b.one} for a in node.args if a.id in inside}
-        slopes = operation(node.op).push(b.slopes, node, ones, ())
-        row = {j: b.slopes.emit("neg", slope) for (j, _), slope in slopes.items()}
+        row = {j: b.slopes.emit("neg", slope) for j, slope in _slopes(b, node, column).items()}
         row[column[node.id]] = b.one
         first.append((len(rows), column[node.id]))
         rows.append(row)
@@ -243,12 +256,57 @@ def build_extended(b: Builder, solve: Solve) -> tuple[Matrix, list[Pivot]]:
     return rows, first
 
 
+def _slopes(b: Builder, node: Node, column: Mapping[int, int]) -> dict[int, Node]:
+    """The slopes of a line by those of its operands that have columns.
+
+    Of a sum over an axis they are those by every entry, on that axis.
+    """
+    rule = operation(node.op)
+    if any(a not in node.axes for arg in node.args for a in arg.axes):
+        found: dict[int, Node] = {}
+        for arg, slope in rule.pull(b.slopes, node, b.one):
+            if arg.id in column:
+                j = column[arg.id]
+                found[j] = b.slopes.emit("add", found[j], slope) if j in found else slope
+        return found
+    ones = {a.id: {(column[a.id], ()): b.one} for a in node.args if a.id in column}
+    return {j: slope for (j, _), slope in rule.push(b.slopes, node, ones, ()).items()}
+
+
+def is_arrow(solve: Solve) -> bool:
+    """Whether entries along the axes of a solve's unknowns meet in sums alone, axis within axis.
+
+    Its matrix is then an arrow: a block for every entry, and a border that they share; the blocks
+    may be arrows again.
+    """
+    if any(set(r.axes) - set(c.axes) for r, c in zip(solve.rows, solve.columns, strict=True)):
+        return False
+    inside = find_inside(solve)
+    nest = sorted({frozenset(n.axes) for n in (*solve.columns, *inside)}, key=len)
+    if any(not a <= b for a, b in pairwise(nest)):
+        return False
+    return not any(operation(n.op).is_block or _reads_apart(n) for n in inside)
+
+
+def _reads_apart(node: Node) -> bool:
+    """Whether a line reads across an axis that it has, or along one that its operand lacks."""
+    own = {a.key for a in node.axes}
+    gone = {a for arg in node.args for a in arg.axes if a not in node.axes}
+    return any(a.key in own for a in gone) or bool(
+        gone and any(set(node.axes) - set(arg.axes) for arg in node.args if gone & set(arg.axes))
+    )
+
+
 class System:
     """A sparse system under elimination: entries as lines, and as numbers at the probe states.
 
     limit, max_risk: what it may take before it is given up; operations: those of the lines written
     so far. Once all is eliminated, the pivots' rows are those of U; `inverse` and `lower` hold the
     pivots' reciprocals and L.
+
+    A row or a column on axes stands for one of every entry, and its pivots are as many: the matrix
+    is an arrow. Pivots on most axes come first, all entries side by side; what they leave in the
+    border is summed over the axes that it lacks, once, when it is read: the Schur complement.
     """
 
     def __init__(self, attempt: Attempt, form: Form, *, watch: bool, ties: Ties) -> None:
@@ -263,6 +321,9 @@ class System:
         size = len(self.rows)
         self.width = len(attempt.solve.columns)
         self.extra = size - self.width
+        self.probes, self.axes = attempt.probes, attempt.axes
+        self.row_axes, self.column_axes = _axes_of(attempt.solve, form)
+        self._unsummed: dict[Pivot, _Unsummed] = {}
         self.columns: list[set[int]] = [set() for _ in range(size)]
         for i, row in enumerate(self.rows):
             for j in row:
@@ -271,13 +332,22 @@ class System:
         self.pivots: list[Pivot] = []
         self.inverse: list[Node] = []
         self.lower: list[dict[int, Node]] = []
-        self.suspect: Node | None = None
+        self._suspects: dict[tuple[Axis, ...], Node] = {}
         self.limit = self.max_risk = math.inf
         self.operations = self.risk = 0
         self._heap: list[tuple[bool, int, bool, int, int]] = []
         self._floors: dict[int, np.ndarray | None] = {}
 
     # choosing
+
+    def may_divide(self, i: int, j: int) -> bool:
+        """Whether a pivot leaves an arrow an arrow: it couples no entries of axes it lacks."""
+        axes = set(self.row_axes[i])
+        above = {self.column_axes[c] for c in self.rows[i]}
+        below = {self.row_axes[k] for k in self.columns[j]}
+        return axes == {*self.column_axes[j]} and not any(
+            set(a) & set(b) - axes for a in above for b in below
+        )
 
     def rank(self, i: int, j: int) -> tuple[bool, int, bool, int, int]:
         """How good a pivot is, the best first: safe, little fill, constant; then as ties say."""
@@ -289,8 +359,16 @@ class System:
         return rank[3] * self.ties[0], rank[4] * self.ties[1]
 
     def _fill(self, i: int, j: int) -> int:
-        """How many entries a pivot may add at most (Markowitz)."""
-        return (len(self.rows[i]) - 1) * (len(self.columns[j]) - 1)
+        """How many entries a pivot may add at most (Markowitz), those on axes counted in full."""
+        if not self.axes:
+            return (len(self.rows[i]) - 1) * (len(self.columns[j]) - 1)
+        above = Counter(self.column_axes[c] for c in self.rows[i] if c != j)
+        below = Counter(self.row_axes[k] for k in self.columns[j] if k != i)
+        own = self.row_axes[i]
+        return sum(
+            n * m * self.builder.size({*own, *a, *b})
+            for a, n in above.items() for b, m in below.items()
+        )  # fmt: skip
 
     def vanishes(self, i: int, j: int) -> bool:
         """Whether an entry is nothing beside its column at some probe state."""
@@ -322,19 +400,27 @@ class System:
             now = fill(i, j)
             if now > cost and heap and (now, i, j) > heap[0]:
                 heapq.heappush(heap, (now, i, j))
-            elif most is None or now <= most:
+            elif (most is None or now <= most) and self.may_divide(i, j):
                 self.eliminate(i, j, watch=False)
 
     def run(self) -> None:
-        """Eliminate everything left, the best pivot first."""
-        self._heap = [self.rank(i, j) for i in self.left for j in self.rows[i]]
-        heapq.heapify(self._heap)
-        while self.left:
-            i, j = self._next()
-            touched = self.eliminate(i, j, watch=self.watch)
-            for k in touched:
+        """Eliminate everything left, the best pivot first, those on most axes before others."""
+        for count in sorted({len(axes) for axes in self.row_axes}, reverse=True):
+            rows = {i for i in self.left if len(self.row_axes[i]) == count}
+            self._heap = []
+            self._offer(rows, rows)
+            while rows:
+                i, j = self._next()
+                rows.discard(i)
+                self._offer(self.eliminate(i, j, watch=self.watch), rows)
+
+    def _offer(self, changed: Iterable[int], rows: set[int]) -> None:
+        """Rank the entries of changed rows as pivots."""
+        for k in changed:
+            if k in rows:
                 for c in self.rows[k]:
-                    heapq.heappush(self._heap, self.rank(k, c))
+                    if len(self.row_axes[k]) == len(self.column_axes[c]):
+                        heapq.heappush(self._heap, self.rank(k, c))
 
     def _next(self) -> Pivot:
         while self._heap:
@@ -352,17 +438,18 @@ class System:
 
     def eliminate(self, i: int, j: int, *, watch: bool) -> list[int]:
         """Divide by entry (i, j) and remove its column from the rows left; those it changed."""
-        pivot, value = self.rows[i].pop(j), self.numbers[i].pop(j)
         self.left.discard(i)
         self.columns[j].discard(i)
         below = sorted(self.columns[j])
-        row = self.rows[i]
+        self._sum_up([*((i, c) for c in self.rows[i]), *((k, j) for k in below)])
+        pivot, value = self.rows[i].pop(j), self.numbers[i].pop(j)
+        row, axes = self.rows[i], self.row_axes[i]
         numbers = np.array([*self.numbers[i].values()]).reshape(len(row), value.size)
         for c in (j, *row):
             self.columns[c].discard(i)
             self._floors.pop(c, None)
         if watch:
-            self._trust(pivot, [self.rows[k][j] for k in below])
+            self._trust(pivot, [self.rows[k][j] for k in below], axes)
         inverse = self._write("div", self.builder.one, pivot)
         lower: dict[int, Node] = {}
         with np.errstate(all="ignore"):
@@ -371,7 +458,7 @@ class System:
                 factor = lower[k] = self._write("mul", self.rows[k].pop(j), inverse)
                 moved = self.numbers[k].pop(j) * reciprocal * numbers
                 for (c, a), number in zip(row.items(), moved, strict=True):
-                    self._subtract(k, c, self._write("mul", factor, a), number)
+                    self._subtract(k, c, self._write("mul", factor, a), number, axes)
         self.columns[j] = set()
         self.pivots.append((i, j))
         self.inverse.append(inverse)
@@ -384,11 +471,21 @@ class System:
         """A line of the factors, counted if it is new; constants and negations are free."""
         before = self.builder.count
         line = self.slopes.emit(op, *operands)
-        self.operations += self.builder.count > before and line.op != "const"
+        if self.builder.count > before and line.op != "const":
+            self.operations += self.builder.size(line.axes) if line.axes else 1
         return line
 
-    def _subtract(self, k: int, c: int, term: Node, number: np.ndarray) -> None:
+    def _subtract(
+        self, k: int, c: int, term: Node, number: np.ndarray, axes: tuple[Axis, ...]
+    ) -> None:
         row, numbers = self.rows[k], self.numbers[k]
+        over = [a for a in axes if a not in self.row_axes[k] and a not in self.column_axes[c]]
+        if over:
+            self._unsummed.setdefault((k, c), _Unsummed(self.slopes)).add(term, tuple(over))
+            row.setdefault(c, self.builder.zero)
+            numbers[c] = numbers.get(c, 0.0) - self.probes.add_up(number, over, self.axes)
+            self.columns[c].add(k)
+            return
         if c in row:
             row[c] = self._write("sub", row[c], term)
             numbers[c] = numbers[c] - number
@@ -401,49 +498,127 @@ class System:
         else:
             self.columns[c].add(k)
 
-    def _trust(self, pivot: Node, others: list[Node]) -> None:
+    def _sum_up(self, entries: Sequence[Pivot]) -> None:
+        """Subtract from entries of a border what pivots on its axes left to be summed."""
+        for k, c in entries if self._unsummed else ():
+            terms = self._unsummed.pop((k, c), None)
+            if terms is not None:
+                self.rows[k][c] = self._write("sub", self.rows[k][c], terms.total())
+
+    @property
+    def suspect(self) -> Node | None:
+        """Where some pivot was small beside its column, or None where none can be."""
+        b = self.builder
+        told: Node | None = None
+        for axes, small in self._suspects.items():
+            for axis in axes:
+                count = sum_over(b, b.emit("where", small, 1.0, 0.0), axis)
+                small = b.emit("lt", 0.0, count)
+            told = small if told is None else b.emit("or", told, small)
+        return told
+
+    def _trust(self, pivot: Node, others: list[Node], axes: tuple[Axis, ...]) -> None:
         """Remember that the update is suspect where the pivot is small beside its column."""
         b = self.builder
         if not others or (pivot.op == "const" and all(o.op == "const" for o in others)):
             return
         column = b.add_up([b.emit("abs", o) for o in others])
         small = b.emit("lt", b.emit("abs", pivot), b.emit("mul", SUSPECT_PIVOT, column))
-        self.suspect = small if self.suspect is None else b.emit("or", self.suspect, small)
+        held = self._suspects.get(axes)
+        self._suspects[axes] = small if held is None else b.emit("or", held, small)
 
     def solve(self, sides: Sequence[Node]) -> tuple[Node, ...]:
         """The solve's own unknowns for right-hand sides of its residuals, by substitution."""
         d, zero = self.slopes, self.builder.zero
         # intermediates come first among rows and last among columns
-        right = [*[zero] * self.extra, *sides]
+        right = _Sides(self, [*[zero] * self.extra, *sides], self.row_axes)
         read = set(range(self.width))
         for (i, j), lower in zip(self.pivots, self.lower, strict=True):
             if j in read:
                 read.update(self.rows[i])
             for k, factor in lower.items() if right[i] is not zero else ():
-                right[k] = d.emit("sub", right[k], d.emit("mul", factor, right[i]))
+                right.subtract(k, d.emit("mul", factor, right[i]), self.row_axes[i])
         found: dict[int, Node] = {}
         for (i, j), inverse in zip(reversed(self.pivots), reversed(self.inverse), strict=True):
             if j not in read:
                 continue
-            total = right[i]
             for c, a in self.rows[i].items():
-                total = d.emit("sub", total, d.emit("mul", a, found[c]))
-            found[j] = d.emit("mul", total, inverse)
+                right.subtract(i, d.emit("mul", a, found[c]), self.column_axes[c])
+            found[j] = d.emit("mul", right[i], inverse)
         return tuple(found[k] for k in range(self.width))
 
     def solve_transposed(self, sides: Sequence[Node]) -> tuple[Node, ...]:
         """The adjoints of the residuals for those of the unknowns, by the same factors."""
         d = self.slopes
-        right = [*sides, *[self.builder.zero] * self.extra]
-        found: dict[int, Node] = {}
+        right = _Sides(self, [*sides, *[self.builder.zero] * self.extra], self.column_axes)
+        found = _Sides(self, [self.builder.zero] * len(self.rows), self.row_axes)
         for (i, j), inverse in zip(self.pivots, self.inverse, strict=True):
-            found[i] = d.emit("mul", right[j], inverse)
+            found.sides[i] = d.emit("mul", right[j], inverse)
             for c, a in self.rows[i].items():
-                right[c] = d.emit("sub", right[c], d.emit("mul", a, found[i]))
+                right.subtract(c, d.emit("mul", a, found[i]), self.row_axes[i])
         for (i, _), lower in zip(reversed(self.pivots), reversed(self.lower), strict=True):
             for k, factor in lower.items():
-                found[i] = d.emit("sub", found[i], d.emit("mul", factor, found[k]))
+                found.subtract(i, d.emit("mul", factor, found[k]), self.row_axes[k])
         return tuple(found[self.extra + k] for k in range(self.width))
+
+
+class _Sides:
+    """Right-hand sides of a system, by row or by column, from which products are subtracted.
+
+    axes: those of every side; products on an axis that a side lacks are summed over it when the
+    side is read, all at once.
+    """
+
+    def __init__(self, system: System, sides: list[Node], axes: Sequence[tuple[Axis, ...]]) -> None:
+        self.slopes = system.builder.slopes
+        self.sides, self.axes = sides, axes
+        self.unsummed: dict[int, _Unsummed] = {}
+
+    def __getitem__(self, k: int) -> Node:
+        if k in self.unsummed:
+            total = self.unsummed.pop(k).total()
+            self.sides[k] = self.slopes.emit("sub", self.sides[k], total)
+        return self.sides[k]
+
+    def subtract(self, k: int, term: Node, axes: tuple[Axis, ...]) -> None:
+        """Subtract a product of what is on these axes."""
+        over = tuple(a for a in axes if a not in self.axes[k])
+        if not over:
+            self.sides[k] = self.slopes.emit("sub", self.sides[k], term)
+        elif not term.is_constant(0.0):
+            self.unsummed.setdefault(k, _Unsummed(self.slopes)).add(term, over)
+
+
+class _Unsummed:
+    """Terms that are to be summed over axes, those over the same axes together."""
+
+    def __init__(self, slopes: Slopes) -> None:
+        self.slopes = slopes
+        self.terms: dict[tuple[Axis, ...], Node] = {}
+
+    def add(self, term: Node, over: tuple[Axis, ...]) -> None:
+        """One more term."""
+        held = self.terms.get(over)
+        self.terms[over] = term if held is None else self.slopes.emit("add", held, term)
+
+    def total(self) -> Node:
+        """The sum, innermost axes first."""
+        while any(self.terms):
+            over = max(self.terms, key=len)
+            inner = next(
+                (a for a in over if all(a not in o for o in self.terms if len(o) < len(over))),
+                over[-1],
+            )
+            term = sum_over(self.slopes.builder, self.terms.pop(over), inner)
+            self.add(term, tuple(a for a in over if a != inner))
+        return self.terms[()]
+
+
+def _axes_of(solve: Solve, form: Form) -> tuple[list[tuple[Axis, ...]], list[tuple[Axis, ...]]]:
+    """The axes of the rows and of the columns of a system."""
+    own = [c.axes for c in solve.columns]
+    inside = [] if form == "jacobian" else [n.axes for n in find_inside(solve)]
+    return [*inside, *own], [*own, *inside]
 
 
 def tell_states(attempt: Attempt, safe: Eliminated) -> bool:
@@ -453,7 +628,7 @@ def tell_states(attempt: Attempt, safe: Eliminated) -> bool:
     lose their digits at states that were never seen, as a bordered form did for free sintering.
     """
     probes = attempt.probes.fork()
-    finite = np.all([np.isfinite(probes.numbers(x)) for x in safe.update], axis=0)
+    finite = reduce(np.logical_and, [np.isfinite(probes.values(x)) for x in safe.update])
     return bool(np.mean(finite) > 0.5)
 
 
@@ -461,20 +636,21 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
     """The cheapest form that is worth its risk, and what each costs that was finished.
 
     With lines on axes, which remain loops, and with solves inside the residuals, only the
-    Jacobian's entries are plain lines.
+    Jacobian's entries are plain lines; those of an arrow are sums over its axes.
     """
-    if any(n.axes or operation(n.op).is_block for n in sort_lines(attempt.solve.rows)):
+    solve = attempt.solve
+    on_axes = any(c.axes for c in solve.columns)
+    if not on_axes and any(n.axes or operation(n.op).is_block for n in sort_lines(solve.rows)):
         best = eliminate(attempt, "jacobian")
         return best, {"jacobian": best.operations}
-    if is_dense(attempt.solve):
-        limit = EXTENDED_WORTH * 2 / 3 * len(attempt.solve.columns) ** 3
+    if not on_axes and is_dense(solve):
+        limit = EXTENDED_WORTH * 2 / 3 * len(solve.columns) ** 3
         free = _choose_extended(attempt, BORDERS[1:], limit, 0)
         if free is not None and tell_states(attempt, free):
             return free, {"extended": free.operations}
-    best = eliminate(attempt, "jacobian")
-    other = eliminate(attempt, "accumulated")
-    costs = {"jacobian": best.operations, "accumulated": other.operations}
-    best = min(best, other, key=lambda e: e.operations)
+    tries = [eliminate(attempt, form) for form in (SAFE_FORMS[1:] if on_axes else SAFE_FORMS)]
+    costs: dict[str, int] = {tried.form: tried.operations for tried in tries}
+    best = min(tries, key=lambda e: e.operations)
     borders = _find_borders(attempt, best)
     free = _choose_extended(attempt, borders, best.operations * EXTENDED_WORTH, best.risk)
     if free is None:

@@ -13,7 +13,14 @@ from ingot.program.band import Band, find_band
 from ingot.program.builder import Builder, Node, Space, sort_lines
 from ingot.program.condense import condense, condense_safely
 from ingot.program.differentiate import differentiate_along
-from ingot.program.eliminate import Attempt, Eliminated, choose_form, eliminate, solve_again
+from ingot.program.eliminate import (
+    Attempt,
+    Eliminated,
+    choose_form,
+    eliminate,
+    is_arrow,
+    solve_again,
+)  # fmt: skip
 from ingot.program.implicit import Solve
 from ingot.program.probe import Probes
 from ingot.program.program import Program, count_operations, find_frontier
@@ -167,14 +174,14 @@ def _factor(
     """Choose the form of elimination by counted operations, and write it out."""
     attempt = Attempt(space, solve, probes)
     costs: Mapping[str, int] = {}
-    if any(c.axes for c in solve.columns):
+    if any(c.axes for c in solve.columns) and not is_arrow(solve):
         b = attempt.builder()
         newton: Eliminated | Band | None = find_band(b, solve)
         if newton is None:
             raise IngotError([Problem(
                 "program-too-long",
-                f"[{solve.name}] has unknowns on an axis that are not coupled by neighbours alone,"
-                f" and is too long to write out", None, "shorten the axis",
+                f"[{solve.name}] has unknowns on an axis that are coupled neither by neighbours"
+                f" nor by sums alone, and is too long to write out", None, "shorten the axis",
             )])  # fmt: skip
     else:
         newton, costs = _choose(attempt, like)
@@ -198,6 +205,8 @@ def _choose(attempt: Attempt, like: Solve | None) -> tuple[Eliminated, Mapping[s
     before = like.factored if like is not None else None
     if before is not None and isinstance(before.newton, Eliminated):
         return eliminate(attempt, before.newton.form, like=before.newton), before.costs
+    if any(c.axes for c in attempt.solve.columns):
+        return choose_form(attempt)
     parts = find_regions(attempt.solve)
     newton, costs = condense(attempt, parts) or choose_form(attempt)
     by_parts = condense_safely(attempt, parts, newton)

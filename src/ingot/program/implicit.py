@@ -266,7 +266,7 @@ class _Solve(Operation):
         })  # fmt: skip
         for c in solve.columns:
             inner.done[c.id] = {
-                e: to.builder.placeholder("unknown", (), solve.name)
+                e: to.builder.placeholder("unknown", to.kept(c.axes), solve.name)
                 for e in to.space.entries(c.axes)
             }
         opened = replace(
@@ -300,7 +300,8 @@ class _Solve(Operation):
         block = node.args[0]
         new = to.done[block.id][()]
         places = to.places(block.attr)[node.attr]
-        return {e: to.builder.node("item", (new,), i) for e, i in places.items()}
+        axes = to.kept(node.axes)
+        return {e: to.builder.node("item", (new,), i, axes) for e, i in places.items()}
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return on.block(node, args)
@@ -360,10 +361,10 @@ class _Linear(Operation):
         places = to.places(linear.solve)[slot]
         own = len(linear.solve.columns[slot].axes)
         start = sum(to.space.size(linear.seeds(block, s)) for s in range(side))
-        found = {}
+        found, axes = {}, to.kept(node.axes)
         for i, seed in enumerate(to.space.entries(node.axes[own:])):
             for entry, place in places.items():
-                found[*entry, *seed] = to.builder.node("item", (new,), (place, start + i))
+                found[*entry, *seed] = to.builder.node("item", (new,), (place, start + i), axes)
         return found
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:

@@ -311,7 +311,9 @@ class _Table(_Leaf):
     name = "table"
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
-        return to.builder.const(float(to.space.values(node)[entry]))
+        kept = to.kept(node.axes)
+        at = tuple(slice(None) if a in kept else e for a, e in zip(node.axes, entry, strict=True))
+        return to.builder.table(to.whole.values(node)[at], kept)
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return on.table(space.values(node), node.axes)
@@ -329,6 +331,8 @@ class _Eye(_Leaf):
     name = "eye"
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
+        if to.kept(node.axes):
+            return to.builder.node("eye", (), None, node.axes)
         return to.builder.const(float(entry[0] == entry[1]))
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
@@ -366,7 +370,8 @@ class _Placeholder(_Leaf):
     is_placeholder = True
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
-        return to.builder.node(node.op, (), (*node.attr, *entry) if entry else node.attr)
+        at = tuple(e for a, e in zip(node.axes, entry, strict=True) if a.name not in to.keep)
+        return to.builder.node(node.op, (), (*node.attr, *at), to.kept(node.axes))
 
 
 class _Input(_Placeholder):

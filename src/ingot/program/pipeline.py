@@ -1,16 +1,19 @@
 """The compiler's passes in the order they run, each Program -> Program, verified after each."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingot.errors import raise_if
 from ingot.program.band import MIN_ENTRIES_TO_BAND, prefer_band
 from ingot.program.builder import Builder, Node
+from ingot.program.eliminate import is_arrow
 from ingot.program.factor import factor_solves
 from ingot.program.implicit import Solve
 from ingot.program.invariants import verify
 from ingot.program.opaque import find_misplaced
+from ingot.program.operations import Unstructured
 from ingot.program.program import Program
 from ingot.program.rewrite import Replay, renew
 from ingot.program.schedule import schedule_lines
@@ -50,7 +53,25 @@ def loops(program: Program, choices: Choices) -> Program:
     raise_if(find_misplaced(program, "generated C++"))
     is_short = replace(program, outputs=program.value_outputs).count() <= choices.unroll_limit
     is_banded = any(prefer_band(program, s, choices.band_from) for s in program.solves)
-    return unroll(program) if is_short and not is_banded else program
+    if is_short and not is_banded:
+        return unroll(program)
+    return program if is_banded else _unroll_around_arrows(program, choices)
+
+
+def _unroll_around_arrows(program: Program, choices: Choices) -> Program:
+    """Arrows remain loops; where others cross them, all axes but one are written out."""
+    on_axes = [s for s in program.solves if any(c.axes for c in s.columns)]
+    if all(map(is_arrow, on_axes)):
+        return program
+    axes = {a.name for s in on_axes for c in s.columns for a in c.axes}
+    for axis in sorted(axes, key=lambda a: -program.extents[a]):
+        with suppress(Unstructured):
+            loop = unroll(program, keep=(axis,))
+            body = replace(loop, extents={**loop.extents, axis: 1}, outputs=loop.value_outputs)
+            on_axes = (s for s in loop.solves if any(c.axes for c in s.columns))
+            if body.count() <= choices.unroll_limit and all(map(is_arrow, on_axes)):
+                return loop
+    return program
 
 
 def factor(program: Program, choices: Choices) -> Program:

@@ -1,14 +1,14 @@
 """Numbers at probe states: where a pivot may vanish, told without running a driver."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ingot.model import lag
 from ingot.program.arrays import Layout, NumpyArrays
-from ingot.program.builder import Node, sort_lines
+from ingot.program.builder import Axis, Node, Space, sort_lines
 from ingot.program.implicit import Solve
 from ingot.program.operations import operation
 from ingot.program.program import Program
@@ -19,6 +19,8 @@ __all__ = ["Probes"]
 SCALES = (1e-6, 1e-2, 1.0, 30.0)
 """Of strains, of normalised and of plain stresses: what unknowns of material models range over."""
 STATES_EACH = 4
+MAX_SAMPLED_ENTRIES = 3
+"""Of an axis that unknowns lie on, so that the time to find an order does not follow its extent."""
 
 
 class Probes:
@@ -38,7 +40,9 @@ class Probes:
         """The states of a program's lines, and of those of its solves once they are entered."""
         lines = [*program.lines, *(n for s in program.solves for n in (*s.columns, *s.given))]
         lines += [n for s in program.solves for n in sort_lines(s.rows)]
-        return Probes(Layout(program, lines), {c for s in program.solves for c in s.clocks})
+        on_axes = any(c.axes for s in program.solves for c in s.columns)
+        space = _Sampled(program) if on_axes else program
+        return Probes(Layout(space, lines), {c for s in program.solves for c in s.clocks})
 
     def enter(self, node: Node, solve: Solve) -> "Probes":
         """The states of a solve's own lines, at which its arguments are what the lines around it
@@ -52,9 +56,10 @@ class Probes:
         """The same states for lines that continue these in a builder of their own."""
         return Probes(self._arrays.layout, self._clocks, self._known)
 
-    def numbers(self, node: Node) -> np.ndarray:
-        """The values of a line without axes at all states."""
-        return np.broadcast_to(self.values(node).ravel(), self.count)
+    def numbers(self, node: Node, axes: Sequence[Axis] = ()) -> np.ndarray:
+        """The values of a line at all states and entries of axes, flat."""
+        shape = self._arrays.layout.shape(axes, self.count)
+        return np.broadcast_to(self.values(node), shape).ravel()
 
     def values(self, node: Node) -> np.ndarray:
         """The values of a line, one dimension an axis, states last."""
@@ -64,6 +69,13 @@ class Probes:
                     args = [self._known[a.id] for a in line.args]
                     self._known[line.id] = self._arrays.value(line, args)
         return self._known[node.id]
+
+    def add_up(self, numbers: np.ndarray, over: Iterable[Axis], axes: Sequence[Axis]) -> np.ndarray:
+        """Numbers on axes summed over some of them."""
+        layout = self._arrays.layout
+        values = numbers.reshape(layout.shape(axes, self.count))
+        total = values.sum(axis=tuple(layout.dim(a) for a in over), keepdims=True)
+        return np.broadcast_to(total, values.shape).ravel()
 
     def _draw(self, node: Node) -> Any:
         """Random numbers of the state's scale; time runs forward."""
@@ -84,6 +96,18 @@ class Probes:
     def _random(self, seed: str) -> np.random.Generator:
         told = hashlib.blake2b(seed.encode(), digest_size=6).digest()
         return np.random.default_rng(int.from_bytes(told))
+
+
+class _Sampled(Space):
+    """A space in which no axis has many entries: a few tell where a pivot may vanish."""
+
+    def __init__(self, whole: Space) -> None:
+        self.whole = whole
+        self.extents = {n: min(e, MAX_SAMPLED_ENTRIES) for n, e in whole.extents.items()}
+
+    def values(self, node: Node) -> np.ndarray:
+        """The first numbers along every axis."""
+        return self.whole.values(node)[tuple(slice(self.extent(a)) for a in node.axes)]
 
 
 class _Items:

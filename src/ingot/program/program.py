@@ -1,7 +1,6 @@
 """The Program: what one point computes, from inputs and parameters to outputs, line by line."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A named value: one node a component, on its axes or spread over their entries.
+    """A named value: a node for every entry of the axes it is spread over and every component.
 
     slope_of: the output whose derivative it is.
     """
@@ -32,12 +31,13 @@ class Variable:
     kind: type[Value]
     axes: tuple[Axis, ...]
     nodes: tuple[Node, ...]
+    spread: tuple[Axis, ...] = ()
     slope_of: str | None = None
 
     @property
-    def spread(self) -> bool:
-        """Whether the axes are unrolled: a node for every entry and component."""
-        return len(self.nodes) != math.prod(self.kind.base)
+    def looped(self) -> tuple[Axis, ...]:
+        """The axes that its nodes lie on."""
+        return tuple(a for a in self.axes if a not in self.spread)
 
     def labels(self) -> list[str]:
         """How each node is called in the user's words."""

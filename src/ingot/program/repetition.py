@@ -383,7 +383,8 @@ class _Repeat(Operation):
         for op, nodes in (("unknown", repeat.columns), ("given", repeat.slices)):
             for p in nodes:
                 inner.done[p.id] = {
-                    e: to.builder.placeholder(op, (), "repeat") for e in to.space.entries(p.axes)
+                    e: to.builder.placeholder(op, to.kept(p.axes), "repeat")
+                    for e in to.space.entries(p.axes)
                 }
 
         def spread(work: "Unrolling", nodes: Sequence[Node], on: Sequence[Node]) -> list[Node]:
@@ -418,11 +419,13 @@ class _Repeat(Operation):
         repeat: Repeat = block.attr
         new = to.done[block.id][()]
         width = len(repeat.columns)
-        size = to.space.size
+        size, axes = to.space.size, to.kept(node.axes)
         if node.attr < width:
             first = sum(size(c.axes) for c in repeat.columns[: node.attr])
             entries = to.space.entries(node.axes)
-            return {e: to.builder.node("item", (new,), first + i) for i, e in enumerate(entries)}
+            return {
+                e: to.builder.node("item", (new,), first + i, axes) for i, e in enumerate(entries)
+            }
         each = repeat.count if repeat.is_spread else 1
         k, step = divmod(node.attr - width, each)
         first = sum(size(s.axes) for s in repeat.stacked[:k])
@@ -432,7 +435,7 @@ class _Repeat(Operation):
             at = dict(zip([a.key for a in node.axes], e, strict=True))
             place = to.space.entries(own).index(tuple(at[a.key] for a in own))
             when = step if repeat.is_spread else at[repeat.steps.key]
-            found[e] = to.builder.node("item", (new,), new.attr.item(first + place, when))
+            found[e] = to.builder.node("item", (new,), new.attr.item(first + place, when), axes)
         return found
 
     # evaluated and printed

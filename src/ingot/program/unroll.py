@@ -1,11 +1,11 @@
 """Axes written out: one scalar line for every entry, where that keeps the program small."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ingot.program.builder import Axis, Builder, Node, Space, sort_until
-from ingot.program.operations import operation
+from ingot.program.operations import Unstructured, operation
 from ingot.program.program import Program, Variable
 
 if TYPE_CHECKING:
@@ -19,9 +19,11 @@ MAX_UNROLLED_OPERATIONS = 4000
 Entry = tuple[int, ...]
 
 
-def unroll(program: Program) -> Program:
-    """The same program without axes; variables on axes have a node for every entry."""
-    work = Unrolling(program, Builder(program.extents))
+def unroll(program: Program, keep: Collection[str] = ()) -> Program:
+    """The same program without axes, except those kept; variables have a node for every entry of
+    the others.
+    """
+    work = Unrolling(program, Builder(program.extents), keep)
     for line in program.lines:
         work.copy(line)
     return replace(
@@ -36,28 +38,49 @@ def unroll(program: Program) -> Program:
     )
 
 
+class _Unrolled(Space):
+    """A space in which an axis that stays a loop counts for one entry, number 0."""
+
+    def __init__(self, whole: Space, keep: Collection[str]) -> None:
+        self.whole, self.keep = whole, keep
+        self.extents = whole.extents
+
+    def extent(self, axis: Axis) -> int:
+        """The number of entries that are written out."""
+        return 1 if axis.name in self.keep else self.whole.extent(axis)
+
+
 class Unrolling:
     """Copies lines entry by entry into a builder.
 
-    done: the copies of each line by entry; those of a block under the empty one.
+    keep: axes that stay, along which a copy stands for all entries; done: the copies of each line
+    by entry; those of a block under the empty one.
     """
 
     def __init__(
-        self, space: Space, builder: Builder, done: Mapping[int, dict[Entry, Node]] | None = None
-    ) -> None:
-        self.space = space
+        self, space: Space, builder: Builder, keep: Collection[str] = (),
+        done: Mapping[int, dict[Entry, Node]] | None = None,
+    ) -> None:  # fmt: skip
+        self.whole = space
+        self.space = _Unrolled(space, keep) if keep else space
         self.builder = builder
+        self.keep = keep
         self.done: dict[int, dict[Entry, Node]] = dict(done or {})
 
     def inside(self, done: Mapping[int, dict[Entry, Node]]) -> "Unrolling":
         """The same for the lines of a solve, of which some are known."""
-        return Unrolling(self.space, self.builder, done)
+        return Unrolling(self.whole, self.builder, self.keep, done)
+
+    def kept(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
+        """Those of the axes that stay."""
+        return tuple(a for a in axes if a.name in self.keep)
 
     def variable(self, variable: Variable) -> Variable:
         """A node for every entry of the layout and every component."""
         entries = self.space.entries(variable.axes)
         nodes = tuple(self.at(n, variable.axes, e) for e in entries for n in variable.nodes)
-        return replace(variable, nodes=nodes)
+        spread = tuple(a for a in variable.axes if a.name not in self.keep)
+        return replace(variable, nodes=nodes, spread=spread)
 
     def at(self, node: Node, axes: Sequence[Axis], entry: Entry) -> Node:
         """The copy of a line at an entry of a layout that holds its axes."""
@@ -81,7 +104,24 @@ class Unrolling:
             return {(): rule.unroll_block(self, node)}
         if node.op == "item":
             return operation(node.args[0].op).unroll_item(self, node)
-        return {e: rule.unroll(self, node, e) for e in self.space.entries(node.axes)}
+        entries = self.space.entries(node.axes)
+        gone = tuple(dict.fromkeys(a for x in node.args for a in x.axes if a not in node.axes))
+        if not self.kept(gone):
+            return {e: rule.unroll(self, node, e) for e in entries}
+        if len(self.kept(gone)) < len(gone):
+            raise Unstructured(gone[0].name)
+        axes = (*(a for a in node.axes if a.key not in {g.key for g in gone}), *gone)
+        return {
+            e: rule.rebuild(
+                self.builder, node, tuple(self._reach(x, node, axes, e) for x in node.args)
+            )
+            for e in entries
+        }
+
+    def _reach(self, arg: Node, node: Node, axes: Sequence[Axis], entry: Entry) -> Node:
+        """An operand of a line that works along axes which stay, at an entry of the line."""
+        at = dict(zip([a.key for a in node.axes], entry, strict=True))
+        return self.at(arg, axes, tuple(at.get(a.key, 0) for a in axes))
 
     def flatten(
         self, solve: "Solve", nodes: Sequence[Node], seeds: Sequence[Axis] = (), seed: Entry = ()
