@@ -120,7 +120,7 @@ def test_a_program_is_cut_and_differentiated_once(
 
         return call
 
-    monkeypatch.setattr(stages, "cut", counted("cut", stages.cut))
+    monkeypatch.setattr(stages, "find_segments", counted("cut", stages.find_segments))
     monkeypatch.setattr(stages, "trace", counted("trace", stages.trace))
     monkeypatch.setattr(inductor, "partition", counted("cut", inductor.partition))
     differentiate = counted("differentiate", stages.with_jacobian)

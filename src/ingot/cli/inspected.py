@@ -113,7 +113,7 @@ def _numbers(x: "torch.Tensor") -> list[float]:
 def inspected_model(model: "Model", shapes: dict[str, tuple[int, ...]], file: str) -> Inspected:
     """What a live model says; its slopes are those that can be asked for and are not zero."""
     from ingot.program import prepared
-    from ingot.program.partition import partition
+    from ingot.program.boundaries import find_segments
 
     remarks: tuple[tuple[str, str], ...] = ()
     extents: dict[str, tuple[int, ...]] = {}
@@ -132,7 +132,7 @@ def inspected_model(model: "Model", shapes: dict[str, tuple[int, ...]], file: st
             for v in found
             if all(a.name in known for a in v.axes)
         }
-        segments = tuple(Stretch(s.kind, s.name, s.reads, s.gives) for s in partition(program))
+        segments = tuple(Stretch(s.kind, s.name, s.reads, s.gives) for s in find_segments(program))
         slopes = dict.fromkeys(_depending(program), False)
     except IngotError as error:
         told = "; ".join(p.message for p in error.problems)

@@ -50,7 +50,8 @@ def describe_segments(program: Program, cut: Segmentation) -> SegmentedInfo:
     for segment in cut.segments:
         own = cut.rules.get(segment.gives[0])
         rule = {} if own is None else own._asdict()
-        steps.append(StepInfo(segment.reads, segment.gives, **rule))
+        solves = tuple(s.name for s in segment.program.solves)
+        steps.append(StepInfo(segment.reads, segment.gives, **rule, solves=solves))
         known |= {v.name: shape_of(v, program) for v in segment.program.outputs}
     return SegmentedInfo(
         values=tuple(PassedInfo(k, s.sizes, s.base, cut.sources[k]) for k, s in known.items()),

@@ -5,6 +5,7 @@ Needs torch and msgspec; knows nothing of models, programs or compilers.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 
 import msgspec
@@ -42,7 +43,7 @@ class PassedInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StepInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A segment: what it reads and gives.
+    """A segment: what it reads and gives, and what it solves.
 
     rule: what it does with points, if that is all, along the axis `dim` of the batch; like: the
     sources of the value whose batch is made to fit.
@@ -53,6 +54,7 @@ class StepInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rule: PointRule | None = None
     dim: int = 0
     like: tuple[str, ...] = ()
+    solves: tuple[str, ...] = ()
 
 
 class SegmentedInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -92,20 +94,8 @@ class Segmented:
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)`, where sums have lost axes; statuses of solves."""
         raise_if(lost_gradients(inputs, "a compiled segment"))
-        given = {**self.parameters, **inputs}
-        rows = {key: given[name].to(self.dtype) for key, name in self.info.given.items()}
-        own = {k: x.shape[: x.ndim - self._value[k].shape.rank] for k, x in rows.items()}
-        batch = common([tuple(shape) for shape in own.values()])
-        if math.prod(batch) == 0 and self.info.levels:
-            message = "a model that sums over points is given none"
-            raise IngotError([Problem("batch-reduction", message, None, "give it a point or more")])
-        same = {k for k, shape in own.items() if find_dims(shape, batch) is None}
-        reduced = Reduced(self.info.levels, batch, same)
-        values = {
-            k: x.reshape(x.shape[len(own[k]) :]) if k in same
-            else x.expand((*batch, *x.shape[len(own[k]) :]))
-            for k, x in rows.items()
-        }  # fmt: skip
+        values, reduced = self._begin(inputs)
+        batch = reduced.batch
         statuses: dict[str, Status] = {}
         with torch.no_grad():
             for step, run in zip(self.info.steps, self.runs, strict=True):
@@ -119,6 +109,37 @@ class Segmented:
         outputs = {n: self._spread(values[n], n, reduced) for n in self.info.outputs}
         told = tuple(statuses[n] for n in dict.fromkeys((*self.solves, *statuses)))
         return spoil_slopes(outputs, told, self.slopes), told
+
+    def find_batch(self, inputs: Mapping[str, Tensor]) -> Reduced:
+        """The batch of a call, and what of it each value has."""
+        return self._begin(inputs)[1]
+
+    def shape(self, name: str) -> Shape:
+        """The shape of a value."""
+        return self._value[name].shape
+
+    def under(self, parameters: Mapping[str, Tensor]) -> "Segmented":
+        """The same with more parameters given."""
+        other = copy(self)
+        other.parameters = {**self.parameters, **parameters}
+        return other
+
+    def _begin(self, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Reduced]:
+        """What is given, at all points or without a batch."""
+        given = {**self.parameters, **inputs}
+        rows = {key: given[name].to(self.dtype) for key, name in self.info.given.items()}
+        own = {k: x.shape[: x.ndim - self.shape(k).rank] for k, x in rows.items()}
+        batch = common([tuple(shape) for shape in own.values()])
+        if math.prod(batch) == 0 and self.info.levels:
+            message = "a model that sums over points is given none"
+            raise IngotError([Problem("batch-reduction", message, None, "give it a point or more")])
+        same = {k for k, shape in own.items() if find_dims(shape, batch) is None}
+        values = {
+            k: x.reshape(x.shape[len(own[k]) :]) if k in same
+            else x.expand((*batch, *x.shape[len(own[k]) :]))
+            for k, x in rows.items()
+        }  # fmt: skip
+        return values, Reduced(self.info.levels, batch, same)
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""

@@ -6,7 +6,7 @@ from ingot.execute.compiler import headers
 from ingot.execute.cxx_source import entries
 from ingot.execute.cxx_values import number
 from ingot.options import Knob, Newton, knobs_of, meta_of
-from ingot.package.header import ERRORS, block_sizes, functions
+from ingot.package.header import ERRORS, block_sizes
 from ingot.package.metadata import Metadata
 
 __all__ = ["wrapper"]
@@ -19,7 +19,9 @@ def wrapper(meta: Metadata) -> str:
     """
     assert meta.kernel is not None
     prefix = meta.kernel.prefix
-    shown = [entries(prefix, functions(meta)), *(_entry(prefix, x) for x in functions(meta))]
+    if meta.cuts:
+        return entries(prefix, meta.entries)
+    shown = [entries(prefix, meta.entries), *(_entry(prefix, x) for x in meta.entries)]
     return "\n".join([*_tables(meta), headers(("c_functions.h",)), *shown, *_helpers(prefix)])
 
 

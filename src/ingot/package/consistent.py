@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ingot.execute.inductor_metadata import ImplicitSegment, InductorDescription
+from ingot.execute.segments_run import SegmentedInfo
 from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
 from ingot.types import KINDS
+from ingot.types.batches import EVERY_POINT
 from ingot.types.history import given_name
 
 __all__ = ["inconsistencies"]
@@ -58,6 +60,7 @@ def inconsistencies(meta: Metadata) -> Iterator[str]:
         yield "the kernel has no library"
     if meta.inductor is not None:
         yield from _graphs(meta, meta.inductor)
+    yield from _cuts(meta)
 
 
 def _given_inside(meta: Metadata) -> set[str]:
@@ -113,6 +116,67 @@ def _graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
     if d.solves != tuple(s.name for s in meta.solvers):
         yield "the graphs have other solves than the package"
     yield from _run(d)
+
+
+def _cuts(meta: Metadata) -> Iterator[str]:
+    """What is wrong with the segments of functions of a model that sums over points."""
+    if not meta.cuts:
+        return
+    if meta.kernel is None or meta.inductor is not None:
+        yield "segments of functions are a kernel's"
+    shapes = {v.name: (v.sub_batch, v.base) for v in (*meta.inputs, *meta.outputs)}
+    held = (*meta.parameters, *meta.constants)
+    shapes |= {p.variable.name: (p.variable.sub_batch, p.variable.base) for p in held}
+    outputs, entering = [[v.name for v in vs] for vs in (meta.outputs, meta.inputs)]
+    constants = [p.variable.name for p in held]
+    pulled = [*entering, *(p.variable.name for p in meta.parameters)]
+    wanted = {"forward": (entering, outputs)}
+    if meta.derivatives:
+        blocks = [f"{b.output}:{b.input}" for b in meta.derivatives]
+        wanted["jacobian"] = (entering, [*outputs, *blocks])
+    if meta.adjoints:
+        bars = [f"a.{y}" for y in outputs]
+        wanted["vjp"] = ([*entering, *bars], [*outputs, *(f"a.{x}" for x in pulled)])
+    if meta.cuts.keys() != wanted.keys():
+        yield f"the functions that are cut are {', '.join(meta.cuts)}"
+        return
+    for name, cut in meta.cuts.items():
+        given, gives = wanted[name]
+        if [*cut.given.values()] != [*given, *constants] or cut.inputs != len(given):
+            yield f"the segments of '{name}' take other inputs than the package"
+        if list(cut.outputs) != gives:
+            yield f"the segments of '{name}' give other outputs than the package"
+        yield from _steps(name, cut, [s.name for s in meta.solvers])
+        for v in cut.values:
+            own = shapes.get(cut.given.get(v.name, v.name))
+            if own is not None and own != (v.sizes, v.base):
+                yield f"'{v.name}' has another shape in the segments of '{name}'"
+
+
+def _steps(name: str, cut: SegmentedInfo, solvers: Sequence[str]) -> Iterator[str]:
+    where = f"a segment of '{name}'"
+    known, sources = set(cut.given), {EVERY_POINT, *cut.given}
+    for level, made in cut.levels.items():
+        yield from _unknown(where, made.sources, sources)
+        sources.add(level)
+    values = {v.name for v in cut.values}
+    yield from _twice("value", [v.name for v in cut.values])
+    yield from _unknown(where, known, values)
+    for v in cut.values:
+        yield from _unknown(where, v.sources, sources)
+        if min((1, *v.sizes, *v.base)) < 1:
+            yield f"'{v.name}' has no numbers"
+    for step in cut.steps:
+        yield from _unknown(where, step.reads, known)
+        yield from _unknown(where, step.gives, values)
+        yield from _unknown(where, step.like, sources)
+        yield from _unknown(where, step.solves, solvers)
+        known |= set(step.gives)
+        if step.rule is not None and (len(step.reads), len(step.gives)) != (1, 1):
+            yield f"{where} sums other than one value"
+    yield from _unknown(f"the outputs of '{name}'", cut.outputs, known)
+    solved = {n for step in cut.steps for n in step.solves}
+    yield from _unknown("the list of solvers", solvers, solved)
 
 
 def _run(d: InductorDescription) -> Iterator[str]:

@@ -82,7 +82,7 @@ def _shaped(c: Compilation) -> Iterable[str]:
 
 def _partitioned(c: Compilation) -> Iterator[str]:
     for i, segment in enumerate(c.segments):
-        title = f"implicit [{segment.name}]" if segment.kind == "implicit" else "forward"
+        title = f"implicit [{segment.name}]" if segment.kind == "implicit" else segment.kind
         yield f"segment {i}  {title}, {segment.program.count()} operations"
         yield from (f"  {row}" for row in str(segment.program).splitlines())
     yield from (f"slope  {y}:{x}" for y, x in c.pairs)

@@ -9,7 +9,7 @@ from ingot.options import Knob, Newton, knobs_of, meta_of
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.types import lag
 
-__all__ = ["ERRORS", "LAYOUTS", "Notes", "block_sizes", "c_name", "functions", "header"]
+__all__ = ["ERRORS", "LAYOUTS", "Notes", "block_sizes", "c_name", "header"]
 
 LAYOUTS = {
     "Scalar": "one number",
@@ -91,17 +91,14 @@ def _word(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def functions(meta: Metadata) -> list[str]:
-    """The kernels of a package, which are the functions that compute."""
-    slopes, adjoints = bool(meta.derivatives), meta.adjoints
-    return ["forward", *(["jacobian"] if slopes else []), *(["vjp"] if adjoints else [])]
-
-
 def header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 it is frozen
     """The text of `<name>.h`."""
+    if meta.cuts:
+        told = f"'{meta.name}' sums over points, and C functions compute each point by itself"
+        return f'/* There is nothing to call here. */\n#error "{told}: call it from Python"\n'
     names, real = _Names(meta), "double" if meta.dtype == "float64" else "float"
     name = names.short
-    declared = [*functions(meta), "default_rules", "message"]
+    declared = [*meta.entries, "default_rules", "message"]
     sections = [
         _comment(*_preamble(meta, name)),
         _guard(names, declared),

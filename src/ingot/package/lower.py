@@ -13,10 +13,12 @@ from ingot.execute import compiler
 from ingot.execute.abi import rules_struct
 from ingot.execute.cpu_levels import best
 from ingot.execute.cxx_source import section
+from ingot.execute.segments import describe_segments
+from ingot.execute.segments_run import SegmentedInfo
 from ingot.package.c_functions import wrapper
 from ingot.package.compilation import Compilation, Names
 from ingot.package.consistent import inconsistencies
-from ingot.package.header import Notes, c_name, functions, header
+from ingot.package.header import Notes, c_name, header
 from ingot.package.metadata import (
     Block,
     KernelFiles,
@@ -39,6 +41,8 @@ from ingot.program import (
     find_first_guesses,
 )  # fmt: skip
 from ingot.program.band import MIN_ENTRIES_TO_BAND_SLOPES
+from ingot.program.boundaries import cut_at_boundaries, has_boundaries
+from ingot.program.partition import Segment
 from ingot.types import Value
 
 if TYPE_CHECKING:
@@ -57,8 +61,8 @@ def lower(c: Compilation) -> Compilation:
     sources: dict[str, str] = {}
     graphs: Planned | None = None
     if "kernel" in c.target.backend:
-        kernels = _compile_kernels(c)
-        meta = msgspec.structs.replace(meta, kernel=kernel_files(c))
+        kernels, cuts = _compile_kernels(c)
+        meta = msgspec.structs.replace(meta, kernel=kernel_files(c), cuts=cuts)
         meta, sources = _print_kernels(c, kernels, meta)
     if "inductor" in c.target.backend:
         from ingot.execute.inductor import plan_graphs
@@ -83,26 +87,42 @@ def kernel_files(c: Compilation) -> KernelFiles:
     return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", c.target.c_prefix or c_name(name))
 
 
-def _compile_kernels(c: Compilation) -> dict[str, Program]:
+def _compile_kernels(c: Compilation) -> tuple[dict[str, Program], dict[str, SegmentedInfo]]:
     """The entries of a kernel: values, and values with slopes and with adjoints where asked for.
 
-    All eliminate alike, so that their values are the same to the last bit.
+    All eliminate alike, so that their values are the same to the last bit. Each is cut where it
+    sums over points; then the segments of each are told too.
     """
     choices = Choices()
     if c.pairs or c.adjoint is not None:
         choices = Choices(band_from=MIN_ENTRIES_TO_BAND_SLOPES)
-    values = compile_passes(c.program, choices)
-    found = {"values": values}
-    like = {s.factored.source: s for s in values.solves if s.factored is not None}
-    choices = replace(choices, like=like)
+    wanted = {"forward": ("values", c.program)}
     if c.pairs:
-        found[f"values and slopes ({len(c.pairs)})"] = compile_passes(c.slopes, choices)
+        wanted["jacobian"] = (f"values and slopes ({len(c.pairs)})", c.slopes)
     if c.adjoint is not None:
-        found["values and adjoints"] = compile_passes(c.adjoint, choices)
-    for kernel in found.values():
-        # a report's place is that of its solve among those of the values
-        assert [s.name for s in kernel.solves] == [s.name for s in values.solves]
-    return found
+        wanted["vjp"] = ("values and adjoints", c.adjoint)
+    found: dict[str, Program] = {}
+    cuts: dict[str, SegmentedInfo] = {}
+    for entry, (title, program) in wanted.items():
+        parts = {title: program}
+        if has_boundaries(c.program):
+            cut = cut_at_boundaries(program)
+            cuts[entry] = describe_segments(program, cut)
+            parts = {
+                f"{title}, segment {i}": s.program
+                for i, s in enumerate(cut.segments) if s.kind == "points"
+            }  # fmt: skip
+        compiled = {title: compile_passes(part, choices) for title, part in parts.items()}
+        if not found:
+            solves = [s for kernel in compiled.values() for s in kernel.solves]
+            like = {s.factored.source: s for s in solves if s.factored is not None}
+            choices = replace(choices, like=like)
+        elif not cuts:
+            # a report's place is that of its solve among those of the values
+            (values,), (kernel,) = list(found.values())[:1], compiled.values()
+            assert [s.name for s in kernel.solves] == [s.name for s in values.solves]
+        found |= compiled
+    return found, cuts
 
 
 def _print_kernels(
@@ -115,7 +135,7 @@ def _print_kernels(
     """
     parts = [
         section(kernel, entry, c.target.inline)
-        for kernel, entry in zip(kernels.values(), functions(meta), strict=True)
+        for kernel, entry in zip(kernels.values(), meta.entries, strict=True)
     ]
     real = "double" if meta.dtype == "float64" else "float"
     start = [f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
@@ -153,9 +173,7 @@ def _metadata(c: Compilation) -> Metadata:
             )
             for s in program.solves
         ),
-        segments=tuple(
-            SegmentInfo(s.kind, s.name, tuple(s.reads), tuple(s.gives)) for s in c.segments
-        ),
+        segments=tuple(map(_segment, c.segments)),
         derivatives=tuple(
             Block(y, x, batch_independent(b)) for (y, x), b in zip(c.pairs, blocks, strict=True)
         ),
@@ -166,6 +184,11 @@ def _metadata(c: Compilation) -> Metadata:
         origin=_origin(c),
         digests={},
     )  # fmt: skip
+
+
+def _segment(s: Segment) -> SegmentInfo:
+    assert s.kind in ("forward", "implicit", "reduction"), "what is opaque was refused"
+    return SegmentInfo(s.kind, s.name, tuple(s.reads), tuple(s.gives))
 
 
 def _origin(c: Compilation) -> Origin:

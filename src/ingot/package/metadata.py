@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from ingot.execute.inductor_metadata import InductorDescription
+from ingot.execute.segments_run import SegmentedInfo
 from ingot.options import Newton
 from ingot.package.seal import BLANK, Digest
 
@@ -60,9 +61,9 @@ class SolverInfo(Newton, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SegmentInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A stretch of the model: `forward`, or `implicit` around one solve."""
+    """A stretch of the model: `forward`, `implicit` around one solve, or a sum over points."""
 
-    kind: Literal["forward", "implicit"]
+    kind: Literal["forward", "implicit", "reduction"]
     name: str
     reads: tuple[str, ...]
     gives: tuple[str, ...]
@@ -100,7 +101,9 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A package for one device and one precision.
 
-    adjoints: whether its kernel has an entry for those of all inputs and promoted parameters
+    adjoints: whether its kernel has an entry for those of all inputs and promoted parameters;
+    cuts: of a model that sums over points, the segments of each of its functions, whose entries in
+    the library are `<function>_<segment>`; there are no C functions then
     """
 
     format: str = FORMAT
@@ -116,12 +119,24 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     segments: tuple[SegmentInfo, ...]
     derivatives: tuple[Block, ...]
     adjoints: bool = False
+    cuts: dict[str, SegmentedInfo] = {}
     kernel: KernelFiles | None
     inductor: InductorDescription | None
     torch_version: str
     origin: Origin
     digests: dict[str, Digest]
     seal: Digest = BLANK
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """What the kernel computes, each an entry of the library: functions, or their segments."""
+        if not self.cuts:
+            slopes, adjoints = bool(self.derivatives), self.adjoints
+            return ("forward", *(["jacobian"] if slopes else []), *(["vjp"] if adjoints else []))
+        return tuple(
+            f"{name}_{i}" for name, cut in self.cuts.items() for i, step in enumerate(cut.steps)
+            if step.rule is None
+        )  # fmt: skip
 
     @property
     def files(self) -> tuple[str, ...]:

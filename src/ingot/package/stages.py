@@ -20,7 +20,8 @@ from ingot.package.names import rename, resolve_pairs, split_histories
 from ingot.package.target import Target
 from ingot.program import Parameter, Program, Variable, trace, with_adjoint, with_jacobian
 from ingot.program import freeze as fold_parameters
-from ingot.program.partition import partition as cut
+from ingot.program.boundaries import find_segments
+from ingot.program.opaque import find_misplaced
 from ingot.types import Value
 
 __all__ = [
@@ -114,14 +115,16 @@ def shape(c: Compilation) -> Compilation:
 
 def partition(c: Compilation) -> Compilation:
     """Differentiate the program, forwards by the pairs and backwards by all that is given, and cut
-    it at every implicit update.
+    it at every sum over points and at every implicit update; what is opaque is refused.
     """
+    whole = find_misplaced(c.program, "a package")
+    raise_if(problem for problem in whole if problem.code == "opaque-model")
     adjoint = None
     if c.target.train:
         by = [*c.inputs.values(), *c.parameters.values()]
         adjoint = with_adjoint(c.program, [*c.outputs.values()], by)
     slopes = with_jacobian(c.program, c.pairs)
-    return replace(c, slopes=slopes, adjoint=adjoint, segments=cut(c.program))
+    return replace(c, slopes=slopes, adjoint=adjoint, segments=find_segments(c.program))
 
 
 STAGES = (select, route, freeze, shape, partition, lower)

@@ -12,13 +12,13 @@ from ingot.program.builder import Axis, Builder, Node
 from ingot.program.derivatives import block
 from ingot.program.opaque import find_misplaced, is_whole
 from ingot.program.operations import operation
-from ingot.program.partition import Segment, build_program
+from ingot.program.partition import Segment, build_program, partition
 from ingot.program.points import find_operands, find_rule, find_sources
 from ingot.program.program import Program, Variable
 from ingot.types.batches import EVERY_POINT, Level, PointRule
 from ingot.types.history import given_name
 
-__all__ = ["Segmentation", "cut_at_boundaries", "has_boundaries"]
+__all__ = ["Segmentation", "cut_at_boundaries", "find_segments", "has_boundaries"]
 
 REDUCTION, WHOLE = 0, 1  # sums run before what reads them at their depth
 
@@ -53,6 +53,16 @@ class PointStep(NamedTuple):
 def has_boundaries(program: Program) -> bool:
     """Whether a line sees all points."""
     return bool(find_misplaced(program, "a segment"))
+
+
+def find_segments(program: Program) -> tuple[Segment, ...]:
+    """All segments in the order they run: cut at lines that see all points, then at solves."""
+    if not has_boundaries(program):
+        return partition(program)
+    found: list[Segment] = []
+    for segment in cut_at_boundaries(program).segments:
+        found += partition(segment.program) if segment.kind == "points" else [segment]
+    return tuple(found)
 
 
 def cut_at_boundaries(program: Program) -> Segmentation:
@@ -140,7 +150,7 @@ class _Cutting:
 
     def _name(self, nodes: Sequence[Node], axes: tuple[Axis, ...]) -> Variable:
         self.count += 1
-        return Variable(f"line {self.count}", block((len(nodes),)), axes, tuple(nodes))
+        return Variable(f"passed {self.count}", block((len(nodes),)), axes, tuple(nodes))
 
     # what each place is asked for
 

@@ -80,12 +80,12 @@ class _OfPoints(Operation):
     def refuse(self, node: Node, what: str) -> Problem:
         """The problem of what runs points apart."""
         reduction = _reduction_of(node)
-        fix = "ingot run cuts the model there"
+        fix = "choose --backend kernel, which is cut there"
         return refuse_reduction(_what(reduction), f"and {what} runs points apart", fix).problems[0]
 
     def refuse_points(self, node: Node, why: str) -> IngotError:
         """The error where something is asked of every point by itself."""
-        fix = "take the sum outside, of what the model gives"
+        fix = "take the sum outside, of what the model gives; tangents and adjoints pass it"
         return refuse_reduction(_what(_reduction_of(node)), why, fix)
 
 

@@ -312,7 +312,7 @@ class Artifact(nn.Module):
         """
         self._derivable()
         outputs, blocks, told = self._backend.slopes(values, key)
-        failed = self._failed(told, outputs)
+        failed = self._failed(told, outputs, self._output_shapes)
         if failed is not None:
             known = {**self._shapes, **self._parameter_shapes}
             for b in self.metadata.derivatives:
@@ -322,12 +322,13 @@ class Artifact(nn.Module):
                     blocks[pair] = spoil_rows(blocks[pair], outputs[b.output], failed, *shapes)
         return outputs, blocks, failed
 
-    def _failed(self, told: Told, outputs: Mapping[str, Tensor]) -> Tensor | None:
-        """Tell of the solves; which points of the batch failed, if any."""
+    def _failed(
+        self, told: Told, values: Mapping[str, Tensor], shapes: Mapping[str, Shape]
+    ) -> Tensor | None:
+        """Tell of the solves; which points of the batch failed, if any; a value has all points."""
         if not self._tell(told):
             return None
-        y, x = next(iter(outputs.items()))
-        batch = x.shape[: x.ndim - self._output_shapes[y].rank]
+        batch = max((x.shape[: x.ndim - shapes[n].rank] for n, x in values.items()), key=len)
         return torch.stack([~s.converged for s in told()]).any(0).reshape(batch)
 
     def _adjoints(
@@ -335,7 +336,7 @@ class Artifact(nn.Module):
     ) -> dict[str, Tensor]:
         """The adjoints of all values at every point."""
         outputs, pulled, told = self._backend.pull(values, cotangents)
-        failed = self._failed(told, outputs)
+        failed = self._failed(told, pulled, {**self._shapes, **self._parameter_shapes})
         if failed is None:
             return pulled
         lost = {y: outputs[y].isnan() & (bar != 0) for y, bar in cotangents.items()}
@@ -360,6 +361,9 @@ class Artifact(nn.Module):
         found = torch.zeros_like(like)
         for y, mark in marks.items():
             rank = self._output_shapes[y].rank
+            if y in self._backend.sums:
+                found = found | mark.any()
+                continue
             found = found | mark.reshape(*mark.shape[: mark.ndim - rank], -1).any(-1)
         return found
 
@@ -484,7 +488,7 @@ class Artifact(nn.Module):
         raise_if(problems)
         shapes = (*self._shapes.values(), *self._parameter_shapes.values())
         pairs = list(zip(shapes, values, strict=True))
-        pairs += [(known[n], x) for n, x in given.items()]
+        pairs += [(known[n], x) for n, x in given.items() if n not in self._backend.sums]
         common([tuple(x.shape[: x.ndim - s.rank]) for s, x in pairs])
         return given
 

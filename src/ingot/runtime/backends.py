@@ -12,10 +12,14 @@ from ingot.execute.batch_shape import Shape
 from ingot.execute.call_layout import Again, Signature, Told, signature
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.kernel_run import Arranged, Native, Solver
+from ingot.execute.segments_run import Segmented, SegmentedInfo, StepInfo
 from ingot.execute.transient import History, Transient
 from ingot.package.metadata import KernelFiles, Metadata, ParameterInfo, VariableInfo
 
-__all__ = ["Backend", "GraphBackend", "KernelBackend", "shape_of", "tensor_of"]
+__all__ = [
+    "Backend", "GraphBackend", "KernelBackend", "SegmentedBackend", "load_kernel", "shape_of",
+    "tensor_of",
+]  # fmt: skip
 
 Pair = tuple[str, str]
 Outputs = dict[str, Tensor]
@@ -24,11 +28,13 @@ Outputs = dict[str, Tensor]
 class Backend(Protocol):
     """Values are those of the inputs, then of the promoted parameters; they were checked.
 
-    has_adjoints: whether it pulls cotangents back to all of them.
+    has_adjoints: whether it pulls cotangents back to all of them; sums: the outputs that have lost
+    axes of the batch.
     """
 
     name: str
     has_adjoints: bool
+    sums: frozenset[str]
 
     def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
         """The outputs `(*batch, *axes, *base)`; the key is the signature of the values."""
@@ -63,6 +69,7 @@ class KernelBackend:
     """A kernel library: values from one entry, with blocks or with adjoints from others."""
 
     name = "kernel"
+    sums: frozenset[str] = frozenset()
 
     def __init__(self, meta: Metadata, library: ctypes.CDLL) -> None:
         self._library = library
@@ -180,11 +187,111 @@ class KernelBackend:
         return Arranged(native, transient)
 
 
+class SegmentedBackend:
+    """A kernel library of a model that sums over points: its segments in turn, torch between."""
+
+    name = "kernel"
+
+    def __init__(self, meta: Metadata, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._pairs = [(b.output, b.input) for b in meta.derivatives]
+        self._free = {(b.output, b.input) for b in meta.derivatives if b.batch_independent}
+        self._inputs = [v.name for v in meta.inputs]
+        self._parameters = [p.variable.name for p in meta.parameters]
+        self._outputs = {v.name: shape_of(v) for v in meta.outputs}
+        self._runs = {name: self._open(meta, name, cut) for name, cut in meta.cuts.items()}
+        self.has_adjoints = meta.adjoints
+        forward = meta.cuts["forward"]
+        self._sources = {v.name: v.sources for v in forward.values}
+        self.sums = frozenset(
+            n for n in forward.outputs if forward.levels.keys() & set(self._sources[n])
+        )
+
+    def _open(self, meta: Metadata, name: str, cut: SegmentedInfo) -> Segmented:
+        """One function, as entries of the library."""
+        kernel = meta.kernel
+        assert kernel is not None
+        dtype: torch.dtype = getattr(torch, meta.dtype)
+        shapes = {v.name: v.shape for v in cut.values}
+        rules = {s.name: Solver(s.name, s) for s in meta.solvers}
+
+        def native(i: int, step: StepInfo) -> Native:
+            return Native(
+                run=_named(self._library, f"{kernel.prefix}_{name}_{i}_steps"),
+                lanes=_named(self._library, f"{kernel.prefix}_lanes")(),
+                inputs=tuple(shapes[n] for n in step.reads), hidden=(),
+                outputs=tuple(shapes[n] for n in step.gives),
+                solvers=tuple(rules[n] for n in step.solves), dtype=dtype,
+            )  # fmt: skip
+
+        runs = [native(i, s) if s.rule is None else None for i, s in enumerate(cut.steps)]
+        held = {p.variable.name: tensor_of(p, dtype) for p in meta.constants}
+        return Segmented(cut, runs, dtype=dtype, parameters=held, solves=[*rules])
+
+    def under(self, meta: Metadata) -> "SegmentedBackend":
+        """The same library under other solver rules."""
+        return SegmentedBackend(meta, self._library)
+
+    def _given(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
+        names = (*self._inputs, *self._parameters)
+        return {n: x.detach() for n, x in zip(names, values, strict=True)}
+
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+        """The outputs."""
+        outputs, statuses = self._runs["forward"](self._given(values))
+        return outputs, lambda: statuses
+
+    def again(self, values: Sequence[Tensor], key: Signature) -> None:
+        """There is none."""
+
+    def slopes(
+        self, values: Sequence[Tensor], key: Signature
+    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+        """The outputs and blocks."""
+        run = self._runs["jacobian"]
+        found, statuses = run(self._given(values))
+        blocks = {(y, x): found.pop(f"{y}:{x}") for y, x in self._pairs}
+        for y, x in self._free:
+            rank = run.shape(f"{y}:{x}").rank
+            blocks[y, x] = blocks[y, x][(0,) * (blocks[y, x].ndim - rank)]
+        return found, blocks, lambda: statuses
+
+    def pull(
+        self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
+    ) -> tuple[Outputs, Outputs, Told]:
+        """The outputs and adjoints; cotangents that are not given are zero."""
+        run, given = self._runs["vjp"], self._given(values)
+        reduced = self._runs["forward"].find_batch(given)
+        for y, shape in self._outputs.items():
+            bar = cotangents.get(y)
+            if bar is None:
+                bar = torch.zeros(shape.sizes + shape.base, dtype=run.dtype, device="cpu")
+            elif bar.ndim > shape.rank:
+                # for all points, and so with axes of one where a sum has lost its own
+                for axis in reduced.dims(self._sources[y]) or ():
+                    bar = bar.unsqueeze(axis)
+            given[f"a.{y}"] = bar.detach()
+        found, statuses = run(given)
+        names = (*self._inputs, *self._parameters)
+        return found, {x: found.pop(f"a.{x}") for x in names}, lambda: statuses
+
+    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+        """All steps, one after another."""
+        fixed = dict(zip(self._parameters, promoted, strict=True))
+        return self._runs["forward"].under(fixed).arranged(transient)
+
+
+def load_kernel(meta: Metadata, library: ctypes.CDLL) -> KernelBackend | SegmentedBackend:
+    """What runs the library of a package."""
+    return SegmentedBackend(meta, library) if meta.cuts else KernelBackend(meta, library)
+
+
 class GraphBackend:
     """The `.pt2` graphs of a folder; Newton is driven over them."""
 
     name = "inductor"
     has_adjoints = False
+    sums: frozenset[str] = frozenset()
 
     def __init__(self, meta: Metadata, program: InductorProgram) -> None:
         self._inputs = [v.name for v in meta.inputs]

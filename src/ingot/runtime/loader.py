@@ -18,7 +18,7 @@ from ingot.package.consistent import inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata
 from ingot.package.seal import opened, other_torch, read_files
 from ingot.runtime.artifact import Artifact
-from ingot.runtime.backends import GraphBackend, KernelBackend
+from ingot.runtime.backends import GraphBackend, load_kernel
 
 __all__ = ["again_of", "load", "metadata_of"]
 
@@ -48,7 +48,7 @@ def load(
             f"compile with --backend {chosen}",
         )  # fmt: skip
     if chosen == "kernel":
-        return Artifact(meta, KernelBackend(meta, _library(meta, contents)))
+        return Artifact(meta, load_kernel(meta, _library(meta, contents)))
     raise_if(other_torch(meta.torch_version, again_of(meta)))
     return Artifact(meta, GraphBackend.of(meta, contents.__getitem__))
 

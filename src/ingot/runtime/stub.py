@@ -58,6 +58,10 @@ class AOTIModel:
         from ingot.program.opaque import Port
 
         meta = self.artifact.metadata
+        if meta.cuts:
+            told = f"[{model.name}] is a package that sums over points, and here it is a part"
+            fix = "put its source model in its place"
+            raise IngotError([Problem("batch-reduction", told, model.span, fix)])
         own = {v.name: _own_axes(v, model, tracer) for v in (*meta.inputs, *meta.outputs)}
         files = []
         for v in meta.inputs:
