@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor
 from ingot.errors import IngotError
 from ingot.execute import Reason
 from ingot.execute.bisection import Bisection
+from ingot.execute.inductor import lower, plan_graphs
+from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
@@ -168,6 +171,11 @@ CASES = {
     "forces, history and what stands around": Case(
         lambda: CUBIC, "model", cubic_points, ("update.residual.rate.reference_stress",)
     ),
+    "guesses that look further back": Case(
+        lambda: CUBIC.replace("Constant", "Linear", 1),
+        "model",
+        lambda g: cubic_points(g) | {"y~2": draw(g, -1.0, 1.0, 3, 4)},
+    ),
     "tensors": Case(viscous, "update", viscous_points, level=5),
     "an axis": Case(cells, "diffusion", cell_points, level=5, shapes={"c": (5,)}),
 }
@@ -188,10 +196,14 @@ def looped(program: Program) -> Kernel:
 
 
 EXECUTORS: dict[str, Executor] = {"interpret": Interpreter, "kernel": Kernel}
+FORCES, EXTRAPOLATED, TENSORS, AXIS = CASES
 EVERY = [
-    pytest.param(c, e, marks=pytest.mark.exhaustive if c == "tensors" and e == "kernel" else ())
-    for c, e in [*((c, e) for c in CASES for e in EXECUTORS), ("an axis", "looped")]
-]
+    (FORCES, "interpret"), (FORCES, "kernel"), (AXIS, "looped"),
+    *(pytest.param(c, e, marks=pytest.mark.exhaustive) for c, e in [
+        (TENSORS, "interpret"), (TENSORS, "kernel"), (AXIS, "interpret"), (AXIS, "kernel"),
+        *((EXTRAPOLATED, e) for e in EXECUTORS),
+    ]),
+]  # fmt: skip
 EXECUTORS["looped"] = looped
 
 
@@ -287,39 +299,62 @@ def test_derivatives_through_parts_are_those_of_differences(name: str, executor:
         assert torch.equal(found[v.name].nan_to_num(), plain[v.name].nan_to_num())
     bars = {f"a.{v.name}": torch.randn_like(plain[v.name]) for v in own.outputs}
     adjoint, _ = run(with_adjoint(own, [v.name for v in own.outputs], names))({**inputs, **bars})
-    step = 1e-6
-    fine = status.converged.reshape(3, 4)
-    for n in names:
-        along = torch.randn_like(inputs[n])
-        ends = [values(inputs | {n: inputs[n] + s * step * along})[0] for s in (1, -1)]
-        total = torch.zeros(3, 4, dtype=torch.float64)
-        for v in own.outputs:
-            slope = (ends[0][v.name] - ends[1][v.name]) / (2 * step)
-            block = found[f"{v.name}:{n}"]
+    fine, step = status.converged.reshape(3, 4), 1e-6
+    total = torch.zeros(3, 4, dtype=torch.float64)
+    back = torch.zeros(3, 4, dtype=torch.float64)
+    along = {n: torch.randn_like(x) for n, x in inputs.items()}
+    ends = [values({n: x + s * step * along[n] for n, x in inputs.items()})[0] for s in (1, -1)]
+    for v in own.outputs:
+        slope = (ends[0][v.name] - ends[1][v.name]) / (2 * step)
+        product = torch.zeros_like(slope)
+        for n in names:
             # one row for each entry of the output, one column for each of the input
-            flat = block.reshape(3, 4, slope[0, 0].numel(), -1)
-            product = (flat @ along.reshape(3, 4, -1, 1))[..., 0].reshape(slope.shape)
-            error = (slope - product)[fine].abs().max()
-            assert error <= 1e-6 * (1 + product[fine].abs().max()), (v.name, n, error)
-            total += (bars[f"a.{v.name}"] * product).reshape(3, 4, -1).sum(-1)
-        back = (adjoint[f"a.{n}"] * along).reshape(3, 4, -1).sum(-1)
-        assert close(back[fine], total[fine], 1e-9 * float(1 + total[fine].abs().max())), n
+            block = found[f"{v.name}:{n}"].reshape(3, 4, slope[0, 0].numel(), -1)
+            product += (block @ along[n].reshape(3, 4, -1, 1))[..., 0].reshape(slope.shape)
+        error = (slope - product)[fine].abs().max()
+        assert error <= 1e-6 * (1 + product[fine].abs().max()), (v.name, error)
+        total += (bars[f"a.{v.name}"] * product).reshape(3, 4, -1).sum(-1)
+    for n in names:
+        back += (adjoint[f"a.{n}"] * along[n]).reshape(3, 4, -1).sum(-1)
+    assert close(back[fine], total[fine], 1e-9 * float(1 + total[fine].abs().max()))
 
 
 def test_points_that_converge_whole_have_the_bits_of_a_model_without_the_option() -> None:
-    for name in ("forces, history and what stands around", "an axis"):
-        inputs = points_of(name, 2)
-        _, counts = prescribe(name, inputs)
-        whole = (counts == 1).reshape(3, 4)
-        for run in (Interpreter, Kernel):
-            (found, _), (wanted, _) = (run(program(name, level))(inputs) for level in (None, 0))
-            for n, x in wanted.items():
-                assert torch.equal(found[n][whole], x[whole])
+    inputs = points_of(FORCES, 2)
+    for run in (Interpreter, Kernel):
+        (found, _), (wanted, (status,)) = (run(program(FORCES, k))(inputs) for k in (None, 0))
+        whole = status.converged.reshape(3, 4)
+        assert whole.any()
+        for n, x in wanted.items():
+            assert torch.equal(found[n][whole], x[whole])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", [FORCES, EXTRAPOLATED, TENSORS, AXIS])
+def test_compiled_graphs_take_the_same_parts(name: str, tmp_path: Path) -> None:
+    own, inputs = program(name), points_of(name, 1)
+    pairs = [(v.name, n) for v in own.outputs for n in inputs]
+    plan = plan_graphs(own, pairs, "model")
+    lower(plan, tmp_path, jobs=2)
+    held = {p.variable.name: p.value.data for p in own.parameters}
+    graphs = InductorProgram(
+        lambda file: (tmp_path / file).read_bytes(), plan.description, parameters=held
+    )
+    found, (status,), blocks = graphs.run(inputs, slopes=True)
+    wanted, (said,) = Interpreter(with_jacobian(own, pairs))(inputs)
+    assert torch.equal(status.iterations, said.iterations)
+    for v in own.outputs:
+        assert close(found[v.name], wanted[v.name], 1e-9)
+    for y, x in pairs:
+        whole = wanted[f"{y}:{x}"]
+        assert close(
+            blocks[y, x].expand_as(whole), whole, 1e-9 * float(1 + whole.nan_to_num().abs().max())
+        )
 
 
 @pytest.mark.parametrize("executor", ["interpret", "kernel"])
 def test_a_batch_is_its_points(executor: str) -> None:
-    name = "forces, history and what stands around"
+    name = FORCES
     inputs = points_of(name, 3)
     run = EXECUTORS[executor](program(name))
     found, (status,) = run(inputs)
@@ -332,7 +367,7 @@ def test_a_batch_is_its_points(executor: str) -> None:
 
 @pytest.mark.parametrize("executor", ["interpret", "kernel"])
 def test_a_point_that_fails_in_the_shortest_part_has_failed(executor: str) -> None:
-    name = "forces, history and what stands around"
+    name = FORCES
     inputs = points_of(name, 4)
     inputs["t"][0, 0] = 400.0  # the state grows beyond all bounds before that
     inputs["weight"][0, 0] = 2.0
@@ -346,7 +381,7 @@ def test_a_point_that_fails_in_the_shortest_part_has_failed(executor: str) -> No
 
 def test_in_parts_a_small_residual_is_accepted_after_a_small_update_alone() -> None:
     text = filled(CUBIC, {"level": LEVEL})
-    inputs = points_of("forces, history and what stands around")
+    inputs = points_of(FORCES)
     inputs["force"] = 2 * inputs.pop("weight") + inputs.pop("bias")
     loose = text.replace("rel_tol = 1e-12", "rel_tol = 1e-3\n    abs_tol = 0")
     for run in (Interpreter, Kernel):

@@ -1,6 +1,7 @@
 """A solve whose step may be taken in parts -> C++ functions of a part, and calls of parts.h."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
 from ingot.execute.cxx_lines import Access, Lines
 from ingot.execute.cxx_values import Place, word
@@ -88,61 +89,83 @@ class PartWriter:
     def accumulate(
         self, lines: Lines, node: Node, sided: Callable[..., list[Access]]
     ) -> tuple[list[str], dict[object, Access]]:
-        """The results of `linear` in arrays of their own, with derivatives through parts in them;
-        sided: where the unknowns of a side stand in an array.
+        """The results of `linear`, with derivatives through parts put in their place; sided: where
+        the unknowns of a side stand in an array.
         """
         attr: Accumulate = node.attr
-        k, block, tag, indent = self.k, node.args[0].args[0].id, node.id, lines.indent
+        block, tag, indent = node.args[0].args[0].id, node.id, lines.indent
         sides = range(attr.sides)
-        base = [attr.side(node, i) for i in sides]
         along = [attr.along(node, i) for i in sides]
+        seeds = [attr.seeds(node, i) for i in sides]
+        starts = [0, *itertools.accumulate(self.space.size(s) for s in seeds)]
+        base = [attr.side(node, i) for i in sides]
         rows = lines([n for side in (*base, *along) for n in side])
-        starts, seeds = [0], []
-        for i in sides:
-            seeds.append(attr.seeds(node, i))
-            starts.append(starts[-1] + self.space.size(seeds[-1]))
-        rows.append(f"{indent}const Array<V> x{tag}({self.size * starts[-1]});")
         found: dict[object, Access] = {}
+        linear = base[0][0].args[0]
+        x = f"x{linear.id}"
+        if any(linear.attr.seeds(linear, i) != seeds[i] for i in sides):
+            # some sides are zero there, whatever their seed axes are here
+            x = f"x{tag}"
+            rows.append(f"{indent}const Array<V> {x}({self.size * starts[-1]});")
         for i in sides:
             axes = [(*seeds[i], *c.axes) for c in self.solve.columns]
-            targets = sided(self.solve, f"x{tag}", starts[i], seeds[i])
-            rows += lines.store(targets, base[i], axes, indent)
+            targets = sided(self.solve, x, starts[i], seeds[i])
+            if x == f"x{tag}":
+                rows += lines.store(targets, base[i], axes, indent)
             found |= {(slot, i): at for slot, at in enumerate(targets)}
-        inside = indent + "  "
-        arguments = dict(zip(leaf_arguments(self.node), self.part.leaves, strict=True))
-        places = dict(zip(self.part.leaves, self._lay_out(self.part.leaves, ""), strict=True))
+        leaves = dict(zip(leaf_arguments(self.node), self.part.leaves, strict=True))
+        rows.append(f"{indent}if (__builtin_expect(parts{block}.count, 0)) {{")
         if attr.is_transposed:
-            rows.append(f"{indent}V dg{tag}[{max(self.leaves, 1)}] = {{}};")
-            for j, leaf in enumerate(attr.leaf_lines(node)):
-                own = arguments.pop(leaf, None)
-                found["leaf", j] = word("V{}") if own is None else _move(places[own], f"dg{tag}")
-            rows += [f"{indent}if (__builtin_expect(parts{block}.count, 0)) {{"]
-            rows.append(f"{inside}V b{tag}[{self.size}];")
-            axes = [c.axes for c in self.solve.columns]
-            rows += lines.store(self.flat(f"b{tag}"), along[0], axes, inside)
-            rows.append(
-                f"{inside}back_through_parts(parts{block}, g{block}, b{tag}, dg{tag},"
-                f" {self.leaves}, x{tag}.data, back_first_{k}, back_{k}, follow_back_{k},"
-                f" adjoint_{k});"
+            rows.insert(-1, f"{indent}V dg{tag}[{max(self.leaves, 1)}] = {{}};")
+            places = dict(
+                zip(self.part.leaves, self._lay_out(self.part.leaves, f"dg{tag}"), strict=True)
             )
-            return [*rows, f"{indent}}}"], found
-        rows += [f"{indent}if (__builtin_expect(parts{block}.count, 0)) {{"]
-        total = max(self.leaves * starts[-1], 1)
-        rows.append(f"{inside}const Array<V> dg{tag}({total});")
-        rows.append(f"{inside}for (int i = 0; i < {total}; ++i) dg{tag}[i] = V{{}};")
-        for i in sides:
-            for leaf, tangent in zip(attr.leaf_lines(node), along[i], strict=True):
-                own = arguments.get(leaf)
-                if own is None:
-                    continue
-                index = lines.index(seeds[i])
-                to = _shift(places[own], f"dg{tag}", starts[i], self.leaves, index, bool(seeds[i]))
-                rows += lines.store([to], [tangent], [(*seeds[i], *own.axes)], inside)
-        rows.append(
-            f"{inside}along_parts(parts{block}, g{block}, dg{tag}.data, {self.leaves},"
-            f" x{tag}.data, {starts[-1]}, along_first_{k}, along_{k}, follow_{k}, linear_{k});"
-        )
+            for j, line in enumerate(attr.leaf_lines(node)):
+                leaf = leaves.pop(line, None)
+                found["leaf", j] = word("V{}") if leaf is None else places[leaf]
+            rows += self._back(lines, node, block, x)
+        else:
+            rows += self._along(lines, node, block, x, leaves, starts)
         return [*rows, f"{indent}}}"], found
+
+    def _back(self, lines: Lines, node: Node, block: int, x: str) -> list[str]:
+        """Adjoints of leaves through the parts of a block."""
+        k, tag, indent = self.k, node.id, lines.indent + "  "
+        axes = [c.axes for c in self.solve.columns]
+        bars = node.attr.along(node, 0)
+        return [
+            f"{indent}V b{tag}[{self.size}];",
+            *lines.store(self.flat(f"b{tag}"), bars, axes, indent),
+            f"{indent}back_through_parts(parts{block}, g{block}, b{tag}, dg{tag}, {self.leaves},"
+            f" {x}.data, back_first_{k}, back_{k}, follow_back_{k}, adjoint_{k});",
+        ]
+
+    def _along(
+        self, lines: Lines, node: Node, block: int, x: str, leaves: Mapping[Node, Node],
+        starts: Sequence[int],
+    ) -> list[str]:  # fmt: skip
+        """Tangents of unknowns through the parts of a block; leaves: by their lines."""
+        k, tag, indent = self.k, node.id, lines.indent + "  "
+        attr: Accumulate = node.attr
+        places = dict(zip(self.part.leaves, self._lay_out(self.part.leaves, ""), strict=True))
+        total = max(self.leaves * starts[-1], 1)
+        rows = [
+            f"{indent}const Array<V> dg{tag}({total});",
+            f"{indent}for (int i = 0; i < {total}; ++i) dg{tag}[i] = V{{}};",
+        ]
+        for i in range(attr.sides):
+            seeds = attr.seeds(node, i)
+            for line, tangent in zip(attr.leaf_lines(node), attr.along(node, i), strict=True):
+                leaf = leaves.get(line)
+                if leaf is not None:
+                    index = lines.index(seeds) if seeds else word("0")
+                    to = _shift(places[leaf], f"dg{tag}", starts[i], self.leaves, index)
+                    rows += lines.store([to], [tangent], [(*seeds, *leaf.axes)], indent)
+        return [
+            *rows,
+            f"{indent}along_parts(parts{block}, g{block}, dg{tag}.data, {self.leaves},"
+            f" {x}.data, {starts[-1]}, along_first_{k}, along_{k}, follow_{k}, linear_{k});",
+        ]
 
     # functions
 
@@ -215,18 +238,10 @@ class PartWriter:
         )  # fmt: skip
 
 
-def _move(access: Access, array: str) -> Access:
-    """The same place in another array."""
-    return lambda place: f"{array}{access(place)}"
-
-
-def _shift(
-    access: Access, array: str, start: int, size: int, index: Access, is_many: bool
-) -> Access:
+def _shift(access: Access, array: str, start: int, size: int, index: Access) -> Access:
     """The same place in one of the arrays that lie end to end, of so many numbers each."""
 
     def text(place: Place) -> str:
-        side = f"({start} + {index(place)})" if is_many else f"{start}"
-        return f"{array}[{side} * {size} + {access(place)[1:-1]}]"
+        return f"{array}[({start} + {index(place)}) * {size} + {access(place)[1:-1]}]"
 
     return text
