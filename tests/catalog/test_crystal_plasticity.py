@@ -1,13 +1,15 @@
 """Crystal plasticity says what NEML2 3.1.0 says, and its slip systems are numbered alike."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from ingot.catalog import load
 from ingot.execute import executor
 from ingot.model import bind
-from ingot.program import prepared, with_adjoint, with_jacobian
-from ingot.types import MRP, euler_rodrigues
+from ingot.program import freeze, prepared, trace, with_adjoint, with_jacobian
+from ingot.types import MRP, R2, SR2, euler_rodrigues, rotate
 from tests.catalog.reference import (
     ROTATION,
     STIFFNESS,
@@ -137,3 +139,21 @@ def test_strength_and_growth_of_dislocations() -> None:
     rates = {"dislocation_density": density, "slip_rates": tensor(0.1, -0.1)}
     growth = output("PerSlipForestDislocationEvolution", {"k1": 2.0, "k2": 0.1}, **rates)
     assert_agrees(growth, 0.36, 0.51)
+
+
+def test_geometry_can_be_promoted_with_slopes() -> None:
+    model = bind(load()["ResolvedShear"], CRYSTAL, None)
+    assert list(model.named_buffers()) == ["_cg.A_data", "_cg.M_data", "_cg.W_data"]
+    assert not model.named_parameters()
+    program = freeze(trace(model), torch.finfo(torch.float64).eps, ["_cg.M_data"])
+    (schmid,) = program.parameters
+    assert torch.equal(schmid.value.data, face_centred().schmid.data)
+    other = torch.randn(12, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    moved = replace(schmid, value=SR2(other, sub_batch_ndim=1))
+    pair = ("resolved_shears", "_cg.M_data")
+    sloped = with_jacobian(replace(program, parameters=(moved,)), [pair])
+    found, _ = executor(sloped)({"stress": STRESS, "orientation_matrix": TURN})
+    local = rotate(SR2(STRESS), R2(TURN.T)).data
+    torch.testing.assert_close(found["resolved_shears"], other @ local)
+    expected = torch.eye(12, dtype=torch.float64)[..., None] * local
+    torch.testing.assert_close(found[":".join(pair)], expected)

@@ -322,3 +322,55 @@ def test_missing_extent_names_the_flag() -> None:
 
 def test_promoted_parameter_inside_the_solve_is_found_by_its_whole_name() -> None:
     assert RATE in [p.variable.name for p in decay().package.metadata.parameters]
+
+
+CRYSTAL = """
+[Tensors]
+  [directions]
+    type = Python
+    expr = 'MillerIndex(torch.tensor([1, 1, 0]))'
+  []
+  [planes]
+    type = Python
+    expr = 'MillerIndex(torch.tensor([1, 1, 1]))'
+  []
+[]
+[Data]
+  [crystal_geometry]
+    type = CubicCrystal
+    lattice_parameter = 1.0
+    slip_directions = 'directions'
+    slip_planes = 'planes'
+  []
+[]
+[Models]
+  [shear]
+    type = ResolvedShear
+  []
+  [rule]
+    type = PowerLawSlipRule
+    slip_strengths = 'strength'
+    gamma0 = 1
+    n = 3
+  []
+  [stretching]
+    type = PlasticDeformationRate
+  []
+  [flow]
+    type = ComposedModel
+    models = 'shear rule stretching'
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize("reader", ["shear", "stretching"])
+def test_geometry_of_a_crystal_is_promoted_by_any_model_that_reads_it(reader: str) -> None:
+    c = parted(CRYSTAL, "flow", parameter=(f"{reader}._cg.M_data",), derivative=(":",))
+    assert list(c.promoted) == ["shear._cg.M_data"]
+    assert c.pairs[-1] == ("plastic_deformation_rate", "shear._cg.M_data")
+    assert [p.variable.name for p in c.program.parameters] == ["shear._cg.M_data"]
+    assert "no parameter 'rule._cg.M_data'" in refused(
+        CRYSTAL, "flow", parameter=("rule._cg.M_data",)
+    )
+    assert "does not read" in refused(CRYSTAL, "flow", parameter=("shear._cg.W_data",))

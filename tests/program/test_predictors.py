@@ -265,3 +265,77 @@ def test_slopes_through_a_descent_are_those_of_its_solution() -> None:
     inner = torch.eye(3, dtype=F64) + slope[..., None] * x["coupling"]
     expected = torch.linalg.solve(inner, torch.diag_embed(slope))
     torch.testing.assert_close(found["g:trial_driving_force"], expected, rtol=1e-6, atol=1e-9)
+
+
+CRYSTAL = """
+[Tensors]
+  [directions]
+    type = Python
+    expr = 'MillerIndex(torch.tensor([1, 1, 0]))'
+  []
+  [planes]
+    type = Python
+    expr = 'MillerIndex(torch.tensor([1, 1, 1]))'
+  []
+  [stiffness]
+    type = Python
+    expr = 'SSR4(torch.diag(torch.tensor([200.0, 200, 200, 90, 90, 90], dtype=torch.float64)))'
+  []
+[]
+[Data]
+  [crystal_geometry]
+    type = CubicCrystal
+    lattice_parameter = 1.0
+    slip_directions = 'directions'
+    slip_planes = 'planes'
+  []
+[]
+[Models]
+  [coupling]
+    type = SlipSystemElasticInteraction
+    elastic_stiffness_tensor = 'stiffness'
+  []
+  [trial]
+    type = ResolvedShear
+    resolved_shears = 'trial_driving_force'
+  []
+  [slip_rule]
+    type = PowerLawSlipRule
+    gamma0 = 0.02
+    n = 4.0
+  []
+  [strength]
+    type = SingleSlipStrengthMap
+    constant_strength = 2
+  []
+  [descent]
+    type = CoordinateDescentPredictor
+    rate_law = 'slip_rule'
+    driving_force_input = 'resolved_shears'
+    rate = 'slip_rates'
+    sweeps = 60
+  []
+  [sum]
+    type = SumSlipRates
+  []
+  [all]
+    type = ComposedModel
+    models = 'coupling trial strength descent sum'
+    additional_outputs = 'slip_rates coupling trial_driving_force'
+  []
+[]
+"""
+
+
+def test_descent_solves_for_slip_that_a_stiffness_couples() -> None:
+    program = prepared(build(read_text(CRYSTAL), "all"))
+    source = torch.Generator().manual_seed(1)
+    drawn = {v.name: torch.randn(3, *v.kind.base, generator=source, dtype=F64)
+             for v in program.inputs}  # fmt: skip
+    drawn |= {"t": torch.ones(3, dtype=F64), "t~1": torch.full((3,), 0.9, dtype=F64)}
+    drawn["slip_hardening"] = torch.zeros(3, dtype=F64)
+    found, _ = Interpreter(program)({n: x * 5 if n == "stress" else x for n, x in drawn.items()})
+    rate = found["slip_rates"]
+    force = found["trial_driving_force"] - (found["coupling"] @ rate[..., None])[..., 0]
+    torch.testing.assert_close(rate, law(force, torch.tensor(2.0)), rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(found["sum_slip_rates"], rate.abs().sum(-1))

@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ingot.types import R2, SR2, SSR4, WR2, MillerIndex, Scalar
+from ingot.types import R2, SR2, SSR4, WR2, MillerIndex, Scalar, Value
 
 __all__ = ["CubicCrystal"]
 
@@ -78,6 +78,16 @@ class CubicCrystal:
         if not found:
             raise ValueError("no slip direction lies in a slip plane")
         return tuple(found)
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """What NEML2 calls the tensors that can be promoted."""
+        return {"dyads": "A_data", "schmid": "M_data", "spin": "W_data"}
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """The tensors that can be promoted, by what NEML2 calls them."""
+        return {key: getattr(self, name) for name, key in self.stored.items()}
 
     @cached_property
     def dyads(self) -> R2:

@@ -5,9 +5,10 @@ derivatives (program), running (execute, drivers).
 """
 
 from ingot.model.factory import ELSEWHERE, SECTIONS, Factory, bind, build
-from ingot.model.model import Law, Model, lag, walk
+from ingot.model.model import Law, Model, find_buffers, lag, walk
 from ingot.model.tensors import Tensors
 
 __all__ = [
-    "ELSEWHERE", "SECTIONS", "Factory", "Law", "Model", "Tensors", "bind", "build", "lag", "walk",
+    "ELSEWHERE", "SECTIONS", "Factory", "Law", "Model", "Tensors", "bind", "build",
+    "find_buffers", "lag", "walk",
 ]  # fmt: skip

@@ -209,6 +209,9 @@ def _law(factory: Factory, block: Holder, declared: Declared) -> Model:
         problems += error.problems
         chosen = False
     model = Model(block.name, declared.name, block.span, {}, {}, None)
+    for option in declared.options:
+        if option.data is not None:
+            model.data["_cg"] = options[option.argument]  # as the peer calls crystal geometry
     inputs: dict[str, Any] = {}
     for slot in declared.inputs:
         try:

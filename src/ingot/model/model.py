@@ -8,7 +8,7 @@ from ingot.catalog import Declared
 from ingot.errors import Span
 from ingot.types import Value, lag
 
-__all__ = ["Law", "Model", "lag", "walk"]
+__all__ = ["Law", "Model", "find_buffers", "lag", "walk"]
 
 Kinds = dict[str, type[Value]]
 
@@ -41,6 +41,7 @@ class Model:
     values: dict[str, Value] = field(default_factory=dict)
     children: dict[str, "Model"] = field(default_factory=dict)
     providers: dict[str, "Model"] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
 
     @property
     def overrides(self) -> frozenset[str]:
@@ -54,27 +55,49 @@ class Model:
         """Every parameter by the dotted path of block names that leads to it, shared ones once."""
         return {name: owner.values[key] for name, owner, key in walk(self)}
 
+    def named_buffers(self) -> dict[str, Value]:
+        """Every tensor of `[Data]` in the same way, by what it is called in the file's models."""
+        owners = dict(find_buffers(self).values())
+        return {name: owner.values[key] for name, (owner, key) in owners.items()}
+
     def __str__(self) -> str:
         rows = [f"{self.type} [{self.name}]"]
         for title, kinds in (("given", self.inputs), ("gives", self.outputs)):
             rows += [f"  {title}  {name}: {kind.__name__}" for name, kind in kinds.items()]
-        for name, value in self.named_parameters().items():
-            data = value.data
-            shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
-            rows.append(f"  param  {name}: {type(value).__name__} = {shown}")
+        held = (("param", self.named_parameters()), ("buffer", self.named_buffers()))
+        for title, values in held:
+            for name, value in values.items():
+                data = value.data
+                shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
+                rows.append(f"  {title}  {name}: {type(value).__name__} = {shown}")
         return "\n".join(rows)
 
 
-def walk(model: Model, prefix: str = "") -> Iterator[tuple[str, Model, str]]:
+def walk(model: Model) -> Iterator[tuple[str, Model, str]]:
     """(qualified name, owner, stored name) of every parameter; a shared owner appears once."""
-    yield from _walk(model, prefix, set())
+    for prefix, owner in _owners(model, "", set()):
+        for key in owner.values:
+            yield prefix + key, owner, key
 
 
-def _walk(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Model, str]]:
+def find_buffers(model: Model) -> dict[str, tuple[str, tuple[Any, str]]]:
+    """Of every name of a tensor of `[Data]`, by each model that reads it, the first of these names,
+    and what holds the tensor under which key.
+    """
+    first: dict[tuple[int, str], str] = {}
+    found = {}
+    for prefix, owner in _owners(model, "", set()):
+        for name, data in owner.data.items():
+            for key in data.values:
+                asked = f"{prefix}{name}.{key}"
+                found[asked] = (first.setdefault((id(data), key), asked), (data, key))
+    return found
+
+
+def _owners(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Model]]:
     if id(model) in seen:
         return
     seen.add(id(model))
-    for key in model.values:
-        yield prefix + key, model, key
+    yield prefix, model
     for name, child in model.children.items():
-        yield from _walk(child, f"{prefix}{name}.", seen)
+        yield from _owners(child, f"{prefix}{name}.", seen)

@@ -10,7 +10,7 @@ import torch
 
 from ingot.errors import Problem, did_you_mean, raise_if
 from ingot.hit import Tree, unknown_sections
-from ingot.model import SECTIONS, Factory
+from ingot.model import SECTIONS, Factory, find_buffers
 from ingot.model.settings import settings_of_flags, undeclared
 from ingot.package import Stage
 from ingot.package.compilation import Compilation, Names, Shapes
@@ -53,14 +53,24 @@ def load(
 
 
 def select(c: Compilation) -> Compilation:
-    """Find the promoted parameters by their qualified names, and copy their values."""
-    known = c.model.named_parameters()
+    """Find the promoted parameters by their qualified names, and copy their values.
+
+    A tensor of `[Data]` may be named by any model that reads it.
+    """
+    known = _constants(c)
+    first = {name: canonical for name, (canonical, _) in find_buffers(c.model).items()}
+    wanted = dict.fromkeys(first.get(name, name) for name in c.target.parameter)
     raise_if(
         Problem("unknown-parameter", f"[{c.model.name}] has no parameter '{name}'", None,
                 did_you_mean(name, known) or f"one of: {', '.join(known) or 'none'}")
-        for name in c.target.parameter if name not in known
+        for name in wanted if name not in known
     )  # fmt: skip
-    return replace(c, promoted={n: _copy(known[n]) for n in dict.fromkeys(c.target.parameter)})
+    return replace(c, promoted={n: _copy(known[n]) for n in wanted})
+
+
+def _constants(c: Compilation) -> dict[str, Value]:
+    """All that can be promoted."""
+    return {**c.model.named_parameters(), **c.model.named_buffers()}
 
 
 def route(c: Compilation) -> Compilation:
@@ -79,8 +89,7 @@ def route(c: Compilation) -> Compilation:
 
 def freeze(c: Compilation) -> Compilation:
     """Copy the values of all parameters that are not promoted: these are compiled."""
-    known = c.model.named_parameters().items()
-    rest = {n: _copy(value) for n, value in known if n not in c.promoted}
+    rest = {n: _copy(value) for n, value in _constants(c).items() if n not in c.promoted}
     batched = {n: value for n, value in rest.items() if value.dynamic_batch.ndim}
     return replace(
         c, batched=batched, constants={n: v for n, v in rest.items() if n not in batched}

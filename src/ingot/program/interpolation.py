@@ -180,6 +180,7 @@ def pick(b: Builder, table: Node, at: Mapping[Axis, Node]) -> Node:
     if not held:
         return table
     indices = tuple(held.values())
+    assert not any(a in held for i in indices for a in i.axes), "an index along what it picks"
     axes = tuple(a for a in b.union((table, *indices)) if a not in held)
     if table.is_number and all(i.op == "const" for i in indices):
         place = tuple(int(held[a].attr) if a in held else slice(None) for a in table.axes)

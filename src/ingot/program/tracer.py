@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ingot.catalog import Declared
 from ingot.errors import IngotError, Problem
-from ingot.model import Law, Model, walk
+from ingot.model import Law, Model, find_buffers, walk
 from ingot.program.builder import Axis, Builder, Node, Symbol
 from ingot.program.implicit import Solve, close_solve
 from ingot.program.layouts import Layout, Layouts, Restart, parsed
@@ -58,6 +58,8 @@ class Tracer:
         self._solves: dict[Solve, Node] = {}
         self._parameters: dict[tuple[int, str], tuple[Variable, Value]] = {}
         self._names = {(id(owner), k): name for name, owner, k in walk(model)}
+        for name, (owner, k) in find_buffers(model).values():
+            self._names[id(owner), k] = name
 
     def program(self) -> Program:
         """All lines of the model."""
@@ -128,6 +130,17 @@ class Tracer:
         )
         self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
         return Placed(type(value), nodes, axes)
+
+    def buffer(self, owner: Any, stored: str, own: Mapping[str, Axis]) -> Value:
+        """A tensor of `[Data]` as a parameter; its axes are the last of the law that reads it."""
+        value, name = owner.values[stored], self._names[id(owner), stored]
+        axes = tuple(own.values())[len(own) - value.sub :]
+        nodes = tuple(
+            self.builder.node("parameter", attr=(name, i), axes=axes)
+            for i in range(math.prod(value.base))
+        )
+        self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
+        return self.value(Placed(type(value), nodes, axes), own)
 
     # laws
 
@@ -226,8 +239,11 @@ class Tracer:
             return self.value(x, local) if isinstance(x, Placed) else x
 
         given = {k: symbolize(v) for k, v in arguments.items()}
+        for option in declared.options:
+            if option.data is not None:
+                given[option.argument] = _Held(self, options[option.argument], local)
         try:
-            result = declared.function(**given, **options)
+            result = declared.function(**{**options, **given})
             return self._results(model, declared, result, local)
         except (IngotError, Restart):
             raise
@@ -338,6 +354,18 @@ class Tracer:
 
 def _shift(axis: Axis, offset: int) -> Axis:
     return axis._replace(offset=axis.offset + offset)
+
+
+class _Held:
+    """An object of `[Data]` whose tensors are read as parameters, as they can be promoted."""
+
+    def __init__(self, tracer: Tracer, data: Any, own: Mapping[str, Axis]) -> None:
+        self._read = lambda key: tracer.buffer(data, key, own)
+        self._data = data
+
+    def __getattr__(self, name: str) -> Any:
+        key = self._data.stored.get(name)
+        return getattr(self._data, name) if key is None else self._read(key)
 
 
 def _failure(model: Model, declared: Declared, error: Exception) -> IngotError:
