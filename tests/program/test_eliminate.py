@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ingot
+import ingot.program.eliminate as module
 from ingot.errors import IngotError
 from ingot.program import Node, Program, Solve, sort_lines
 from ingot.program.eliminate import (
@@ -433,6 +434,24 @@ def test_unknowns_that_all_meet_in_a_sum_are_eliminated_around_it() -> None:
     residuals = np.stack([system.residual(state) for state in states])
     exact = np.linalg.solve(system.matrices(states), -residuals[..., None])[..., 0]
     np.testing.assert_allclose(update, exact, rtol=1e-9, atol=1e-12)
+
+
+def test_a_dense_system_that_no_sum_explains_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def crossed(u: list[Scalar], g: list[Scalar]) -> list[Scalar]:
+        return [
+            add_up([exp(0.1 * (1 + (i * j + i) % 7) * x) for j, x in enumerate(u)])
+            for i in range(9)
+        ]
+
+    monkeypatch.setattr(module, "MIN_DENSE_UNKNOWNS", 9)
+    monkeypatch.setattr(module, "MAX_DENSE_OPERATIONS", 100)
+    with pytest.raises(IngotError) as raised:
+        choose_form(System(implicit(crossed, 9, 1)).attempt)
+    (problem,) = raised.value.problems
+    assert problem.code == "program-too-long"
+    assert "9 unknowns of [update]" in problem.message
 
 
 def test_operations_are_those_that_the_residual_does_not_have(plastic: System) -> None:

@@ -233,6 +233,28 @@ def test_a_third_level_is_refused_by_name() -> None:
     assert problem.fix
 
 
+def test_a_system_that_no_loop_solves_is_written_out_though_it_is_long() -> None:
+    g = Builder({"cell": 40})
+    x = g.node("input", (), ("x", 0), (CELL,))
+    u = g.placeholder("unknown", (CELL,), "u")
+    total = g.along("sum", u, axis="cell")
+    flux = g.along("window", u, axis="cell", first=0, last=1)
+    before = g.along("pad", flux, axis="cell", first=1, last=0)
+    fed = g.emit("mul", 0.01, g.emit("mul", u, total))
+    row = g.emit("sub", g.emit("add", g.emit("sub", u, g.emit("mul", 0.3, before)), fed), x)
+    (out,) = closed(g, "meeting", (CELL,), [u], [row])
+    program = program_in(g, {"x": x}, {"out": out})
+    numbers = {"x": np.linspace(0.1, 1.0, 80).reshape(2, 40)}
+    expected = evaluate_program(program, numbers)["out"]
+    compiled = compile_passes(program, Choices(unroll_limit=10))
+    assert not any(n.axes for n in compiled.lines)
+    assert compiled.solves[0].factored.newton.form == "extended"
+    again = evaluate_program(compiled, numbers, factored=True)["out"]
+    np.testing.assert_allclose(again, expected, rtol=1e-9, atol=1e-11)
+    with pytest.raises(IngotError, match="neither by neighbours nor by sums alone"):
+        compile_passes(program, Choices(unroll_limit=0))
+
+
 @pytest.mark.parametrize("cells", [5, 200])
 def test_a_nest_on_an_axis_is_written_out_or_refused_by_name(cells: int) -> None:
     g = Builder({"cell": cells})

@@ -68,7 +68,7 @@ def _join(text: str) -> str:
 def _name_kind(slot: Input | Output | ParameterSlot) -> dict[str, Any]:
     told: dict[str, Any] = {"kind": slot.kind.__name__}
     if slot.axes:
-        told["axes"] = list(slot.axes)
+        told["axes"] = [axis.lstrip("*") for axis in slot.axes]  # a star is about other laws
     if not isinstance(slot, Output) and slot.many:
         told["list"] = True
     return told
@@ -120,7 +120,7 @@ def _write_example(law: Declared) -> str:
 
 def _choose_numbers(law: Declared, slot: ParameterSlot, options: dict[str, Any]) -> tuple[Any, ...]:
     """Some numbers that a parameter may be: one, one for each entry of a list, or a grid."""
-    if slot.listed and slot.axes:
+    if slot.listed and len(slot.axes) == 1 and not slot.kind.base:
         offset = re.search(r"[+-]\d+$", slot.axes[0])
         more = int(offset[0]) if offset else 0
         return tuple(1.0 + i - more / 2 for i in range(CELLS + more))

@@ -64,6 +64,8 @@ intermediate goes first. Which is shortest differs (benchmarks.spine)."""
 MIN_DENSE_UNKNOWNS = 32
 """From so many unknowns on a dense Jacobian is not eliminated where it need not be: 2/3 n^3 lines
 are 20 000, which take tens of seconds to write and minutes to compile."""
+MAX_DENSE_OPERATIONS = 200_000
+"""What a dense Jacobian may take: 67 unknowns, a minute to write and more to compile."""
 DENSE_SHARE = 1 / 4
 """The part of a Jacobian's entries from which on it counts as dense: its factors fill up."""
 
@@ -644,10 +646,14 @@ def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
         best = eliminate(attempt, "jacobian")
         return best, {"jacobian": best.operations}
     if not on_axes and is_dense(solve):
-        limit = EXTENDED_WORTH * 2 / 3 * len(solve.columns) ** 3
-        free = _choose_extended(attempt, BORDERS[1:], limit, 0)
+        expected = 2 / 3 * len(solve.columns) ** 3
+        free = _choose_extended(attempt, BORDERS[1:], EXTENDED_WORTH * expected, 0)
         if free is not None and tell_states(attempt, free):
             return free, {"extended": free.operations}
+        if expected > MAX_DENSE_OPERATIONS:
+            count = len(solve.columns)
+            message = f"the {count} unknowns of [{solve.name}] all meet in each other's residuals"
+            raise IngotError([Problem("program-too-long", message, None, "solve for fewer")])
     tries = [eliminate(attempt, form) for form in (SAFE_FORMS[1:] if on_axes else SAFE_FORMS)]
     costs: dict[str, int] = {tried.form: tried.operations for tried in tries}
     best = min(tries, key=lambda e: e.operations)

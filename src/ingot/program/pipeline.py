@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingot.errors import raise_if
-from ingot.program.band import MIN_ENTRIES_TO_BAND, prefer_band
-from ingot.program.builder import Builder, Node
+from ingot.program.band import MIN_ENTRIES_TO_BAND, find_band, prefer_band
+from ingot.program.builder import Builder, Node, sort_lines
 from ingot.program.eliminate import is_arrow
 from ingot.program.factor import factor_solves
 from ingot.program.implicit import Solve
 from ingot.program.invariants import verify
 from ingot.program.opaque import find_misplaced
-from ingot.program.operations import Unstructured
+from ingot.program.operations import Unstructured, operation
 from ingot.program.program import Program
 from ingot.program.rewrite import Replay, renew
 from ingot.program.schedule import schedule_lines
-from ingot.program.unroll import MAX_UNROLLED_OPERATIONS, unroll
+from ingot.program.unroll import MAX_UNROLLED_OPERATIONS, MAX_UNROLLED_SYSTEM, unroll
 
 __all__ = ["PASSES", "Choices", "clean", "compile_passes", "factor", "hoist", "loops", "schedule",
            "walk_passes"]  # fmt: skip
@@ -51,11 +51,25 @@ def loops(program: Program, choices: Choices) -> Program:
     Values alone decide, so that they are the same to the last bit with derivatives beside them.
     """
     raise_if(find_misplaced(program, "generated C++"))
-    is_short = replace(program, outputs=program.value_outputs).count() <= choices.unroll_limit
+    count = replace(program, outputs=program.value_outputs).count()
     is_banded = any(prefer_band(program, s, choices.band_from) for s in program.solves)
-    if is_short and not is_banded:
+    if count <= choices.unroll_limit and not is_banded:
         return unroll(program)
-    return program if is_banded else _unroll_around_arrows(program, choices)
+    looped = program if is_banded else _unroll_around_arrows(program, choices)
+    is_allowed = choices.unroll_limit > 0 and count <= MAX_UNROLLED_SYSTEM
+    if is_allowed and any(_needs_lines(looped, s) for s in looped.solves):
+        return unroll(program)
+    return looped
+
+
+def _needs_lines(program: Program, solve: Solve) -> bool:
+    """Whether the unknowns on an axis make neither band nor arrow, so that no loop solves them;
+    solves inside the residuals are not counted, whose systems grow too fast.
+    """
+    lines = sort_lines((*solve.rows, *solve.columns, *solve.given))
+    if not any(c.axes for c in solve.columns) or any(operation(n.op).is_block for n in lines):
+        return False
+    return not is_arrow(solve) and find_band(Builder(program.extents, lines), solve) is None
 
 
 def _unroll_around_arrows(program: Program, choices: Choices) -> Program:

@@ -11,10 +11,12 @@ from ingot.program.program import Program, Variable
 if TYPE_CHECKING:
     from ingot.program.implicit import Solve
 
-__all__ = ["MAX_UNROLLED_OPERATIONS", "Unrolling", "unroll"]
+__all__ = ["MAX_UNROLLED_OPERATIONS", "MAX_UNROLLED_SYSTEM", "Unrolling", "unroll"]
 
 MAX_UNROLLED_OPERATIONS = 4000
 """The operations up to which all axes are written out: beyond, g++ takes longer than loops cost."""
+MAX_UNROLLED_SYSTEM = 24000
+"""The same where a system of unknowns can be no loop: half a minute of g++ is better than none."""
 
 Entry = tuple[int, ...]
 
