@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-__all__ = ["MODELS", "NOT_DRAWN", "Small"]
+__all__ = ["MODELS", "NOT_DRAWN", "NOT_ON_AN_AXIS", "Small"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,11 @@ TIMES = {"t": (2.0, 3.0), "t~1": (1.0, 1.9), "t~2": (0.0, 0.9)}
 POSITIVE = (0.5, 2.0)
 
 NOT_DRAWN = {"AOTIModel": "it runs a package, and each side reads its own format alone"}
+
+NOT_ON_AN_AXIS = {
+    "BrooksCoreyCapillaryPressure": "with log_extension the peer's result has the axis twice",
+    "VanGenuchtenCapillaryPressure": "with log_extension the peer's result has the axis twice",
+}
 
 COMPOSED = """
 [Models]
