@@ -90,7 +90,7 @@ def test_every_option_of_a_combinator_has_its_sentence(
     module = importlib.import_module(ELSEWHERE["Models"][kind])
     monkeypatch.setattr(combinators, "check_fields", take)
     monkeypatch.setattr(module, "check_fields", take, raising=False)
-    tree = read_text(f"[Models]\n[m]\ntype = {kind}\n[]\n[]")
+    tree = read_text(f"[Models]\n[m]\ntype = {kind}\ndim = 0\n[]\n[]")  # one reads it first
     with pytest.raises(Taken) as taken:
         getattr(module, kind).build(tree.require("Models", "m"), Factory(tree))
     assert sorted(read_docstring(getattr(module, kind))[1]) == sorted(taken.value.args)
