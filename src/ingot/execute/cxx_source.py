@@ -502,6 +502,8 @@ class _Writer:
         found = self._flat(solve, f"s{tag}.u")
         rows += lines.store(found, guesses, axes, indent)
         around = "around, " if self._nests(solve) else ""
+        if solve.substeps is not None:
+            rows.append(f"{indent}s{tag}.alone = true;")
         rows.append(
             f"{indent}newton_{k}({around}g{tag}, s{tag}.begin(around.lanes), around.knobs[{k}]);"
         )

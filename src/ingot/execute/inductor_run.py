@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.execute.batch_shape import Shape, flattened, restored
@@ -312,6 +313,9 @@ class InductorProgram:
             start = torch.cat([given[n] for n in segment.guesses])
         system = self._system(segment, reads)
         rules = self.rules.get(segment.name, segment.rules)
+        if segment.level:
+            # points that need no parts do not wait for those that do
+            rules = replace(rules, stop="point")
         u, status = run_newton(
             segment.name, start, system.rhs, system.step, rules, in_parts=in_parts
         )

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
@@ -371,7 +372,11 @@ class _Point:
             moved = torch.where(active, u + update, u)
             return moved, rhs(moved)
 
-        return run_newton(solve.name, start, rhs, step, solve.newton, in_parts=in_parts)
+        rules = solve.newton
+        if solve.substeps is not None:
+            # points that need no parts do not wait for those that do
+            rules = replace(rules, stop="point")
+        return run_newton(solve.name, start, rhs, step, rules, in_parts=in_parts)
 
     def solve_linear(
         self, around: _TorchArrays, node: Node, args: Sequence[Tensor]

@@ -201,6 +201,7 @@ template <int n> struct Search {
   M alive, active, done, bad;
   int updates, tries;
   bool proven;
+  bool alone = false;     // points stop by themselves, whatever others of the batch do
   bool in_parts = false;  // the step is a part of one that failed (parts.h)
 
   Search& begin(M lanes) {
@@ -225,7 +226,7 @@ template <int n> struct Search {
     if (sizeof(real) == 4 && updates) now |= stalled(now);
     bad |= active & ~finite(size);
     done = (done | (active & now)) & ~bad;
-    active = alive & ~bad & (updates < k.min_its && !in_parts ? alive : ~done);
+    active = alive & ~bad & (updates < k.min_its && !alone ? alive : ~done);
     return any(active) && updates + 1 < k.max_its ? update : stop;
   }
 

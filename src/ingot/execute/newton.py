@@ -28,7 +28,7 @@ def run_newton(
     """The unknowns, NaN where a point did not converge, and what became of every point.
 
     in_parts: this is a part of a step, where a residual that is small in parts of the first is
-    accepted only if the update was small too, and points stop by themselves.
+    accepted only if the update was small too.
     """
     u, right = start, rhs(start)
     size = first = column_norms(right)
@@ -40,7 +40,7 @@ def run_newton(
         active = reason == Reason.OUT_OF_STEPS
         if not bool(active.any()):
             break
-        if rules.stop == "batch" and not in_parts:
+        if rules.stop == "batch":
             active = reason != Reason.NOT_FINITE
         moved, after = full, _ = step(u, right, active)
         if rules.linesearch == "NONE":

@@ -50,7 +50,7 @@ INGOT_COLD void take_in_parts(Search<n>& s, const V* g, int level, Parts<n, give
   M going = s.alive & ~s.done, ended{};
   first(g, c);
   Search<n> t;
-  t.in_parts = true;
+  t.alone = t.in_parts = true;
   while (any(going)) {
     V from{}, to{};
     for (int lane = 0; lane < W; ++lane) {
