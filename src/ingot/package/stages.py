@@ -57,15 +57,19 @@ def select(c: Compilation) -> Compilation:
 
     A tensor of `[Data]` may be named by any model that reads it.
     """
-    known = _constants(c)
-    first = {name: canonical for name, (canonical, _) in find_buffers(c.model).items()}
-    wanted = dict.fromkeys(first.get(name, name) for name in c.target.parameter)
+    known, wanted = _constants(c), _asked(c)
     raise_if(
         Problem("unknown-parameter", f"[{c.model.name}] has no parameter '{name}'", None,
                 did_you_mean(name, known) or f"one of: {', '.join(known) or 'none'}")
         for name in wanted if name not in known
     )  # fmt: skip
     return replace(c, promoted={n: _copy(known[n]) for n in wanted})
+
+
+def _asked(c: Compilation) -> dict[str, str]:
+    """The parameters to promote, and what each was called."""
+    first = {name: canonical for name, (canonical, _) in find_buffers(c.model).items()}
+    return {first.get(name, name): name for name in c.target.parameter}
 
 
 def _constants(c: Compilation) -> dict[str, Value]:
@@ -77,7 +81,9 @@ def route(c: Compilation) -> Compilation:
     """Make promoted parameters inputs, give all values their names outside, resolve the pairs."""
     problems: list[Problem] = []
     inputs = rename("--rename-input", c.target.rename_input, c.model.inputs, problems)
-    parameters = rename("--rename-parameter", c.target.rename_parameter, c.promoted, problems)
+    asked = _asked(c)
+    new = rename("--rename-parameter", c.target.rename_parameter, asked.values(), problems)
+    parameters = {name: new[word] for name, word in asked.items()}
     outputs = rename("--rename-output", c.target.rename_output, c.model.outputs, problems)
     if c.driver is not None:
         problems += split_histories(inputs, outputs)
