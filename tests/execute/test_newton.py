@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot import IngotError
 from ingot.execute import Backend, Criterion, Reason, Status, executor
 from ingot.execute.newton import run_newton, stalled_by_rounding
 from ingot.hit import read_text
@@ -285,3 +286,10 @@ def test_a_failed_point_has_nan_slopes_also_where_they_read_no_unknown(backend: 
         torch.testing.assert_close(slopes[0][:1], torch.full((1,), 3.0).double())
         assert slopes[0].isnan().tolist() == [False, True, True]
         assert slopes[1].tolist() == [2.0] * 3
+
+
+def test_graphs_refuse_derivatives_of_a_solve_as_lines() -> None:
+    program = with_jacobian(implicit(straight, 2, 2, Newton()), BLOCKS)
+    with pytest.raises(IngotError, match="graphs hold no derivatives of") as raised:
+        executor(program, "inductor")
+    assert {p.code for p in raised.value.problems} == {"wrong-backend"}

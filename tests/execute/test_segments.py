@@ -191,3 +191,10 @@ def test_many_compositions_are_those_of_their_segments(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_many_compositions_run_alike_by_kernels(seed: int) -> None:
     assert_all_alike(seed, 9, lambda p: executor(p, "kernel"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", [2, 5])
+def test_values_of_such_compositions_are_those_of_graphs(seed: int) -> None:
+    program = draw_program(seed, 5)
+    assert_same(program, executor(program, "inductor"), draw_values(program, seed, 4, set()))

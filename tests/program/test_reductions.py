@@ -18,6 +18,7 @@ from ingot.program import (
     with_adjoint,
     with_jacobian,
 )
+from ingot.program.describe import describe_pass
 
 TEXT = """
 [Models]
@@ -200,3 +201,10 @@ def test_an_adjoint_through_a_reduction_is_that_of_torch(
     for found in (Interpreter(verify(made))({**inputs, **spread})[0],):
         torch.testing.assert_close(found["a.A"], slopes["A"])
         torch.testing.assert_close(found["a.B"].sum(tuple(range(len(batch)))), slopes["B"])
+
+
+def test_passes_of_a_program_that_is_cut_are_shown_part_by_part() -> None:
+    shown = describe_pass(program_of("Mean", 0, "apart"), "clean")
+    assert [row for row in shown.splitlines() if row.startswith("# part")] == [
+        "# part 0", "# part 1", "# part 2",
+    ]  # fmt: skip

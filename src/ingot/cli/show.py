@@ -113,8 +113,10 @@ def show(
     if stage == "source":
         from ingot.execute.cxx_source import source
         from ingot.program import compile_passes
+        from ingot.program.boundaries import find_points_apart
 
-        print(source(compile_passes(program), flags.inline), end="")
+        for part in find_points_apart(program):
+            print(source(compile_passes(part), flags.inline), end="")
     elif json:
         from ingot.program.pipeline import Choices, clean, loops
         from ingot.program.regions import describe_regions

@@ -77,9 +77,9 @@ def executor(
 
 
 def _compile_graphs(programs: "Sequence[Program]", dtype: torch.dtype) -> Sequence[Executor]:
-    from ingot.execute.inductor import compile_graphs
+    from ingot.execute.inductor import compile_parts
 
-    return [compile_graphs(program, dtype) for program in programs]
+    return compile_parts(programs, dtype)
 
 
 def _compile_kernels(programs: "Sequence[Program]", dtype: torch.dtype) -> Sequence[Executor]:

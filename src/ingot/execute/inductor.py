@@ -42,7 +42,7 @@ from ingot.program.program import find_arguments
 from ingot.program.substeps import find_parts
 from ingot.types.history import given_name, source_name
 
-__all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "lower", "plan_graphs"]
+__all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "compile_parts", "lower", "plan_graphs"]
 
 WARN = 2000
 LIMIT = 6000
@@ -104,14 +104,27 @@ def lower(
 
 def compile_graphs(program: Program, dtype: torch.dtype = torch.float64) -> InductorProgram:
     """A program that runs as compiled graphs, of which nothing is left on disk."""
-    plan = plan_graphs(program, (), "model", dtype=dtype)
-    held = {p.variable.name: p.value.data.detach().to(dtype) for p in program.parameters}
+    (only,) = compile_parts([program], dtype)
+    return only
+
+
+def compile_parts(programs: Sequence[Program], dtype: torch.dtype) -> list[InductorProgram]:
+    """Programs as compiled graphs, all by the same processes."""
+    names = ["model", *(f"model_part{i}" for i in range(1, len(programs)))]
+    plans = [plan_graphs(p, (), n, dtype=dtype) for p, n in zip(programs, names, strict=True)]
     with tempfile.TemporaryDirectory(prefix="ingot-") as name:
         folder = Path(name)
-        lower(plan, folder, jobs=os.cpu_count() or 1)
-        return InductorProgram(
-            lambda file: (folder / file).read_bytes(), plan.description, parameters=held
-        )
+        every = tuple(graph for plan in plans for graph in plan.graphs)
+        lower(Planned(every, plans[0].description), folder, jobs=os.cpu_count() or 1)
+        return [
+            InductorProgram(
+                lambda file: (folder / file).read_bytes(), plan.description,
+                parameters={
+                    p.variable.name: p.value.data.detach().to(dtype) for p in program.parameters
+                },
+            )
+            for plan, program in zip(plans, programs, strict=True)
+        ]  # fmt: skip
 
 
 def _require(file: str, points: int, wrong: str | None) -> None:
@@ -132,6 +145,11 @@ def plan_graphs(
     """
     raise_if(find_misplaced(program, "a compiled graph"))
     raise_if(_find_long_loops(program))
+    raise_if(
+        Problem("wrong-backend", f"graphs hold no derivatives of [{n.attr.solve.name}] as lines",
+                None, "choose --backend kernel or interpret, or ask a package for blocks (-d)")
+        for n in program.lines if n.op == "linear"
+    )  # fmt: skip
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
     local = _local_pairs(segments, pairs)

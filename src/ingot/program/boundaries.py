@@ -18,7 +18,13 @@ from ingot.program.program import Program, Variable
 from ingot.types.batches import EVERY_POINT, Level, PointRule
 from ingot.types.history import given_name
 
-__all__ = ["Segmentation", "cut_at_boundaries", "find_segments", "has_boundaries"]
+__all__ = [
+    "Segmentation",
+    "cut_at_boundaries",
+    "find_points_apart",
+    "find_segments",
+    "has_boundaries",
+]
 
 REDUCTION, WHOLE = 0, 1  # sums run before what reads them at their depth
 
@@ -63,6 +69,13 @@ def find_segments(program: Program) -> tuple[Segment, ...]:
     for segment in cut_at_boundaries(program).segments:
         found += partition(segment.program) if segment.kind == "points" else [segment]
     return tuple(found)
+
+
+def find_points_apart(program: Program) -> tuple[Program, ...]:
+    """The parts of a program that run points apart: the whole, where nothing cuts it."""
+    if not has_boundaries(program):
+        return (program,)
+    return tuple(s.program for s in cut_at_boundaries(program).segments if s.kind == "points")
 
 
 def cut_at_boundaries(program: Program) -> Segmentation:

@@ -1,5 +1,6 @@
 """A program after a pass of the pipeline, as people read it."""
 
+from ingot.program.boundaries import find_points_apart, has_boundaries
 from ingot.program.builder import sort_lines
 from ingot.program.pipeline import Choices, clean, loops, walk_passes
 from ingot.program.program import Program, count_operations
@@ -10,9 +11,15 @@ __all__ = ["describe_pass"]
 
 
 def describe_pass(program: Program, stage: str) -> str:
-    """The program as traced (`program`), its repeated blocks (`regions`), or after a pass."""
+    """The program as traced (`program`), its repeated blocks (`regions`), or after a pass.
+
+    One that is cut at lines that see all points is shown part by part.
+    """
     if stage == "program":
         return str(program)
+    if has_boundaries(program):
+        parts = enumerate(find_points_apart(program))
+        return "\n".join(f"# part {i}\n{describe_pass(part, stage)}" for i, part in parts)
     if stage == "regions":
         return format_regions(loops(clean(program, Choices()), Choices()))
     before = program
