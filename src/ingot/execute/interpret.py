@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from ingot.execute.transient import History, Transient, step_through
 from ingot.program import Axis, Builder, Node, Program, Solve, Space, operation, sort_lines
 from ingot.program.arrays import Layout
 from ingot.program.differentiate import differentiate_along
+from ingot.program.guards import Guards, find_guards, sort_guarded
 from ingot.program.opaque import Opaque, find_opaque
 from ingot.program.points import find_reduced
 from ingot.program.program import find_dependent, find_solves
@@ -29,6 +31,7 @@ from ingot.types.elementwise import ELEMENTWISE
 __all__ = ["Interpreter"]
 
 Values = dict[int, Any]
+NO_GUARDS: Guards = MappingProxyType({})
 
 
 class Interpreter:
@@ -46,6 +49,10 @@ class Interpreter:
         self._opaque = find_opaque(program)
         self._slopes = find_slopes(program)
         self._couples_points = any(operation(n.op).couples_points for n in self._lines)
+        self._guards: Guards = {}
+        if not self._couples_points:
+            self._guards = find_guards(self._lines, program.roots)
+            self._lines = sort_guarded(self._lines, self._guards, {n.id for n in given})
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -69,7 +76,7 @@ class Interpreter:
             components = x.to(self.dtype).reshape(*x.shape[: 1 + len(variable.axes)], -1)
             for i, node in enumerate(variable.nodes):
                 values[node.id] = on.place(components[..., i], variable.axes)
-        on.run(self._lines, values)
+        on.run(self._lines, values, self._guards)
         outputs = {}
         for v in program.outputs:
             left = call.batch_of(v.nodes, batch)
@@ -157,9 +164,20 @@ class _TorchArrays:
         call = _Call(self.call.equations, self.call.dtype, self.call.device, points)
         return _TorchArrays(layout, call)
 
-    def run(self, lines: Sequence[Node], values: Values) -> None:
-        """Evaluate lines in order; their operands are among the values, or before them."""
+    def run(self, lines: Sequence[Node], values: Values, guards: Guards = NO_GUARDS) -> None:
+        """Evaluate lines in order; their operands are among the values, or before them.
+
+        A line that no point needs, as guards tell, is not evaluated.
+        """
+        met: dict[tuple[int, bool], bool] = {}
         for node in lines:
+            for condition, wanted in guards.get(node.id, ()):
+                if (condition, wanted) not in met:
+                    found = bool((values[condition].bool() == wanted).any())
+                    met[condition, wanted] = found
+            if not all(met[guard] for guard in guards.get(node.id, ())):
+                values[node.id] = self.fill(0.0)
+                continue
             values[node.id] = self._value(node, [values[a.id] for a in node.args])
 
     def _value(self, node: Node, args: Sequence[Any]) -> Any:
