@@ -94,3 +94,17 @@ def plain_adjoints(slopes: Mapping[str, Tensor], given: Mapping[str, Tensor]) ->
         part = (bar.reshape(len(bar), 1, -1) @ flat).reshape(given[x].shape)
         found[f"a.{x}"] = found.get(f"a.{x}", 0.0) + part
     return found
+
+
+def along_directions(
+    slopes: Mapping[str, Tensor], along: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The slopes of outputs along directions of inputs, by these derivatives."""
+    found: dict[str, Tensor] = {}
+    for pair, block in slopes.items():
+        y, x = pair.split(":")
+        direction = along[x].reshape(len(block), -1, 1)
+        shape = block.shape[: block.ndim - along[x].ndim + 1]
+        part = (block.reshape(len(block), -1, direction.shape[1]) @ direction).reshape(shape)
+        found[y] = found.get(y, 0.0) + part
+    return found

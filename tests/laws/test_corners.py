@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from ingot.execute.interpret import Interpreter
-from ingot.program import along_direction, with_jacobian
-from tests.laws.agreement import interpret
-from tests.laws.samples import Case, all_cases, corners
+from ingot.program import with_jacobian
+from tests.laws.agreement import along_directions, blocks, interpret
+from tests.laws.samples import Case, all_cases
 
 every_case = pytest.mark.parametrize("case", [c for c in all_cases() if c.slots], ids=str)
 STEPS = (1e-6, -1e-6, 2.5e-7, -2.5e-7)
@@ -22,16 +22,16 @@ def test_values_and_slopes_are_finite_at_corners(case: Case) -> None:
 
 @every_case
 def test_slope_at_a_smooth_corner_is_the_finite_difference(case: Case) -> None:
-    inputs = corners(case)
+    given, results = interpret(case)
+    inputs = {name: given[name] for name in case.slots}
     along = case.draw(9, len(next(iter(inputs.values()))))
-    directions = {f"d.{name}": x for name, x in along.items()}
-    results, _ = Interpreter(along_direction(case.program()))({**inputs, **directions})
-    here = case.plain(inputs)
+    slopes = along_directions(blocks(case, results), along)
+    here = {name: results[name] for name in case.law.outputs}
     for name, value in here.items():
         sides = torch.stack([
             (case.plain(moved(inputs, along, step))[name] - value) / step for step in STEPS
         ])  # fmt: skip
-        slope = results[f"d.{name}"]
+        slope = slopes[name]
         allowed = 1e-5 * (sides.abs().amax(0) + value.abs().max() + 1.0)
         smooth = sides.amax(0) - sides.amin(0) <= allowed
         assert bool(((slope - sides[2]).abs() <= 2 * allowed)[smooth].all()), name
