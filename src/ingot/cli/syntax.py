@@ -61,8 +61,8 @@ def _other_types() -> Iterator[Described]:
     from ingot.catalog.schema import read_docstring
     from ingot.model import ELSEWHERE
     from ingot.model.tensors import TENSORS
-    from ingot.options import Newton, fits, knobs_of, name_type, plain
-    from ingot.program.solvers import SOLVERS, SYSTEMS
+    from ingot.options import Newton, fits, knobs_of, meta_of, name_type, plain
+    from ingot.program.solvers import REMARKS, SOLVERS, SYSTEMS
 
     for section, known in ELSEWHERE.items():
         for name, module in known.items():
@@ -72,13 +72,16 @@ def _other_types() -> Iterator[Described]:
             yield _told(name, section, family, options, doc)
     rules = {knob.option: knob for knob in knobs_of(Newton)}
     for name, kinds in SOLVERS.items():
-        options = {option: {"type": name_type(kind)} for option, kind in kinds.items()}
+        options = {
+            option: {"type": name_type(kind), "doc": meta_of(kind).description or ""}
+            for option, kind in kinds.items()
+        }
         # linear solvers have tolerances too, which are not those of Newton's method
         for option in options.keys() & rules.keys() if "stop" in kinds else ():
             rule, kind = rules[option], kinds[option]
             default = rule.default if fits(rule.default, kind) else get_args(plain(kind))[0]
             options[option] |= {"default": default, "doc": rule.sentence}
-        yield _told(name, "Solvers", "solvers", options)
+        yield _told(name, "Solvers", "solvers", options, REMARKS[name])
     blocks = (("EquationSystems", "equation systems", SYSTEMS), ("Tensors", "tensors", TENSORS))
     for section, family, known in blocks:
         for name, sentences in known.items():

@@ -12,20 +12,22 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
 from ingot.options import Count, Meta, Newton, NotNegative, knobs_of
 
-__all__ = ["SOLVERS", "SYSTEMS", "linear_problems", "newton_of", "unknown_type"]
+__all__ = ["REMARKS", "SOLVERS", "SYSTEMS", "linear_problems", "newton_of", "unknown_type"]
 
 _SEARCH = tuple(k for k in knobs_of(Newton) if "linesearch" in k.name)
 _NEWTON: dict[str, dict[str, Any]] = {
     "Newton": {
         **{k.option: k.kind for k in knobs_of(Newton) if k not in _SEARCH},
-        "linear_solver": str,
+        "linear_solver": Annotated[str, Meta(description="a linear solver, without effect")],
     }
 }
 _NEWTON["NewtonWithLineSearch"] = {
     **_NEWTON["Newton"],
     **{k.option: k.kind for k in _SEARCH},
     "linesearch_type": Literal["BACKTRACKING", "STRONG_WOLFE"],
-    "check_negative_criterion": Literal["true", "false", "0", "1"],
+    "check_negative_criterion": Annotated[
+        Literal["true", "false", "0", "1"], Meta(description="without effect")
+    ],
 }
 """Options of nonlinear solvers; the last of each are read and checked, and have no effect."""
 
@@ -52,6 +54,15 @@ _PRECONDITIONERS: dict[str, dict[str, Any]] = {
 }
 SOLVERS = {**_NEWTON, **_LINEAR, **_PRECONDITIONERS}
 """The types of `[Solvers]`, each with the kinds of its options."""
+
+REMARKS = {
+    **dict.fromkeys(_NEWTON, "Newton's method: when it stops, and how far it steps."),
+    **dict.fromkeys(
+        (*_LINEAR, *_PRECONDITIONERS),
+        "Read and checked, without effect: every linear system is eliminated exactly.",
+    ),
+}
+"""What each of them is."""
 
 SYSTEMS = {
     "NonlinearSystem": {
