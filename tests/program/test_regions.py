@@ -51,7 +51,7 @@ def source(count: int, inline: Inline) -> str:
 
 
 def compiled(program: Program, inline: Inline) -> Kernel:
-    with mock.patch.object(kernel, "source", partial(cxx_source.source, inline=inline)):
+    with mock.patch.object(kernel, "section", partial(cxx_source.section, inline=inline)):
         return Kernel(program)
 
 

@@ -108,8 +108,8 @@ def test_random_breakage_is_found(shape: str, mode: str, data: st.DataObject) ->
         case "axes":
             broken_at(node, axes=(*node.axes, Axis("nowhere")))
         case "square":
-            solve = node.attr
-            object.__setattr__(solve, "residuals", (*solve.residuals, solve.residuals[0]))
+            rows = node.attr.residuals
+            broken_at(node, attr=replace(node.attr, residuals=(*rows, rows[0])))
         case "arguments":
             broken_at(node, args=node.args[:-1])
         case "sides":

@@ -9,8 +9,6 @@
 // the first that was opened would run for all.
 #pragma once
 #include <cstdint>
-#include <type_traits>
-#include <utility>
 
 #if defined(__AVX512F__)
 #define INGOT_REGISTER 64
@@ -39,10 +37,21 @@ template <class T, int n> struct Block {
   typedef T type __attribute__((vector_size(n * sizeof(T))));
 };
 template <class T, int n> using block = typename Block<T, n>::type;
-template <class X> using element = std::decay_t<decltype(std::declval<X&>()[0])>;
+// What <type_traits> and <utility> have, whose text takes a tenth of a small kernel's compilation.
+template <class T> struct Bare { using type = T; };
+template <class T> struct Bare<T&> { using type = T; };
+template <class T> struct Bare<const T&> { using type = T; };
+template <class A, class B> constexpr bool same = false;
+template <class A> constexpr bool same<A, A> = true;
+template <int... i> struct Places {};
+template <int n, int... i> struct Count : Count<n - 1, n - 1, i...> {};
+template <int... i> struct Count<0, i...> { using type = Places<i...>; };
+
+template <class X> X& some();
+template <class X> using element = typename Bare<decltype(some<X>()[0])>::type;
 template <class X> using bits = decltype(X{} < X{});
 template <class X> constexpr int width = sizeof(X) / sizeof(element<X>);
-template <class X> constexpr bool is_double = std::is_same_v<element<X>, double>;
+template <class X> constexpr bool is_double = same<element<X>, double>;
 
 using real = INGOT_REAL;
 using V = block<real, W>;
@@ -51,12 +60,10 @@ constexpr int wide = is_double<V> || W * 8 <= INGOT_REGISTER ? W : INGOT_REGISTE
 using D = block<double, wide>;
 using I = bits<D>;
 
-template <class X, class F, std::size_t... i> INGOT_INLINE X make(F f, std::index_sequence<i...>) {
-  return X{f(int(i))...};
-}
+template <class X, class F, int... i> INGOT_INLINE X make(F f, Places<i...>) { return X{f(i)...}; }
 // The block whose lane i is f(i).
 template <class X, class F> INGOT_INLINE X make(F f) {
-  return make<X>(f, std::make_index_sequence<width<X>>{});
+  return make<X>(f, typename Count<width<X>>::type{});
 }
 template <class X> struct Halves { block<element<X>, (width<X> + 1) / 2> low, high; };
 template <class To, class From> INGOT_INLINE To recast(From a) {

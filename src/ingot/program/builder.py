@@ -115,10 +115,12 @@ class Builder(Space):
         self._extents = dict(extents or {})
         self.extents = self._extents
         self._known: dict[Any, Node] = {}
+        self._plain: dict[str, dict[tuple[Node, ...], Node]] = {}
         self._folded: dict[tuple[str, tuple[Node, ...]], Node] = {}
         self._count = 0
         for node in known:
-            self._known[_content(node.op, node.args, node.attr, node.axes)] = node
+            content, among = self._look(node.op, node.args, node.attr, node.axes)
+            among[content] = node
             self._count = max(self._count, node.id + 1)
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
@@ -131,6 +133,7 @@ class Builder(Space):
         """A builder that continues the lines of this one, which stays as it is."""
         other = Builder(self._extents)
         other._known, other._folded = dict(self._known), dict(self._folded)
+        other._plain = {op: dict(lines) for op, lines in self._plain.items()}
         other._count, other.zero, other.one = self._count, self.zero, self.one
         return other
 
@@ -148,12 +151,26 @@ class Builder(Space):
         self, op: str, args: tuple[Node, ...] = (), attr: Any = None, axes: tuple[Axis, ...] = ()
     ) -> Node:
         """The one line with this content."""
-        content = _content(op, args, attr, axes)
-        found = self._known.get(content)
+        content, among = self._look(op, args, attr, axes)
+        found = among.get(content)
         if found is None:
-            found = self._known[content] = Node(self._count, op, args, attr, axes)
+            found = among[content] = Node(self._count, op, args, attr, axes)
             self._count += 1
         return found
+
+    def _look(
+        self, op: str, args: tuple[Node, ...], attr: Any, axes: tuple[Axis, ...]
+    ) -> tuple[Any, dict[Any, Node]]:
+        """What tells a line apart, and from which: NaN is one constant, and zero has a sign."""
+        if attr is None and not axes:
+            # most lines: told by what they hold already, which spares a tuple for each
+            lines = self._plain.get(op)
+            if lines is None:
+                lines = self._plain[op] = {}
+            return args, lines
+        if op == "const":
+            return attr.hex(), self._known
+        return (op, args, attr, axes), self._known
 
     def placeholder(self, op: str, axes: tuple[Axis, ...], *role: Any) -> Node:
         """A line of its own, equal to none, whose value is given later."""
@@ -199,7 +216,7 @@ class Builder(Space):
         if row.commutes and (args[1].is_number, -args[1].id) > (args[0].is_number, -args[0].id):
             args = (args[1], args[0])
         axes = self.union(args)
-        if axes and zeros is not None and _content(op, args, None, axes) not in self._known:
+        if axes and zeros is not None and (op, args, None, axes) not in self._known:
             return self.node(op, args, STRUCTURAL, axes)
         return self.node(op, args, None, axes)
 
@@ -359,13 +376,6 @@ class Symbol:
         flat = data.reshape(*data.shape[:rank], -1)
         width = flat.shape[-1]
         return tuple(self._symbol(self.builder.table(flat[..., i], axes)) for i in range(width))
-
-
-def _content(op: str, args: tuple[Node, ...], attr: Any, axes: tuple[Axis, ...]) -> Any:
-    """What tells lines apart; NaN is one constant, and zero has a sign."""
-    if op == "const":
-        return op, attr.hex()
-    return op, args, attr, axes
 
 
 def sort_lines(roots: Iterable[Node], known: Iterable[Node] = ()) -> list[Node]:

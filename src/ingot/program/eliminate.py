@@ -150,14 +150,19 @@ class Attempt:
     def extended(self) -> "Entries":
         """The system of all intermediates."""
         builder = self.builder()
-        return self._evaluate(builder, *build_extended(builder, self.solve))
+        return self._evaluate(builder, *build_extended(builder, self.solve, self.inside))
+
+    @cached_property
+    def inside(self) -> list[Node]:
+        """The intermediates, in order."""
+        return find_inside(self.solve)
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """Those of an arrow, whose unknowns lie on some of them."""
         if not any(c.axes for c in self.solve.columns):
             return ()
-        return tuple({a for n in (*self.solve.columns, *find_inside(self.solve)) for a in n.axes})
+        return tuple({a for n in (*self.solve.columns, *self.inside) for a in n.axes})
 
     def _evaluate(self, builder: Builder, rows: Matrix, unit_pivots: list[Pivot]) -> "Entries":
         probes = self.probes.fork()
@@ -239,12 +244,11 @@ def find_inside(solve: Solve) -> list[Node]:
     return [n for n in sort_lines(solve.rows) if n.id in inside and n.id not in own]
 
 
-def build_extended(b: Builder, solve: Solve) -> tuple[Matrix, list[Pivot]]:
+def build_extended(b: Builder, solve: Solve, lines: Sequence[Node]) -> tuple[Matrix, list[Pivot]]:
     """One row for every intermediate between unknowns and residuals, the residuals' rows last.
 
     Columns count the unknowns first, then the intermediates. Also the unit pivots of the latter.
     """
-    lines = find_inside(solve)
     column = {n.id: j for j, n in enumerate((*solve.columns, *lines))}
     rows: Matrix = []
     first: list[Pivot] = []
@@ -324,7 +328,9 @@ class System:
         self.width = len(attempt.solve.columns)
         self.extra = size - self.width
         self.probes, self.axes = attempt.probes, attempt.axes
-        self.row_axes, self.column_axes = _axes_of(attempt.solve, form)
+        own = [c.axes for c in attempt.solve.columns]
+        inside = [] if form == "jacobian" else [n.axes for n in attempt.inside]
+        self.row_axes, self.column_axes = [*inside, *own], [*own, *inside]
         self._unsummed: dict[Pivot, _Unsummed] = {}
         self.columns: list[set[int]] = [set() for _ in range(size)]
         for i, row in enumerate(self.rows):
@@ -402,7 +408,7 @@ class System:
             now = fill(i, j)
             if now > cost and heap and (now, i, j) > heap[0]:
                 heapq.heappush(heap, (now, i, j))
-            elif (most is None or now <= most) and self.may_divide(i, j):
+            elif (most is None or now <= most) and (not self.axes or self.may_divide(i, j)):
                 self.eliminate(i, j, watch=False)
 
     def run(self) -> None:
@@ -443,7 +449,8 @@ class System:
         self.left.discard(i)
         self.columns[j].discard(i)
         below = sorted(self.columns[j])
-        self._sum_up([*((i, c) for c in self.rows[i]), *((k, j) for k in below)])
+        if self._unsummed:
+            self._sum_up([*((i, c) for c in self.rows[i]), *((k, j) for k in below)])
         pivot, value = self.rows[i].pop(j), self.numbers[i].pop(j)
         row, axes = self.rows[i], self.row_axes[i]
         numbers = np.array([*self.numbers[i].values()]).reshape(len(row), value.size)
@@ -452,12 +459,15 @@ class System:
             self._floors.pop(c, None)
         if watch:
             self._trust(pivot, [self.rows[k][j] for k in below], axes)
-        inverse = self._write("div", self.builder.one, pivot)
+        one = self.builder.one
+        inverse = self._write("div", one, pivot) if pivot is not one else one
         lower: dict[int, Node] = {}
         with np.errstate(all="ignore"):
             reciprocal = 1.0 / value
             for k in below:
-                factor = lower[k] = self._write("mul", self.rows[k].pop(j), inverse)
+                entry = self.rows[k].pop(j)
+                factor = self._write("mul", entry, inverse) if inverse is not one else entry
+                lower[k] = factor
                 moved = self.numbers[k].pop(j) * reciprocal * numbers
                 for (c, a), number in zip(row.items(), moved, strict=True):
                     self._subtract(k, c, self._write("mul", factor, a), number, axes)
@@ -502,7 +512,7 @@ class System:
 
     def _sum_up(self, entries: Sequence[Pivot]) -> None:
         """Subtract from entries of a border what pivots on its axes left to be summed."""
-        for k, c in entries if self._unsummed else ():
+        for k, c in entries:
             terms = self._unsummed.pop((k, c), None)
             if terms is not None:
                 self.rows[k][c] = self._write("sub", self.rows[k][c], terms.total())
@@ -614,13 +624,6 @@ class _Unsummed:
             term = sum_over(self.slopes.builder, self.terms.pop(over), inner)
             self.add(term, tuple(a for a in over if a != inner))
         return self.terms[()]
-
-
-def _axes_of(solve: Solve, form: Form) -> tuple[list[tuple[Axis, ...]], list[tuple[Axis, ...]]]:
-    """The axes of the rows and of the columns of a system."""
-    own = [c.axes for c in solve.columns]
-    inside = [] if form == "jacobian" else [n.axes for n in find_inside(solve)]
-    return [*inside, *own], [*own, *inside]
 
 
 def tell_states(attempt: Attempt, safe: Eliminated) -> bool:

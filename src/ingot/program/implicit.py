@@ -5,7 +5,8 @@ Forward mode solves with the solve's Jacobian, reverse mode with its transpose; 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ingot.errors import IngotError, Problem
@@ -49,9 +50,10 @@ class Solve:
     clocks: tuple[str, ...] = ()
     substeps: Substeps | None = None
     factored: "Factored | None" = None
-    digest: str = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def digest(self) -> str:
+        """What it solves, and how, as a hash."""
         shown = [[(v.name, v.kind.__name__, v.axes) for v in vs]
                  for vs in (self.unknowns, self.residuals)]  # fmt: skip
         parts = self.substeps
@@ -60,15 +62,14 @@ class Solve:
         roots = self.rows if self.factored is None else self.factored.roots(self)
         roots = (*roots, *(parts.lines if parts is not None else ()))
         extra = () if self.factored is None else self.factored.placeholders
-        told = digest_lines(roots, (*self.columns, *self.given, *extra), head)
-        object.__setattr__(self, "digest", told)
+        return digest_lines(roots, (*self.columns, *self.given, *extra), head)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Node, ...]:
         """The unknowns, flat."""
         return tuple(n for v in self.unknowns for n in v.nodes)
 
-    @property
+    @cached_property
     def rows(self) -> tuple[Node, ...]:
         """The residuals, flat, in the order of the unknowns."""
         return tuple(n for v in self.residuals for n in v.nodes)

@@ -11,18 +11,21 @@ from ingot.types.elementwise import ELEMENTWISE
 __all__ = ["verify"]
 
 
-def verify(program: Program) -> Program:
-    """The program itself, if nothing is read before it is given and every line is well formed."""
+def verify(program: Program, done: dict[int, Solve] | None = None) -> Program:
+    """The program itself, if nothing is read before it is given and every line is well formed.
+
+    done: solves, by identity, that are known to be so; those that are found so join them.
+    """
     given = [n for v in program.given for n in v.nodes]
     for v in (*program.given, *program.outputs):
         for node in v.nodes:
             assert {a.key for a in node.axes} <= {a.key for a in v.axes}, f"axes of '{v.name}'"
-    _verify_lines(program, (*program.roots, *program.hoisted), given, set())
+    _verify_lines(program, (*program.roots, *program.hoisted), given, {} if done is None else done)
     return program
 
 
 def _verify_lines(
-    space: Space, roots: Sequence[Node], given: Iterable[Node], done: set[Solve]
+    space: Space, roots: Sequence[Node], given: Iterable[Node], done: dict[int, Solve]
 ) -> None:
     known = {n.id: n for n in given}
     for node in sort_lines(roots):
@@ -50,7 +53,7 @@ def _verify_lines(
         known[node.id] = node
 
 
-def _verify_solve(space: Space, node: Node, done: set[Solve]) -> None:
+def _verify_solve(space: Space, node: Node, done: dict[int, Solve]) -> None:
     solve: Solve = node.attr
     width = len(solve.columns)
     assert len(solve.rows) == width, f"{solve} is not square"
@@ -59,9 +62,9 @@ def _verify_solve(space: Space, node: Node, done: set[Solve]) -> None:
         assert set(row.axes) <= set(column.axes), f"{solve}: axes of {row} and {column}"
     for arg, given in zip(node.args[width:], solve.given, strict=True):
         assert set(arg.axes) == set(given.axes), f"{solve}: axes of an argument"
-    if solve in done:
+    if id(solve) in done:
         return
-    done.add(solve)
+    done[id(solve)] = solve
     given = [*solve.columns, *solve.given]
     roots = solve.rows
     if solve.factored is not None:

@@ -117,8 +117,9 @@ PASSES = (clean, loops, factor, hoist, schedule)
 
 def walk_passes(program: Program, choices: Choices = DEFAULT) -> Iterator[tuple[str, Program]]:
     """The program after each pass, with the pass's name."""
+    done: dict[int, Solve] = {}
     for each in PASSES:
-        program = verify(each(program, choices))
+        program = verify(each(program, choices), done)
         yield each.__name__, program
 
 

@@ -226,11 +226,10 @@ def count_operations(space: Space, roots: Iterable[Node], known: Iterable[Node] 
 def digest_lines(roots: Sequence[Node], given: Sequence[Node], head: object) -> str:
     """The hash of what roots compute from given lines, however lines are numbered."""
     place = {n.id: i for i, n in enumerate(given)}
-    told = hashlib.blake2b(repr(head).encode(), digest_size=20)
+    told = [repr(head)]
     for node in schedule_lines(roots, place):
         place[node.id] = len(place)
         attr = getattr(node.attr, "digest", node.attr)
-        args = [place[a.id] for a in node.args]
-        told.update(repr((node.op, attr, node.axes, args)).encode())
-    told.update(repr([place[r.id] for r in roots]).encode())
-    return told.hexdigest()
+        told.append(f"{node.op} {attr!r} {node.axes} {[place[a.id] for a in node.args]}")
+    told.append(repr([place[r.id] for r in roots]))
+    return hashlib.blake2b("\n".join(told).encode(), digest_size=20).hexdigest()

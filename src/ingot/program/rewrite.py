@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ingot.program.builder import Builder, Node
+from ingot.program.builder import Builder, Node, sort_until
 from ingot.program.operations import operation
 from ingot.program.program import Program, Variable
 from ingot.program.schedule import schedule_lines
@@ -21,9 +21,8 @@ class Replay:
     def __call__(self, node: Node) -> Node:
         """The counterpart of a line."""
         if node.id not in self.new:
-            for needed in sorted(schedule_lines([node], self.new), key=lambda n: n.id):
-                if needed.id not in self.new:
-                    self.new[needed.id] = self.copy(needed)
+            for needed in sort_until([node], self.new):
+                self.new[needed.id] = self.copy(needed)
         return self.new[node.id]
 
     def copy(self, node: Node) -> Node:
@@ -38,7 +37,8 @@ class Replay:
     def program(self, program: Program) -> Program:
         """The counterpart of a program; what is named stays so where its lines are still read."""
         for line in program.lines:
-            self(line)
+            if line.id not in self.new:
+                self.new[line.id] = self.copy(line)
         inputs = tuple(self.variable(v) for v in program.inputs)
         parameters = tuple(
             replace(p, variable=self.variable(p.variable)) for p in program.parameters

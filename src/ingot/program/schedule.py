@@ -10,16 +10,17 @@ __all__ = ["find_peak", "schedule_lines"]
 def schedule_lines(roots: Iterable[Node], known: Container[int] = ()) -> list[Node]:
     """The lines that the roots need beyond the known ones, in the order they run."""
     found: dict[int, Node] = {}
-    stack: list[tuple[Node, bool]] = [(r, False) for r in reversed(list(roots))]
+    stack = [*reversed(list(roots))]
     while stack:
-        node, ready = stack.pop()
-        if node.id in known or node.id in found:
+        node = stack[-1]
+        if node.id in found or node.id in known:
+            stack.pop()
             continue
-        if ready:
-            found[node.id] = node
+        missing = [a for a in node.args[::-1] if a.id not in found and a.id not in known]
+        if missing:
+            stack += missing
         else:
-            stack.append((node, True))
-            stack += [(a, False) for a in reversed(node.args)]
+            found[node.id] = stack.pop()
     return list(found.values())
 
 

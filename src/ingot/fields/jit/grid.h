@@ -1,5 +1,7 @@
 // Blocks of points of a grid: loads and stores with any strides, and the loop over all rows by all
 // threads. Stands after lanes.h and points.h.
+#include <type_traits>
+#include <utility>
 
 namespace ingot {
 namespace {
