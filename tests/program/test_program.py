@@ -195,4 +195,4 @@ def test_labels_are_the_users_words() -> None:
     g = Builder({"cell": 2})
     assert Variable("s", Scalar, (), (g.one,)).labels() == ["s"]
     assert Variable("s", Scalar, (CELL,), (g.one,)).labels() == ["s"]
-    assert Variable("s", Scalar, (CELL,), (g.one, g.zero)).labels() == ["s[0]", "s[1]"]
+    assert Variable("s", Scalar, (CELL,), (g.one, g.zero), (CELL,)).labels() == ["s[0]", "s[1]"]

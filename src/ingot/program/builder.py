@@ -162,15 +162,15 @@ class Builder(Space):
         self, op: str, args: tuple[Node, ...], attr: Any, axes: tuple[Axis, ...]
     ) -> tuple[Any, dict[Any, Node]]:
         """What tells a line apart, and from which: NaN is one constant, and zero has a sign."""
-        if attr is None and not axes:
-            # most lines: told by what they hold already, which spares a tuple for each
-            lines = self._plain.get(op)
-            if lines is None:
-                lines = self._plain[op] = {}
-            return args, lines
         if op == "const":
             return attr.hex(), self._known
-        return (op, args, attr, axes), self._known
+        if attr is not None or axes:
+            return (op, args, attr, axes), self._known
+        # most lines: told by what they hold already, which spares a tuple for each
+        lines = self._plain.get(op)
+        if lines is None:
+            lines = self._plain[op] = {}
+        return args, lines
 
     def placeholder(self, op: str, axes: tuple[Axis, ...], *role: Any) -> Node:
         """A line of its own, equal to none, whose value is given later."""
