@@ -54,7 +54,7 @@ class Kernel:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
         raise_if(lost_gradients(inputs, "a kernel"))
         outputs, statuses = self.native(inputs)
-        return spoil_slopes(outputs, statuses, self.slopes) if self.slopes else outputs, statuses
+        return spoil_slopes(outputs, statuses, self.slopes), statuses
 
     def transient(self, transient: Transient) -> History:
         """All steps in one native call; step 0 is taken as given."""

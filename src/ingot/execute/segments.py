@@ -19,13 +19,16 @@ Compile = Callable[[Sequence[Program], torch.dtype], Sequence[Run]]
 def compile_segments(program: Program, compile: Compile, dtype: torch.dtype) -> Segmented:
     """A program with lines that see all points, ready to run; compile: makes the others run."""
     cut = cut_at_boundaries(program)
-    apart = [s.program for s in cut.segments if _has_lines(s)]
-    compiled = iter(compile(apart, dtype) if apart else ())
+    apart = [s.program for s in cut.segments if s.kind == "points"]
+    if all(operation(n.op).is_leaf for program in apart for n in program.lines):
+        compile = _interpret  # what only copies needs no compiler
+    compiled = iter(compile(apart, dtype))
 
     def make(segment: Segment) -> Run | None:
         if segment.kind == "reduction":
             return None
-        return next(compiled) if _has_lines(segment) else Interpreter(segment.program, dtype=dtype)
+        whole = segment.kind == "whole"
+        return Interpreter(segment.program, dtype=dtype) if whole else next(compiled)
 
     held = {p.variable.name: p.value.data.detach() for p in program.parameters}
     return Segmented(
@@ -34,10 +37,8 @@ def compile_segments(program: Program, compile: Compile, dtype: torch.dtype) -> 
     )  # fmt: skip
 
 
-def _has_lines(segment: Segment) -> bool:
-    """Whether it computes points apart; what only copies needs no compiler."""
-    leaves = (operation(n.op).is_leaf for n in segment.program.lines)
-    return segment.kind == "points" and not all(leaves)
+def _interpret(programs: Sequence[Program], dtype: torch.dtype) -> Sequence[Run]:
+    return [Interpreter(program, dtype=dtype) for program in programs]
 
 
 def describe_segments(program: Program, cut: Segmentation) -> SegmentedInfo:

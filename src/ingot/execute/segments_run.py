@@ -21,6 +21,10 @@ from ingot.types.batches import Level, PointRule, Reduced, apply_rule, find_dims
 
 __all__ = ["PassedInfo", "Segmented", "SegmentedInfo", "StepInfo"]
 
+MAX_BATCHES_KEPT = (
+    256  # as many as a kernel keeps calls: hosts come with few batches, over and over
+)
+
 Run = Callable[[Mapping[str, Tensor]], tuple[Mapping[str, Tensor], tuple[Status, ...]]]
 """What runs a segment: values read by name -> values given, and the status of its solves."""
 
@@ -88,6 +92,11 @@ class Segmented:
         self.parameters = dict(parameters or {})
         self.solves, self.slopes = tuple(solves), tuple(slopes)
         self._value = {v.name: v for v in info.values}
+        self._sources = {
+            step: tuple(dict.fromkeys(x for n in step.reads for x in self._value[n].sources))
+            for step in info.steps
+        }
+        self._batches: dict[tuple[tuple[int, ...], frozenset[str]], Reduced] = {}
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -104,7 +113,7 @@ class Segmented:
                 else:
                     found, told = run({n: values[n] for n in step.reads})
                     values |= {n: self._narrow(found[n], n, reduced) for n in step.gives}
-                    dims = reduced.dims({x for n in step.reads for x in self._value[n].sources})
+                    dims = reduced.dims(self._sources[step]) if told else ()
                     statuses = {s.solve: s.spread(dims, batch) for s in told} | statuses
         outputs = {n: self._spread(values[n], n, reduced) for n in self.info.outputs}
         told = tuple(statuses[n] for n in dict.fromkeys((*self.solves, *statuses)))
@@ -133,13 +142,19 @@ class Segmented:
         if math.prod(batch) == 0 and self.info.levels:
             message = "a model that sums over points is given none"
             raise IngotError([Problem("batch-reduction", message, None, "give it a point or more")])
-        same = {k for k, shape in own.items() if find_dims(shape, batch) is None}
+        same = frozenset(k for k, shape in own.items() if find_dims(shape, batch) is None)
         values = {
             k: x.reshape(x.shape[len(own[k]) :]) if k in same
             else x.expand((*batch, *x.shape[len(own[k]) :]))
             for k, x in rows.items()
         }  # fmt: skip
-        return values, Reduced(self.info.levels, batch, same)
+        reduced = self._batches.get((batch, same))
+        if reduced is None:
+            reduced = Reduced(self.info.levels, batch, same)
+            if len(self._batches) >= MAX_BATCHES_KEPT:
+                self._batches.clear()
+            self._batches[batch, same] = reduced
+        return values, reduced
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""

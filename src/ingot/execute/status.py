@@ -1,7 +1,7 @@
 """What became of every point of a call: converged or why not, iterations, residual."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -80,6 +80,8 @@ class Status:
 
     def spread(self, dims: Dims | None, batch: tuple[int, ...]) -> "Status":
         """The same for every point of a batch of which those that were solved have lost axes."""
+        if dims == ():
+            return self
         left = () if dims is None else remove_axes(batch, dims)
         rows = {
             row: spread_points(getattr(self, row).reshape(left), dims, batch).reshape(-1)
@@ -140,13 +142,13 @@ class Status:
 
 
 def spoil_slopes(
-    outputs: dict[str, Tensor], statuses: Iterable[Status], slopes: Iterable[tuple[Shape, Shape]]
+    outputs: dict[str, Tensor], statuses: Iterable[Status], slopes: Sequence[tuple[Shape, Shape]]
 ) -> dict[str, Tensor]:
     """The outputs with derivatives that are NaN where points failed, as their values are there.
 
     slopes: the value and the derivative, of each that is asked for.
     """
-    failed = [~s.converged for s in statuses]
+    failed = [~s.converged for s in statuses] if slopes else ()
     if not failed or not bool((points := torch.stack(failed).any(0)).any()):
         return outputs
     for of, slope in slopes:

@@ -55,9 +55,15 @@ class Reduced:
     ) -> None:
         self.levels, self.batch = levels, batch
         self._known: dict[str, Dims | None] = dict.fromkeys(unbatched)
+        self._joined: dict[tuple[str, ...], Dims | None] = {}
 
-    def dims(self, sources: Iterable[str]) -> Dims | None:
+    def dims(self, sources: tuple[str, ...]) -> Dims | None:
         """Those of a value that depends on such inputs and levels."""
+        if sources not in self._joined:
+            self._joined[sources] = self._join(sources)
+        return self._joined[sources]
+
+    def _join(self, sources: tuple[str, ...]) -> Dims | None:
         several = {name: self._of(name) for name in sources}
 
         def tell() -> tuple[str, None]:
@@ -65,7 +71,7 @@ class Reduced:
 
         return join_dims(several.values(), self.batch, tell)
 
-    def left(self, sources: Iterable[str]) -> tuple[int, ...]:
+    def left(self, sources: tuple[str, ...]) -> tuple[int, ...]:
         """The batch of such a value."""
         dims = self.dims(sources)
         return () if dims is None else remove_axes(self.batch, dims)
