@@ -14,6 +14,7 @@ from ingot.errors import IngotError
 from ingot.execute import Reason
 from ingot.execute.bisection import Bisection
 from ingot.execute.inductor import lower, plan_graphs
+from ingot.execute.inductor_metadata import ImplicitSegment
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
@@ -387,6 +388,30 @@ def test_points_that_converge_whole_have_the_bits_of_a_model_without_the_option(
         assert whole.any()
         for n, x in wanted.items():
             assert torch.equal(found[n][whole], x[whole])
+
+
+def test_graphs_are_told_what_is_read_in_parts() -> None:
+    plan = plan_graphs(program(FORCES), (), "model")
+    (segment,) = (s for s in plan.description.segments if isinstance(s, ImplicitSegment))
+    assert {(p.name, p.role, p.other) for p in segment.parts} == {
+        ("t", "new", "t~1"), ("t~1", "old", "t"), ("force", "new", "force~1"),
+        ("x~1", "carried", "x"), ("y~1", "carried", "y"), ("x~2", "carried", "x~1"),
+        ("t~2", "carried", "t~1"),
+    }  # fmt: skip
+
+
+def test_graphs_refuse_a_force_that_has_no_name_there() -> None:
+    text = filled(CUBIC, {"level": LEVEL})
+    begin, end = text.index("type = ScalarLinear"), text.index("to = 'force'")
+    constant = "type = ScalarConstantParameter\n    value = 0.5\n    parameter = 'force'"
+    text = text.replace(text[begin : end + len("to = 'force'")], constant)
+    own = freeze(trace(build(read_text(text), "model")), 1e-16)
+    with pytest.raises(IngotError) as error:
+        plan_graphs(own, (), "model")
+    assert error.value.problems[0].code == "unnamed-part"
+    inputs = {n: x for n, x in points_of(FORCES).items() if n in {v.name for v in own.inputs}}
+    found = [run(own)(inputs)[0]["x"] for run in (Interpreter, Kernel)]
+    assert close(*found, 1e-9)
 
 
 @pytest.mark.exhaustive

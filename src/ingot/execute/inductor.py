@@ -271,18 +271,17 @@ def _find_parts(segment: Segment) -> tuple[PartInfo, ...]:
     shape = {v.name: shape_of(v, program).sizes for v in (*program.given, *program.outputs)}
     names = {n.id: v.name for v in program.given for n in v.nodes}
     argument = dict(zip(solve.given, node.args[len(solve.columns) :], strict=True))
+    solved = {n: y for v, y in zip(solve.unknowns, segment.gives, strict=True) for n in v.nodes}
     follows = {
-        argument[c].id: argument[f].args[0].id if f in argument else f.id
+        argument[c]: solved[f] if f in solved else names.get(argument[f].args[0].id)
         for c, f in zip(solve.substeps.carried, solve.substeps.follows, strict=True)
     }
-    solved = {n.id: y for v, y in zip(solve.unknowns, segment.gives, strict=True) for n in v.nodes}
     found: dict[str | None, PartInfo | None] = {}
     for part in find_parts(node.args):
         role, called = part.attr[:2]
         name, other, info = names.get(part.args[0].id), None, None
         if role == "carried":
-            at = follows[part.id]
-            other = solved.get(at, names.get(at))
+            other = follows[part]
         elif role != "static":
             other = names.get(part.args[1].id)
         if role != "static" and name is not None and other is not None:
