@@ -337,3 +337,67 @@ def test_published_cases_that_run_are_not_warned_of(cases: Path) -> None:
 
 def _steps(factory: Factory, name: str) -> bool:
     return factory.tree.require("Drivers", name).type == "TransientDriver"
+
+
+GUESSED = """
+[Tensors]
+  [times]
+    type = Python
+    expr = 'Scalar(torch.linspace(0, 1, 3, dtype=torch.float64))'
+  []
+[]
+[Models]
+  [residual]
+    type = ScalarLinearCombination
+    from = 'x force'
+    weights = '1 -1'
+    to = 'x_residual'
+  []
+  [guess]
+    type = ConstantExtrapolationPredictor
+    unknowns_Scalar = 'x'
+  []
+  [update]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+    {predictor}
+  []
+  [twice]
+    type = ScalarLinearCombination
+    from = 'x x'
+    to = 'y'
+  []
+  [model]
+    type = ComposedModel
+    models = 'update twice'
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'residual'
+    unknowns = 'x'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+  []
+[]
+[Drivers]
+  [driver]
+    type = TransientDriver
+    model = 'model'
+    prescribed_time = 'times'
+    prescribed_Scalar_names = 'force'
+    prescribed_Scalar_values = 'times'
+  []
+[]
+"""
+
+
+def test_a_history_that_a_predictor_alone_reads_decides_nothing() -> None:
+    assert told(GUESSED.format(predictor="predictor = 'guess'")) == []
+    (problem,) = told(GUESSED.format(predictor="guess = 'old'"))
+    assert problem.code == "lost-history"

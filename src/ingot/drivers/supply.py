@@ -122,6 +122,8 @@ def _lost_histories(supply: Supply) -> Iterator[Problem]:
             continue
         if base in model.inputs and _uses(model, base):
             continue  # that the variable is zero is told, and its history follows
+        if not _uses(model, name):
+            continue  # a predictor alone reads it
         value = "forgotten after the first step" if base in supply.starts else "zero at every step"
         message = f"nothing carries '{base}' of [{model.name}] on: '{name}' is {value}"
         fix = _meant(base, supply) or f"let a model of [{model.name}] give '{base}'"
@@ -152,7 +154,9 @@ def _uses(model: Model, name: str) -> bool:
     match model.body:
         case AOTIModel(artifact=artifact):
             return all(name not in solver.unknowns for solver in artifact.metadata.solvers)
-        case ImplicitUpdate(unknowns=unknowns):
+        case ImplicitUpdate(residual=residual, unknowns=unknowns, predictor=predictor):
+            if predictor is not None and lag(name)[1] and name not in residual.inputs:
+                return name in model.inputs and name not in predictor.inputs
             return name in model.inputs and name not in unknowns
         case ComposedModel(order=parts):
             for part in parts:
