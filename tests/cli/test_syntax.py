@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -94,3 +95,18 @@ def test_every_option_of_a_combinator_has_its_sentence(
     with pytest.raises(Taken) as taken:
         getattr(module, kind).build(tree.require("Models", "m"), Factory(tree))
     assert sorted(read_docstring(getattr(module, kind))[1]) == sorted(taken.value.args)
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE["Drivers"])
+def test_every_option_of_a_driver_has_its_sentence(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module(ELSEWHERE["Drivers"][kind])
+    monkeypatch.setattr(module, "unknown_fields", take)
+    tree = read_text(f"[Drivers]\n[d]\ntype = {kind}\n[]\n[]")
+    with pytest.raises(Taken) as taken:
+        getattr(module, kind).build(tree.require("Drivers", "d"), Factory(tree))
+    known = set(taken.value.args) - {"type"}
+    names = [n.replace("<kind>", r"\w+") for n in read_docstring(getattr(module, kind))[1]]
+    assert [n for n in known if not any(re.fullmatch(name, n) for name in names)] == []
+    assert [name for name in names if not any(re.fullmatch(name, n) for n in known)] == []

@@ -13,7 +13,7 @@ from ingot.options import fits, name_type, plain, spell
 
 __all__ = ["describe_law", "family_of", "read_docstring"]
 
-_OPTION = re.compile(r"(?:^|\n|;\s+)((?:[\w<>]+)(?:, [\w<>]+)*): (?=\S)")
+_OPTION = re.compile(r"(?:^|\n|;\s+)((?:[\w<>]+)(?:,\s+[\w<>]+)*):\s+(?=\S)")
 NUMBERS = ("1.0", "0.3", "0.2")  # of an example: positive, and a Poisson ratio where one is second
 WORDS = ("a", "b", "c")
 BLOCK, CELLS = "model", 3
@@ -56,7 +56,7 @@ def read_docstring(documented: Any) -> tuple[str, dict[str, str]]:
     _, *parts = _OPTION.split(text[first.end() :])
     sentences: dict[str, str] = {}
     for names, sentence in zip(parts[::2], parts[1::2], strict=True):
-        sentences |= dict.fromkeys(map(key, names.split(", ")), _join(sentence).rstrip(".;"))
+        sentences |= dict.fromkeys(map(key, re.split(r",\s+", names)), _join(sentence).rstrip(".;"))
     return _join(text[: first.start()]), sentences
 
 

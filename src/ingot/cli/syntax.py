@@ -66,8 +66,13 @@ def _other_types() -> Iterator[Described]:
 
     for section, known in ELSEWHERE.items():
         for name, module in known.items():
-            doc, sentences = read_docstring(getattr(importlib.import_module(module), name))
-            options = {option: {"doc": text} for option, text in sentences.items()}
+            made = getattr(importlib.import_module(module), name)
+            doc, sentences = read_docstring(made)
+            options: dict[str, Any] = {option: {"doc": text} for option, text in sentences.items()}
+            if section == "Data":  # all of its fields are required
+                for option, kind in made.__annotations__.items():
+                    value = {"type": f"{kind.__name__}: number or tensor", "required": True}
+                    options[option] = {**value, **options[option]}
             family = "combinators" if section == "Models" else section.lower()
             yield _told(name, section, family, options, doc)
     rules = {knob.option: knob for knob in knobs_of(Newton)}

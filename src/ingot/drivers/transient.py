@@ -56,8 +56,8 @@ class TransientDriver:
     """Steps a model through prescribed histories from initial values.
 
     model: the model; prescribed_time: time of every step; time: the variable that receives it;
-    prescribed_<kind>_names, _values: driving variables; ic_<kind>_names, _values: initial values;
-    save_as: where to write the result.
+    prescribed_<kind>_names, prescribed_<kind>_values: driving variables of a kind, such as SR2;
+    ic_<kind>_names, ic_<kind>_values: initial values; save_as: where to write the result.
     """
 
     block: Block

@@ -39,9 +39,9 @@ TOLERANCES = ("value_rel_tol", "value_abs_tol", "derivative_rel_tol", "derivativ
 class ModelUnitTest:
     """Checks listed outputs of a model, and its derivative along a fixed direction of every input.
 
-    model: the model; input_<kind>_names, _values: all its inputs; output_<kind>_names, _values:
-    what must come out; value_rel_tol, value_abs_tol, derivative_rel_tol, derivative_abs_tol: how
-    far a number may be off.
+    model: the model; input_<kind>_names, input_<kind>_values: all its inputs;
+    output_<kind>_names, output_<kind>_values: what must come out; value_rel_tol, value_abs_tol,
+    derivative_rel_tol, derivative_abs_tol: how far a number may be off.
     """
 
     block: Block
