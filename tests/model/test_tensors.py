@@ -1,5 +1,6 @@
 """`[Tensors]` become values: expressions, blocks of statements, references, columns of files."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from ingot.errors import IngotError
 from ingot.hit import read, read_text
 from ingot.model import Tensors
-from ingot.types import MRP, R2, SR2, WR2, MillerIndex, Scalar, Vec
+from ingot.types import MRP, R2, SR2, WR2, MillerIndex, Scalar, Vec, euler_rodrigues
 
 
 def tensors(**expressions: str) -> Tensors:
@@ -141,3 +142,39 @@ def test_wrong_columns_are_told(
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     found = from_csv(tmp_path, CSV, "type = CSVScalar", "csv_file = 'b.csv'", "variable = 's'")
     assert problem(found, "a")[0] == "file-not-found"
+
+
+GOLD = tomllib.loads((Path(__file__).parents[1] / "gold" / "expressions.toml").read_text())
+NOT_UNTRUSTED = (
+    "arange",
+    "from_value",
+)  # as long as a file likes, and a keyword that is not listed
+
+
+EXPRESSIONS = [
+    (text, untrusted)
+    for text in GOLD["values"]
+    for untrusted in (False, True)
+    if not untrusted or not any(name in text for name in NOT_UNTRUSTED)
+]
+
+
+@pytest.mark.parametrize(("text", "untrusted"), EXPRESSIONS)
+def test_expressions_give_the_numbers_of_the_peer(text: str, untrusted: bool) -> None:
+    tree = read_text(f"[Tensors]\n[a]\ntype = Python\nexpr = '{text}'\n[]\n[]")
+    found = Tensors(tree, untrusted=untrusted)["a"].data.double().flatten()
+    expected = torch.tensor(GOLD["values"][text], dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_random_rotations_are_spread_evenly_and_by_less_than_half_a_turn() -> None:
+    torch.manual_seed(1)
+    drawn = MRP.rand(4000)
+    assert float(drawn.data.norm(dim=-1).max()) <= 1.0
+    mean = euler_rodrigues(drawn).data.mean(0)
+    assert float(mean.abs().max()) < 0.04, "a matrix of even rotations is zero on average"
+
+
+def test_a_value_keeps_its_axes_in_another_precision() -> None:
+    found = SR2.empty(2, 3).with_sub_batch_ndim(1).to(torch.float32)
+    assert found.data.dtype == torch.float32 and found.sub == 1

@@ -16,7 +16,7 @@ from ingot import types
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import NUMBER, Block, Tree, contents, unknown_fields
 from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors, untrusted_code
-from ingot.types import SR2, WR2, Scalar, Value, Vec, regions
+from ingot.types import SR2, WR2, Scalar, Value, Vec, expressions, regions
 
 __all__ = ["COMPONENTS", "TENSORS", "Tensors", "python_blocks"]
 
@@ -92,7 +92,8 @@ def _as_double(value: Tensor) -> Tensor:
 
 def _names() -> dict[str, Any]:
     names: dict[str, Any] = {n: getattr(types, n) for n in types.__all__}
-    names.update({n: getattr(regions, n) for n in regions.__all__})
+    for more in (regions, expressions):
+        names.update({n: getattr(more, n) for n in more.__all__})
     return {**names, "torch": torch, "math": math, "np": np}
 
 

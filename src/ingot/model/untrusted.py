@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from ingot import types
 from ingot.errors import Problem, Span
-from ingot.types import Value, regions
+from ingot.types import Value, expressions, regions
 
 __all__ = ["Bounds", "Refused", "evaluate", "map_tensors", "untrusted_code"]
 
@@ -67,7 +67,8 @@ METHODS: dict[type, frozenset[str]] = {
     ),
     Value: _words(
         "data base sub batch dynamic_batch sub_batch fill zeros ones full identity identity_sym"
-        " identity_vol identity_dev"
+        " identity_vol identity_dev identity_C1 identity_C2 identity_C3 from_axis_angle"
+        " from_axis_angle_standard from_matrix rotation_from_to"
     ),
     regions.Region: _words("shape ndim unsqueeze squeeze expand expand_at retag flatten"),
     torch.Generator: frozenset(["manual_seed"]),
@@ -471,7 +472,7 @@ NAMES: dict[str, Any] = {
     **{name: getattr(types, name) for name in types.__all__
        if name not in ("KINDS", "Axed", "Eigen", "Flag", "Polar", "Value", "apply", "assemble",
                        "einsum", "lag", "places")},
-    **{name: getattr(regions, name) for name in regions.__all__},
+    **{name: getattr(module, name) for module in (regions, expressions) for name in module.__all__},
     "torch": _space(
         "torch", TORCH, torch, nn=SimpleNamespace(title="torch.nn", functional=_FUNCTIONAL)
     ),

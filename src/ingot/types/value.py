@@ -255,6 +255,11 @@ class Value:
         return cls.full(*batch, fill_value=1.0)
 
     @classmethod
+    def empty(cls, *batch: int) -> Self:
+        """Components without a value yet, which are zero, over a batch shape."""
+        return cls.zeros(*batch)
+
+    @classmethod
     def zeros_like(cls, other: "Value") -> Self:
         """Zeros of another value's shape and axes."""
         return cls(torch.zeros_like(other.data), sub_batch_ndim=other.sub)
@@ -294,6 +299,10 @@ class Value:
         """The same data with the last `count` batch axes declared structural."""
         return type(self)(self.data, sub_batch_ndim=count)
 
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """The value in another precision or on another device, as torch's `to` takes them."""
+        return type(self)(self.data.to(*args, **kwargs), sub_batch_ndim=self.sub)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.data!r})"
 
@@ -302,6 +311,16 @@ class Scalar(Value):
     """One number."""
 
     __slots__ = ()
+
+    @classmethod
+    def arange(cls, *bounds: float) -> Self:
+        """Numbers one apart, or a step that is the third bound."""
+        return cls(torch.arange(*bounds, dtype=torch.float64))
+
+    @classmethod
+    def from_value(cls, number: Any, *, like: Value) -> Self:
+        """A number in the precision of another value."""
+        return cls(torch.as_tensor(number, dtype=like.data.dtype, device=like.data.device))
 
 
 class Flag(Value):
