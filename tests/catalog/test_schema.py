@@ -7,7 +7,7 @@ from ingot.catalog.schema import describe_law, read_docstring
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import trace
-from ingot.program.layouts import parsed
+from ingot.program.layouts import parse_axis
 from tests.laws.samples import CRYSTAL, MILLER
 
 every_law = pytest.mark.parametrize("law", load().values(), ids=lambda law: law.name)
@@ -32,7 +32,7 @@ def traced(law: Declared, example: str) -> None:
     model = build(tree, block.name)
     inputs = {s.argument: s for s in law.inputs if s.axes}
     shapes = {
-        model.body.inputs[a]: tuple(EXTENTS[x.name] + x.offset for x in map(parsed, slot.axes))
+        model.body.inputs[a]: tuple(EXTENTS[x.name] + x.offset for x in map(parse_axis, slot.axes))
         for a, slot in inputs.items()
     }
     trace(model, shapes)

@@ -15,7 +15,7 @@ from ingot.hit import Block, read_text
 from ingot.model import ELSEWHERE, Factory
 from ingot.options import Newton
 from ingot.program import combinators
-from ingot.program.solvers import SOLVERS, newton_of
+from ingot.program.solvers import SOLVERS, read_newton
 
 Captured = pytest.CaptureFixture[str]
 
@@ -68,7 +68,7 @@ def test_defaults_of_a_solver_are_those_of_an_empty_block(kind: str) -> None:
     told = next(each for each in all_types() if each["type"] == kind)["options"]
     text = f"[Solvers]\n[newton]\ntype = {kind}\n[]\n[]\n[Models]\n[m]\nsolver = newton\n[]\n[]"
     tree = read_text(text)
-    rules = newton_of(Factory(tree), tree.require("Models", "m").require("solver"))
+    rules = read_newton(Factory(tree), tree.require("Models", "m").require("solver"))
     for name, value in rules.rules().items():
         option = "linesearch_type" if name == "linesearch" else name
         if option in told:

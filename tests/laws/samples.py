@@ -22,7 +22,7 @@ from ingot.hit import read_text
 from ingot.model import Law, Model, build
 from ingot.options import fits, plain
 from ingot.program import Program, freeze, trace
-from ingot.program.layouts import parsed
+from ingot.program.layouts import parse_axis
 from ingot.types import R2, MillerIndex, Scalar, Value
 from tests.laws import ranges
 
@@ -178,7 +178,7 @@ def looked_up(values: Mapping[str, Value], name: str | tuple[str, ...] | None) -
 
 def extents(axes: tuple[str, ...]) -> tuple[int, ...]:
     """The extents of a kind's own axes."""
-    return tuple(EXTENTS.get(a.name, USUAL_EXTENT) + a.offset for a in map(parsed, axes))
+    return tuple(EXTENTS.get(a.name, USUAL_EXTENT) + a.offset for a in map(parse_axis, axes))
 
 
 def lookup(declared: Declared, argument: str, table: Mapping[str, Any], usual: Any) -> Any:

@@ -21,7 +21,7 @@ from ingot.package.stages import advance, load
 from ingot.package.stub import stub
 from ingot.package.target import Target
 from ingot.program import prepared
-from ingot.program.solvers import newton_of
+from ingot.program.solvers import read_newton
 from ingot.runtime import load as load_package
 from ingot.runtime.stub import under_rules
 from tests.packages import (
@@ -413,6 +413,6 @@ def test_any_rules_written_to_a_stub_are_read_back_as_they_are(tmp_path: Path) -
         text = text.replace("type = Newton\n", f"type = {kind}\n")
         tree = read_text(text_of(written(text, tmp_path)), "stub.i")
         word = tree.require("Models", "decay").require("solvers")
-        found = newton_of(Factory(tree), replace(word, text=word.text.partition(":")[2]))
+        found = read_newton(Factory(tree), replace(word, text=word.text.partition(":")[2]))
         expected = Newton(**{k.name: getattr(rules, k.name) for k in chosen})
         assert found == expected

@@ -12,12 +12,12 @@ from ingot.program.differentiate import gradient
 from ingot.program.implicit import Solve, read_items
 from ingot.program.program import Newton, Variable
 from ingot.program.rewrite import substitute
-from ingot.program.solvers import SYSTEMS, linear_problems, newton_of, unknown_type
+from ingot.program.solvers import SYSTEMS, find_linear_problems, read_newton, unknown_type
 from ingot.program.substeps import MAX_LEVEL, find_substeps, take_in_parts
 from ingot.program.tracer import Placed, Tracer
 from ingot.types import Scalar, Value
 
-__all__ = ["ComposedModel", "ImplicitUpdate", "Normality", "check_fields", "newton_of"]
+__all__ = ["ComposedModel", "ImplicitUpdate", "Normality", "check_fields", "read_newton"]
 
 
 def check_fields(block: Block, known: tuple[str, ...]) -> None:
@@ -27,7 +27,7 @@ def check_fields(block: Block, known: tuple[str, ...]) -> None:
         raise IngotError(problems)
 
 
-def _wrong(field: Field, code: str, message: str, fix: str | None = None) -> IngotError:
+def _refuse(field: Field, code: str, message: str, fix: str | None = None) -> IngotError:
     return IngotError([Problem(code, message, field.span, fix)])
 
 
@@ -45,7 +45,7 @@ class ComposedModel:
         """The composition of the listed models and of all that provide their parameters."""
         check_fields(block, ("models", "additional_outputs"))
         children = _with_providers(factory.models(block.require("models")))
-        order = _sorted(children, block)
+        order = _sort_children(children, block)
         inputs: dict[str, type[Value]] = {}
         given: dict[str, type[Value]] = {}
         read: set[str] = set()
@@ -67,7 +67,7 @@ class ComposedModel:
         for word in wanted:
             if word not in given:
                 assert more is not None
-                raise _wrong(
+                raise _refuse(
                     more, "unknown-output", f"no model of [{block.name}] gives '{word}'",
                     did_you_mean(word, given),
                 )  # fmt: skip
@@ -102,13 +102,13 @@ def _with_providers(listed: list[Model]) -> list[Model]:
     return found
 
 
-def _sorted(children: list[Model], block: Block) -> tuple[Model, ...]:
+def _sort_children(children: list[Model], block: Block) -> tuple[Model, ...]:
     """An order in which every model finds what it reads; ties as listed."""
-    gives = _givers(children, block)
+    gives = _find_givers(children, block)
     left = list(children)
     done: list[Model] = []
     while left:
-        ready = next((m for m in left if not _waits(m, gives, left)), None)
+        ready = next((m for m in left if not _must_wait(m, gives, left)), None)
         if ready is None:
             names = ", ".join(m.name for m in left)
             raise IngotError([Problem(
@@ -120,7 +120,7 @@ def _sorted(children: list[Model], block: Block) -> tuple[Model, ...]:
     return tuple(done)
 
 
-def _givers(children: list[Model], block: Block) -> dict[str, list[Model]]:
+def _find_givers(children: list[Model], block: Block) -> dict[str, list[Model]]:
     """Who gives each value: a model, then the one that overrides it, if there is any."""
     gives: dict[str, list[Model]] = {}
     for child in sorted(children, key=lambda m: bool(m.overrides)):
@@ -136,7 +136,7 @@ def _givers(children: list[Model], block: Block) -> dict[str, list[Model]]:
     return gives
 
 
-def _waits(model: Model, gives: dict[str, list[Model]], left: list[Model]) -> bool:
+def _must_wait(model: Model, gives: dict[str, list[Model]], left: list[Model]) -> bool:
     """Whether something that the model reads or overrides is still to be computed."""
     before = [m for n in model.overrides for m in gives[n]]
     before += [m for n in model.inputs if n not in model.overrides for m in gives.get(n, ())]
@@ -163,7 +163,7 @@ class Normality:
         inner = factory.model(asked.string(), asked.span)
         function, by, to = (block.require(k) for k in ("function", "from", "to"))
         name = function.string()
-        raise_if(_gradient_problems(inner, function, by, to))
+        raise_if(_find_gradient_problems(inner, function, by, to))
         outputs = {t: inner.inputs[f] for f, t in zip(by.words(), to.words(), strict=True)}
         body = Normality(inner, name, by.words(), to.words())
         children = {inner.name: inner}
@@ -185,7 +185,9 @@ class Normality:
         return results
 
 
-def _gradient_problems(inner: Model, function: Field, by: Field, to: Field) -> Iterator[Problem]:
+def _find_gradient_problems(
+    inner: Model, function: Field, by: Field, to: Field
+) -> Iterator[Problem]:
     name = function.string()
     kind = inner.outputs.get(name)
     if kind is None:
@@ -244,8 +246,8 @@ class ImplicitUpdate:
         names = tuple(w for row in rows.rows() for w in row) if rows else ()
         residuals = names or tuple(f"{u}_residual" for u in unknowns)
         _check_system(system, field, rows or field, residual, unknowns, residuals)
-        newton = newton_of(factory, block.require("solver"), len(field.rows()))
-        raise_if(_update_problems(block, factory, residual, field))
+        newton = read_newton(factory, block.require("solver"), len(field.rows()))
+        raise_if(_find_update_problems(block, factory, residual, field))
         predictor = None
         asked = block.field("predictor")
         if asked is not None:
@@ -298,7 +300,7 @@ class ImplicitUpdate:
         found = tracer.run(self.residual, {**read, **held})
         unknowns, residuals = [], []
         for name, row in zip(self.unknowns, self.residuals, strict=True):
-            axes = tracer.layouts.joined([held[name].axes, found[row].axes], f"[{model.name}]")
+            axes = tracer.layouts.join([held[name].axes, found[row].axes], f"[{model.name}]")
             if len(held[name].axes) != len(axes):
                 raise IngotError([Problem(
                     "unknown-extent",
@@ -359,7 +361,7 @@ def _check_system(
             "wrong-value", "unknowns and residuals are not parted into the same groups", rows.span,
             "put the ';' of both in the same places",
         ))  # fmt: skip
-    problems += _structure_problems(system, len(field.rows()))
+    problems += _find_structure_problems(system, len(field.rows()))
     for u, r in zip(unknowns, residuals, strict=False):
         wanted, found = residual.inputs.get(u), residual.outputs.get(r)
         if wanted is not None and found is not None and wanted is not found:
@@ -372,7 +374,7 @@ def _check_system(
         raise IngotError(problems)
 
 
-def _structure_problems(system: Block, groups: int) -> Iterator[Problem]:
+def _find_structure_problems(system: Block, groups: int) -> Iterator[Problem]:
     """`structure` says of every group how the peer stores it; elimination finds that by itself."""
     field = system.field("structure")
     words = field.words() if field is not None else ()
@@ -388,14 +390,14 @@ def _structure_problems(system: Block, groups: int) -> Iterator[Problem]:
             )
 
 
-def _update_problems(
+def _find_update_problems(
     block: Block, factory: Factory, residual: Model, unknowns: Field
 ) -> Iterator[Problem]:
     groups = unknowns.rows()
     for name in ("input_sensitivity_solver", "param_sensitivity_solver"):
         field = block.field(name)
         if field is not None:
-            yield from linear_problems(factory, field, len(groups))
+            yield from find_linear_problems(factory, field, len(groups))
     field = block.field("incremental_variables")
     given = [n for n in residual.inputs if all(n not in row for row in groups)]
     for word in field.words() if field is not None else ():

@@ -25,32 +25,32 @@ def describe_pass(program: Program, stage: str) -> str:
     before = program
     for name, after in walk_passes(program):
         if name == stage:
-            return "\n".join(_TEXTS.get(name, _cleaned)(before, after))
+            return "\n".join(_TEXTS.get(name, _describe_lines)(before, after))
         before = after
     raise KeyError(stage)
 
 
-def _count(before: Program, after: Program) -> str:
+def _format_counts(before: Program, after: Program) -> str:
     return f"# {before.count()} operations before, {after.count()} after"
 
 
-def _cleaned(before: Program, after: Program) -> list[str]:
+def _describe_lines(before: Program, after: Program) -> list[str]:
     """The lines themselves: what is shown of a pass that has no report of its own."""
-    return [_count(before, after), str(after)]
+    return [_format_counts(before, after), str(after)]
 
 
-def _looped(before: Program, after: Program) -> list[str]:
+def _describe_loops(before: Program, after: Program) -> list[str]:
     kept = {a for n in after.lines for a in n.axes}
     told = ", ".join(sorted(map(str, kept))) or "none"
-    return [f"{_count(before, after)}; loops: {told}", str(after)]
+    return [f"{_format_counts(before, after)}; loops: {told}", str(after)]
 
 
-def _factored(before: Program, after: Program) -> list[str]:
+def _describe_factor(before: Program, after: Program) -> list[str]:
     rows = [s.factored.describe(after, s) for s in after.solves if s.factored is not None]
     return rows or ["no solve"]
 
 
-def _hoisted(before: Program, after: Program) -> list[str]:
+def _describe_hoist(before: Program, after: Program) -> list[str]:
     """How many operations run once a call, at every point, and in every iteration of a solve."""
     once = count_operations(after, after.hoisted)
     point = count_operations(after, after.roots, sort_lines(after.hoisted))
@@ -60,7 +60,7 @@ def _hoisted(before: Program, after: Program) -> list[str]:
     return [f"{n:6d} operations {when}" for when, n in counts.items()]
 
 
-def _scheduled(before: Program, after: Program) -> list[str]:
+def _describe_schedule(before: Program, after: Program) -> list[str]:
     rows = []
     for old, new in zip(before.solves, after.solves, strict=True):
         assert old.factored is not None and new.factored is not None
@@ -73,5 +73,8 @@ def _scheduled(before: Program, after: Program) -> list[str]:
 
 
 _TEXTS = {
-    "loops": _looped, "factor": _factored, "hoist": _hoisted, "schedule": _scheduled,
-}  # fmt: skip
+    "loops": _describe_loops,
+    "factor": _describe_factor,
+    "hoist": _describe_hoist,
+    "schedule": _describe_schedule,
+}

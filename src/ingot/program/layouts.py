@@ -7,7 +7,7 @@ from ingot.errors import IngotError, Problem
 from ingot.model import lag
 from ingot.program.builder import Axis
 
-__all__ = ["Layout", "Layouts", "Restart", "parsed"]
+__all__ = ["Layout", "Layouts", "Restart", "parse_axis"]
 
 Layout = tuple[Axis, ...]
 
@@ -16,7 +16,7 @@ class Restart(Exception):
     """An unnamed axis was named; the trace starts again and knows it from the beginning."""
 
 
-def parsed(text: str) -> Axis:
+def parse_axis(text: str) -> Axis:
     """An axis as a kind writes it: `slip`, `cell+1`, `cell-1`; `*knot` is one of any name."""
     match = re.fullmatch(r"(\*?\w+?)([+-]\d+)?", text)
     assert match is not None, text
@@ -48,10 +48,10 @@ class Layouts:
             unnamed = f"?{base}.{len(sizes) - i}"
             if unnamed not in self.names:
                 self.extents[unnamed] = size
-            found.append(self.resolved(Axis(unnamed)))
+            found.append(self.resolve(Axis(unnamed)))
         return tuple(found)
 
-    def resolved(self, axis: Axis) -> Axis:
+    def resolve(self, axis: Axis) -> Axis:
         """The axis under the name it has been given by now."""
         while axis.name in self.names:
             to = self.names[axis.name]
@@ -84,7 +84,7 @@ class Layouts:
         if self.extent(a) != self.extent(b):
             raise _problem(
                 "extents-differ",
-                f"{_told(a)} with {self.extent(a)} entries meets {_told(b)} with {self.extent(b)}"
+                f"{_quote(a)} with {self.extent(a)} entries meets {_quote(b)} with {self.extent(b)}"
                 f" in {who}",
             )
         self.names[a.name] = Axis(b.name, b.offset - a.offset)
@@ -96,10 +96,10 @@ class Layouts:
 
     def sources(self, axis: Axis) -> str:
         """The variables whose unnamed axes took this name."""
-        took = [n for n in self.names if self.resolved(Axis(n)).name == axis.name]
+        took = [n for n in self.names if self.resolve(Axis(n)).name == axis.name]
         return ", ".join(f"'{n[1:].rpartition('.')[0]}'" for n in took) or "an argument"
 
-    def rest(self) -> bool:
+    def name_rest(self) -> bool:
         """Name what no law named, `axis1, axis2, ...` leftwards; whether there was anything."""
         left = [n for n in self.extents if n.startswith("?") and n not in self.names]
         for unnamed in left:
@@ -116,7 +116,7 @@ class Layouts:
         files = sorted((n for n in used if n[0] == "?" or n.startswith("axis")), reverse=True)
         return {n: used[n] for n in [*files, *(n for n in used if n not in files)]}
 
-    def joined(self, layouts: Sequence[Layout], who: str) -> Layout:
+    def join(self, layouts: Sequence[Layout], who: str) -> Layout:
         """Layouts aligned from the right, the longest of them."""
         longest = max(layouts, key=len, default=())
         for layout in layouts:
@@ -125,7 +125,7 @@ class Layouts:
         return longest
 
 
-def _told(axis: Axis) -> str:
+def _quote(axis: Axis) -> str:
     if axis.name.startswith("?"):
         return f"an axis of '{axis.name[1:].rpartition('.')[0].removeprefix('parameter ')}'"
     return f"'{axis}'"

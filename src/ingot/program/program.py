@@ -134,9 +134,9 @@ class Program(Space):
         return Builder(self.extents, sort_lines([*given, *self.roots, *self.hoisted]))
 
     def __str__(self) -> str:
-        from ingot.program.text import text
+        from ingot.program.text import format_program
 
-        return text(self)
+        return format_program(self)
 
 
 def find_solves(lines: Iterable[Node]) -> list[Any]:

@@ -12,7 +12,7 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
 from ingot.options import Count, Meta, Newton, NotNegative, knobs_of
 
-__all__ = ["REMARKS", "SOLVERS", "SYSTEMS", "linear_problems", "newton_of", "unknown_type"]
+__all__ = ["REMARKS", "SOLVERS", "SYSTEMS", "find_linear_problems", "read_newton", "unknown_type"]
 
 _SEARCH = tuple(k for k in knobs_of(Newton) if "linesearch" in k.name)
 _NEWTON: dict[str, dict[str, Any]] = {
@@ -75,20 +75,20 @@ SYSTEMS = {
 """The types of `[EquationSystems]`, each with its options and what they say."""
 
 
-def newton_of(factory: Factory, asked: Field, groups: int | None = None) -> Newton:
+def read_newton(factory: Factory, asked: Field, groups: int | None = None) -> Newton:
     """The rules of a `[Solvers]` block for unknowns in so many groups, where that is known."""
     block = factory.tree.require("Solvers", asked.string(), asked.span)
     raise_if(unknown_type(block.require("type"), _NEWTON, "nonlinear solver"))
     kind = block.require("type").string()
-    problems = list(_unknown(block, _NEWTON[kind]))
+    problems = list(_find_unknown(block, _NEWTON[kind]))
     linear = block.field("linear_solver")
     if linear is not None:
-        problems += linear_problems(factory, linear, groups)
+        problems += find_linear_problems(factory, linear, groups)
     chosen: dict[str, Any] = {}
     for option, hint in _NEWTON[kind].items():
         field = block.field(option)
         if field is not None:
-            with _noted(problems):
+            with _collect(problems):
                 chosen[option] = field.option(hint)
     raise_if(problems)
     if kind == "NewtonWithLineSearch":
@@ -97,26 +97,26 @@ def newton_of(factory: Factory, asked: Field, groups: int | None = None) -> Newt
     return Newton(**{k.name: chosen[k.option] for k in knobs_of(Newton) if k.option in chosen})
 
 
-def linear_problems(factory: Factory, asked: Field, groups: int | None) -> list[Problem]:
+def find_linear_problems(factory: Factory, asked: Field, groups: int | None) -> list[Problem]:
     """What is wrong with the block of a linear solver, for unknowns in so many groups."""
-    return _problems(factory, asked, _LINEAR, "linear solver", groups)
+    return _find_problems(factory, asked, _LINEAR, "linear solver", groups)
 
 
-def _problems(
+def _find_problems(
     factory: Factory, asked: Field, known: Mapping[str, Mapping[str, Any]], what: str,
     groups: int | None = None,
 ) -> list[Problem]:  # fmt: skip
     """What is wrong with a block that should be one of the known types."""
     found: list[Problem] = []
-    with _noted(found):
+    with _collect(found):
         block = factory.tree.require("Solvers", asked.string(), asked.span)
         kind = block.require("type")
         raise_if(unknown_type(kind, known, what))
-        found += _unknown(block, known[kind.string()])
+        found += _find_unknown(block, known[kind.string()])
         if kind.string() == "SchurComplement":
-            found += _schur_problems(block, groups)
+            found += _find_schur_problems(block, groups)
         for field in block.fields:
-            with _noted(found):
+            with _collect(found):
                 if field.name in known[kind.string()]:
                     _check(factory, field, known[kind.string()][field.name])
     return found
@@ -126,12 +126,12 @@ def _check(factory: Factory, field: Field, kind: Any) -> None:
     """Read the value of an option of a linear solver."""
     field.option(kind)
     if field.name in _INNER:
-        raise_if(linear_problems(factory, field, 1))
+        raise_if(find_linear_problems(factory, field, 1))
     if field.name == "preconditioner":
-        raise_if(_problems(factory, field, _PRECONDITIONERS, "preconditioner"))
+        raise_if(_find_problems(factory, field, _PRECONDITIONERS, "preconditioner"))
 
 
-def _schur_problems(block: Block, groups: int | None) -> Iterator[Problem]:
+def _find_schur_problems(block: Block, groups: int | None) -> Iterator[Problem]:
     if groups not in (None, 2):
         raise IngotError([Problem(
             "wrong-value", f"SchurComplement solves 2 groups of unknowns, not {groups}",
@@ -144,7 +144,7 @@ def _schur_problems(block: Block, groups: int | None) -> Iterator[Problem]:
 
 
 @contextmanager
-def _noted(problems: list[Problem]) -> Iterator[None]:
+def _collect(problems: list[Problem]) -> Iterator[None]:
     """Put the problems that are raised into the list."""
     try:
         yield
@@ -159,6 +159,6 @@ def unknown_type(kind: Field, known: Iterable[str], what: str) -> Iterator[Probl
         yield Problem("unknown-type", f"no {what} '{kind.string()}'", kind.span, fix)
 
 
-def _unknown(block: Block, known: Iterable[str]) -> Iterator[Problem]:
+def _find_unknown(block: Block, known: Iterable[str]) -> Iterator[Problem]:
     yield from unknown_fields(block, ("type", *known))
     yield from unknown_blocks(block)

@@ -7,15 +7,15 @@ from ingot.program.implicit import Solve
 from ingot.program.operations import operation
 from ingot.program.program import Parameter, Program
 
-__all__ = ["text"]
+__all__ = ["format_program"]
 
 
-def text(program: Program) -> str:
+def format_program(program: Program) -> str:
     """Given, parameters, lines and outputs; values used once are written where they are used."""
     p = program
-    rows = [f"given  {', '.join(_titled(v.name, v.axes) for v in p.inputs)}"]
+    rows = [f"given  {', '.join(_format_title(v.name, v.axes) for v in p.inputs)}"]
     if p.parameters:
-        rows.append(f"param  {', '.join(_valued(q) for q in p.parameters)}")
+        rows.append(f"param  {', '.join(_format_parameter(q) for q in p.parameters)}")
     printer = _Printer()
     for variable in p.given:
         printer.name(variable.nodes, variable.labels())
@@ -24,7 +24,7 @@ def text(program: Program) -> str:
         kept = [n for n in sort_lines(p.hoisted) if n.id not in outputs]
         rows += ["once a call", *printer.lines(kept, {}, "  ", p.hoisted)]
     rows += printer.lines(p.lines, outputs, "  ", p.roots)
-    rows.append(f"gives  {', '.join(_titled(v.name, v.axes) for v in p.outputs)}")
+    rows.append(f"gives  {', '.join(_format_title(v.name, v.axes) for v in p.outputs)}")
     return "\n".join(rows)
 
 
@@ -69,7 +69,7 @@ class _Printer:
             if wanted is None:
                 self.fresh += 1
                 wanted = f"t{self.fresh}" + "".join(f"<{a}>" for a in node.axes)
-            rows.append(f"{indent}{wanted} = {self._says(node, top=True)}")
+            rows.append(f"{indent}{wanted} = {self._spell(node, top=True)}")
             self.names[node.id] = wanted
         return rows
 
@@ -78,7 +78,7 @@ class _Printer:
         inner = _Printer(self.fresh)
         inner.name(solve.columns, [x for v in solve.unknowns for x in v.labels()])
         given = node.args[len(solve.columns) :]
-        inner.name(solve.given, [self._says(a) for a in given])
+        inner.name(solve.given, [self._spell(a) for a in given])
         labels = [x for v in solve.residuals for x in v.labels()]
         outputs = {n.id: label for n, label in zip(solve.rows, labels, strict=True)}
         lines = sort_lines(solve.rows, (*solve.columns, *solve.given))
@@ -91,35 +91,35 @@ class _Printer:
         """The lines that an operation has inside, under what is said of it."""
         rule = operation(node.op)
         roots, placeholders = rule.inside(node)
-        said = [self._says(a) for a in node.args]
+        said = [self._spell(a) for a in node.args]
         names, labels = rule.name_inside(node, said)
         inner = _Printer(self.fresh)
         inner.name(placeholders, names)
         rows = [""]
         rows += inner.lines(sort_lines(roots, placeholders), {}, indent + "  ", ())
-        rows += [f"{indent}  {label} = {inner._says(r, top=True)}"
+        rows += [f"{indent}  {label} = {inner._spell(r, top=True)}"
                  for label, r in zip(labels, roots, strict=True)]  # fmt: skip
         self.fresh = inner.fresh + 1
         self.names[node.id] = f"r{self.fresh}"
         rows[0] = f"{indent}{self.names[node.id]} = {rule.write_text(node, said)}"
         return rows
 
-    def _says(self, node: Node, *, top: bool = False) -> str:
+    def _spell(self, node: Node, *, top: bool = False) -> str:
         if node.id in self.names:
             return self.names[node.id]
         # a call holds its operands apart, an operator does not
         spelled = operation(node.op).write_text(node, ["" for _ in node.args])
         is_call = spelled.endswith(")")
-        said = operation(node.op).write_text(node, [self._says(a, top=is_call) for a in node.args])
+        said = operation(node.op).write_text(node, [self._spell(a, top=is_call) for a in node.args])
         is_one = not node.args or spelled[:1] == "-" or spelled == ""
         return said if top or is_call or is_one else f"({said})"
 
 
-def _valued(parameter: Parameter) -> str:
+def _format_parameter(parameter: Parameter) -> str:
     data = parameter.value.data
     shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
     return f"{parameter.variable.name} = {shown}"
 
 
-def _titled(name: str, axes: tuple[object, ...]) -> str:
+def _format_title(name: str, axes: tuple[object, ...]) -> str:
     return name + (f"<{', '.join(map(str, axes))}>" if axes else "")

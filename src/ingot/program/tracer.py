@@ -14,7 +14,7 @@ from ingot.errors import IngotError, Problem
 from ingot.model import Law, Model, find_buffers, walk
 from ingot.program.builder import Axis, Builder, Node, Symbol
 from ingot.program.implicit import Solve, close_solve
-from ingot.program.layouts import Layout, Layouts, Restart, parsed
+from ingot.program.layouts import Layout, Layouts, Restart, parse_axis
 from ingot.program.opaque import Opaque, Port, TorchFunction, WholeFunction, call_opaque
 from ingot.program.program import Parameter, Program, Variable
 from ingot.types import Value
@@ -41,7 +41,7 @@ def trace(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> Pr
             program = tracer.program()
         except Restart:
             continue
-        if not layouts.rest():
+        if not layouts.name_rest():
             return program
     raise AssertionError("the axes of the model do not settle")
 
@@ -164,7 +164,7 @@ class Tracer:
         own, files = self._axes(model, declared, arguments, law.options)
 
         def lay_out(slot: Any) -> Layout:
-            return (*files, *(_shift(own[a.name], a.offset) for a in map(parsed, slot.axes)))
+            return (*files, *(_shift(own[a.name], a.offset) for a in map(parse_axis, slot.axes)))
 
         layouts = [lay_out(output) for output in declared.outputs]
         if declared.opaque:
@@ -273,13 +273,13 @@ class Tracer:
         who = f"[{model.name}]"
         slots: list[tuple[tuple[Axis, ...], Placed]] = []
         for slot in (*declared.inputs, *declared.parameters):
-            wanted = tuple(parsed(a) for a in slot.axes)
+            wanted = tuple(parse_axis(a) for a in slot.axes)
             found = arguments[slot.argument]
             for placed in found if isinstance(found, tuple) else (found,):
                 if placed is not None:
                     slots.append((wanted, placed))
-        names = [parsed(a).name for s in (*declared.inputs, *declared.parameters, *declared.outputs)
-                 for a in s.axes]  # fmt: skip
+        every = (*declared.inputs, *declared.parameters, *declared.outputs)
+        names = [parse_axis(a).name for s in every for a in s.axes]
         for data in options.values():
             for name, extent in getattr(data, "extents", {}).items():
                 if name in names:
@@ -304,7 +304,7 @@ class Tracer:
         if renamed:
             raise Restart
         self._learn(tuple(own.values()))
-        layout = self.layouts.joined(files, who)
+        layout = self.layouts.join(files, who)
         for axis in layout:
             met = next((a for a in own.values() if a.name == axis.name), None)
             if met is not None:

@@ -67,9 +67,9 @@ class AOTIModel:
         for v in meta.inputs:
             axes = values[v.name].axes
             cut = max(len(axes) - len(own[v.name]), 0)
-            tracer.layouts.joined([axes[cut:], own[v.name]], f"[{model.name}]")
+            tracer.layouts.join([axes[cut:], own[v.name]], f"[{model.name}]")
             files.append(axes[:cut])
-        shared = tracer.layouts.joined(files, f"[{model.name}]")
+        shared = tracer.layouts.join(files, f"[{model.name}]")
 
         def port(v: VariableInfo) -> Port:
             return Port(v.name, KINDS[v.kind], (*shared, *own[v.name]))
@@ -212,7 +212,7 @@ def from_stub(
 
 def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
     """Metadata with the rules that a stub gives to its updates, or one solver's to all of them."""
-    from ingot.program.combinators import newton_of
+    from ingot.program.combinators import read_newton
 
     one, each = block.field("solver"), block.field("solvers")
     updates = dict.fromkeys(s.name for s in meta.solvers)
@@ -221,11 +221,11 @@ def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
         message = "'solver' is for all updates, 'solvers' says which is whose"
         raise IngotError([Problem("wrong-value", message, one.span, "keep one of the two")])
     if one is not None:
-        chosen = dict.fromkeys(updates, newton_of(factory, one))
+        chosen = dict.fromkeys(updates, read_newton(factory, one))
     for word in each.words() if each is not None else ():
         assert each is not None
         update, solver = _pair(each, word, updates, chosen)
-        chosen[update] = newton_of(factory, solver)
+        chosen[update] = read_newton(factory, solver)
     solvers = tuple(
         msgspec.structs.replace(s, **chosen[s.name].rules()) if s.name in chosen else s
         for s in meta.solvers
