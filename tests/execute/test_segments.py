@@ -14,11 +14,35 @@ from ingot.execute.interpret import Interpreter
 from ingot.execute.segments import compile_segments
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Program, along_direction, prepared, verify, with_adjoint
+from ingot.program import (
+    Program,
+    along_direction,
+    freeze,
+    prepared,
+    trace,
+    verify,
+    with_adjoint,
+)
 from ingot.types import SR2
+from tests.execute.test_substeps import TENSORS, filled, points_of, viscous
 from tests.program.declared import declared
 
 Tensors = dict[str, Tensor]
+SUMMED = """
+[Models]
+  [mean]
+    type = SR2DynamicMean
+    from = 'stress'
+    to = 'mean'
+    dim = 0
+  []
+  [whole]
+    type = ComposedModel
+    models = 'update mean'
+    additional_outputs = 'stress'
+  []
+[]
+"""
 
 
 def Twist(x: SR2) -> SR2:
@@ -198,3 +222,18 @@ def test_many_compositions_run_alike_by_kernels(seed: int) -> None:
 def test_values_of_such_compositions_are_those_of_graphs(seed: int) -> None:
     program = draw_program(seed, 5)
     assert_same(program, executor(program, "inductor"), draw_values(program, seed, 4, set()))
+
+
+def test_a_solve_in_parts_is_taken_in_the_same_parts_where_a_sum_stands_between() -> None:
+    """Adjoints of a sum reach the parts of a step in another segment than its solve."""
+    text = filled(viscous(), {"level": 5}) + SUMMED
+    program = freeze(trace(build(read_text(text), "whole")), torch.finfo(torch.float64).eps)
+    names = [v.name for v in program.inputs]
+    inputs = {n: x for n, x in points_of(TENSORS).items() if n in names}
+    inputs |= {n: torch.zeros(3, 4, 6).double() for n in names if n not in inputs}
+    outputs, (status,) = Interpreter(program)(inputs)
+    once = freeze(trace(build(read_text(filled(viscous(), {"level": 0}) + SUMMED), "whole")), 1e-16)
+    assert not Interpreter(once)(inputs)[1][0].converged.all() and status.converged.all()
+    adjoint = with_adjoint(program, ["mean"], ["E"])
+    bars = {"a.mean": torch.rand_like(outputs["mean"])[None]}
+    assert_same(adjoint, interpret_parts(adjoint), {**inputs, **bars})

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ingot.program.builder import Axis, Builder, Node
+from ingot.program.builder import Axis, Builder, Node, sort_until
 from ingot.program.derivatives import block
 from ingot.program.opaque import find_misplaced, is_whole
 from ingot.program.operations import operation
@@ -205,16 +205,21 @@ class _Cutting:
                     continue
                 seen.add(node.id)
                 own = self.place.get(node.id) == place
-                inside = node.op == "item" and node.args[0].id in again
+                inside = node.id in again or (node.op == "item" and node.args[0].id in again)
                 # conditions are told again from what they compare: they are no numbers to pass
                 passed = not (own or inside or node.is_condition or operation(node.op).is_block)
                 if node.id in self.inputs or passed:
                     reads[node.id] = node
                     continue
                 stack += node.args
-                if node.op == "linear":
+                if hasattr(node.attr, "solve"):  # it belongs to a solve, which stands beside it
                     parted.add(node.args[0].args[0].id)
-            parted = {i for i in parted if self.place[i] != place}
+                if node.op == "solve" and node.attr.substeps is not None:
+                    # a step in parts computes what it reads anew in each of them
+                    given = zip(node.attr.given, node.args[len(node.attr.columns) :], strict=True)
+                    leaves = {a.id for g, a in given if g in node.attr.substeps.leaves}
+                    parted |= {n.id for n in sort_until(node.args, leaves)}
+            parted = {i for i in parted if self.place.get(i, place) != place}
             if parted <= again:
                 return reads
             again |= parted
