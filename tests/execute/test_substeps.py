@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -358,7 +358,8 @@ def test_derivatives_through_parts_are_those_of_differences(name: str, executor:
     for v in own.outputs:
         assert torch.equal(found[v.name].nan_to_num(), plain[v.name].nan_to_num())
     bars = {f"a.{v.name}": torch.randn_like(plain[v.name]) for v in own.outputs}
-    adjoint, _ = run(with_adjoint(own, [v.name for v in own.outputs], names))({**inputs, **bars})
+    asked = [v.name for v in own.outputs], [*names, *CASES[name].parameters]
+    adjoint, _ = run(with_adjoint(own, *asked))({**inputs, **bars})
     assert all((s.iterations > 12).any() for s in statuses)
     fine, step = torch.stack([s.converged for s in statuses]).all(0).reshape(3, 4), 1e-6
     total = torch.zeros(3, 4, dtype=torch.float64)
@@ -378,6 +379,23 @@ def test_derivatives_through_parts_are_those_of_differences(name: str, executor:
     for n in names:
         back += (adjoint[f"a.{n}"] * along[n]).reshape(3, 4, -1).sum(-1)
     assert close(back[fine], total[fine], 1e-9 * float(1 + total[fine].abs().max()))
+    for n in CASES[name].parameters:
+        ends = [run(shifted(own, n, s * step))(inputs)[0] for s in (1, -1)]
+        for v in own.outputs:
+            slope = (ends[0][v.name] - ends[1][v.name]) / (2 * step)
+            block = found[f"{v.name}:{n}"]
+            assert (slope - block)[fine].abs().max() <= 1e-6 * (1 + block[fine].abs().max())
+            assert block[fine].abs().max() > 1e-3
+        back = sum(bars[f"a.{v.name}"] * found[f"{v.name}:{n}"] for v in own.outputs)
+        assert close(adjoint[f"a.{n}"][fine], back[fine], 1e-9 * float(1 + back[fine].abs().max()))
+
+
+def shifted(program: Program, name: str, by: float) -> Program:
+    """The program with another value of a parameter."""
+    return replace(program, parameters=tuple(
+        replace(p, value=type(p.value)(p.value.data + by)) if p.variable.name == name else p
+        for p in program.parameters
+    ))  # fmt: skip
 
 
 def test_points_that_converge_whole_have_the_bits_of_a_model_without_the_option() -> None:
