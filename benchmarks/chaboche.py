@@ -19,7 +19,7 @@ from unittest import mock
 import torch
 
 from ingot.execute import compiler, cxx_source, kernel
-from ingot.execute.cxx_build import NATIVE
+from ingot.execute.cxx_build import NATIVE_FLAGS
 from ingot.execute.transient import Transient
 from ingot.hit import read_text
 from ingot.model import Model, build
@@ -246,7 +246,7 @@ def row(count: int, chosen: argparse.Namespace) -> list[str]:
     shared = tracing + cleaning + factoring
     totals = []
     for mode in MODES:
-        text, printing = timed(partial(cxx_source.source, compiled_program, mode))
+        text, printing = timed(partial(cxx_source.write_source, compiled_program, mode))
         compiling = compiled(text)
         totals.append(shared + printing + compiling)
         cells += [str(text.count("\n")), f"{printing:.2f}", f"{compiling:.2f}"]
@@ -265,7 +265,7 @@ def compiled(text: str) -> float:
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "kernel.cpp"
         file.write_text(text)
-        flags = (*NATIVE, "-DINGOT_REAL=double")
+        flags = (*NATIVE_FLAGS, "-DINGOT_REAL=double")
         return timed(lambda: compiler.translate(file, flags, file.with_suffix(".so")))[1]
 
 
@@ -273,8 +273,10 @@ def ratio(program: Program, count: int, chosen: argparse.Namespace) -> float:
     """Seconds of a transient, `auto` over `all`: the best of many in turns."""
     runs = {}
     for mode in MODES:
-        with mock.patch.object(kernel, "source", partial(cxx_source.source, inline=mode)):
-            runs[mode] = kernel.Kernel(program).arranged(loading(count, chosen.points, 60))
+        with mock.patch.object(
+            kernel, "write_section", partial(cxx_source.write_section, inline=mode)
+        ):
+            runs[mode] = kernel.Kernel(program).arrange(loading(count, chosen.points, 60))
     best = dict.fromkeys(MODES, float("inf"))
     for _ in range(chosen.rounds):
         for mode, run in runs.items():

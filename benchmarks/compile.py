@@ -161,10 +161,10 @@ def alone(artifact: Artifact, values: list[torch.Tensor]) -> Callable[[], None]:
     assert isinstance(backend, KernelBackend)
     native = backend._forward
     (ready,) = native._ready.values()
-    held, given = ready.given(values)
-    outputs, gives = ready.gives()
-    reports = Reports.empty(native._solves, 1, ready.points, native.dtype)
-    rows = reports.rows()
+    held, given = ready.pack_given(values)
+    outputs, gives = ready.allocate_outputs()
+    reports = Reports.allocate(native._solves, 1, ready.points, native.dtype)
+    rows = reports.pack_rows()
 
     def call() -> None:
         assert held and outputs and reports

@@ -11,7 +11,7 @@ import torch
 
 from ingot import IngotError
 from ingot.catalog import CATALOG, load
-from ingot.execute.abi import Knobs, knobs, rules_struct
+from ingot.execute.abi import Knobs, pack_knobs, write_rules_struct
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build
@@ -51,7 +51,7 @@ def test_every_rule_says_its_range_and_has_a_default_within() -> None:
 
 
 def test_c_holds_every_rule_in_the_order_declared() -> None:
-    rows = [row.split("//")[0].strip(" ;") for row in rules_struct().splitlines()[2:-1]]
+    rows = [row.split("//")[0].strip(" ;") for row in write_rules_struct().splitlines()[2:-1]]
     names = {ctypes.c_double: "double", ctypes.c_int32: "int32_t"}
     assert rows == [f"{names[held]} {name}" for name, held in Knobs._fields_]  # type: ignore[reportUnknownMemberType]
     draw = random.Random(1)
@@ -62,7 +62,7 @@ def test_c_holds_every_rule_in_the_order_declared() -> None:
             max_linesearch_iterations=draw.randint(0, INT32), linesearch_cutback=1 + draw.random(),
             linesearch_stopping_criteria=draw.random() / 2,
         )  # fmt: skip
-        row = knobs([rules])[0]
+        row = pack_knobs([rules])[0]
         for knob in knobs_of(Newton):
             assert getattr(row, knob.name) == knob.c_value(getattr(rules, knob.name))
 

@@ -14,7 +14,7 @@ def library_of(folder: Path, number: int) -> Path:
     source, library = folder / "source.cpp", folder / "answer.so"
     source.write_text(f'extern "C" int answer() {{ return {number}; }}\n')
     subprocess.run(
-        [compiler.command(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True
+        [compiler.find_compiler(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True
     )
     return library
 

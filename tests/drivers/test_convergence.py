@@ -95,10 +95,10 @@ def test_every_executor_starts_from_old_values_and_tells_what_accepted() -> None
 def test_worst_accepted_residual_is_the_largest_of_what_converged() -> None:
     result, _ = run(LOOSE)
     (status,) = result.statuses
-    worst = status.worst_accepted()
+    worst = status.find_worst_accepted()
     assert worst is not None and worst.residual == float(status.residual.max())
     assert float(status.residual[worst.step - status.begin, worst.point]) == worst.residual
-    assert status.worst_accepted(Criterion.ROUNDING) is None
+    assert status.find_worst_accepted(Criterion.ROUNDING) is None
     draw = random.Random(3)
     for _ in range(50):
         step, point = draw.randrange(len(status.residual)), 0

@@ -87,7 +87,7 @@ def assert_transposed(
     points = len(next(iter(inputs.values())))
     bars = cotangents_for(program, points)
     expected = transposed(program, inputs, bars, by)
-    dtype = run.dtype if isinstance(run, Interpreter) else run.native.dtype
+    dtype = run.dtype if isinstance(run, Interpreter) else run.entry.dtype
     found, _ = run({n: x.to(dtype) for n, x in {**inputs, **bars}.items()})
     values = {**inputs, **{p.variable.name: p.value.data for p in program.parameters}}
     outputs = sum(float(found[v.name].abs().max()) for v in program.outputs)

@@ -21,10 +21,10 @@ from ingot.drivers import build_driver, self_checking
 from ingot.errors import IngotError
 from ingot.execute import Status, Transient, inductor_pool
 from ingot.execute import inductor as backend
-from ingot.execute.inductor import Planned, lower, plan_graphs
-from ingot.execute.inductor_graphs import Printed
+from ingot.execute.inductor import GraphPlan, lower, plan_graphs
+from ingot.execute.inductor_graphs import PrintedGraph
 from ingot.execute.inductor_run import InductorDescription, InductorProgram
-from ingot.execute.inductor_trial import SIZES, Trial
+from ingot.execute.inductor_trial import TRIAL_BATCHES, Trial
 from ingot.execute.interpret import Interpreter
 from ingot.graphs.torch_private import load_graph
 from ingot.hit import read, read_text
@@ -78,7 +78,7 @@ SEVEN = [
 class Printing:
     """A printed graph that torch runs line by line."""
 
-    def __init__(self, printed: Printed, dtype: torch.dtype) -> None:
+    def __init__(self, printed: PrintedGraph, dtype: torch.dtype) -> None:
         space: dict[str, Any] = {"torch": torch}
         exec(printed.source, space)
         self.graph = space["graph"]
@@ -382,7 +382,7 @@ def test_steps_agree_with_the_interpreter() -> None:
     begun = torch.tensor([0.5, 0.7], dtype=torch.float64)
     prescribed = {"t": steps, "f": steps.square()[:, None].expand(6, 2)}
     transient = Transient(6, prescribed, {"x": begun})
-    found = printing(program).arranged(transient)()
+    found = printing(program).arrange(transient)()
     expected = Interpreter(program).transient(transient)
     assert_close(found.outputs, expected.outputs)
     assert found.statuses[0].iterations.shape == (5, 2)
@@ -509,7 +509,7 @@ def test_single_precision_is_single_throughout() -> None:
     for graph in plan.graphs:
         assert "float64" not in graph.printed.source
         trial = Trial(graph.segment, torch.float32)
-        points = trial.points(graph.printed, 3)
+        points = trial.draw_points(graph.printed, 3)
         gives = Printing(graph.printed, torch.float32).boxed_run(list(points))
         assert {x.dtype for x in gives} == {torch.float32}
         assert graph.judge(trial, points, gives) is None
@@ -520,8 +520,8 @@ def test_published_model_is_printed_right(file: str, cases: Path) -> None:
     program = published(cases / file)
     for graph in plan_graphs(program, every_pair(program), "model").graphs:
         trial = Trial(graph.segment, torch.float64)
-        for size in SIZES:
-            points = trial.points(graph.printed, size)
+        for size in TRIAL_BATCHES:
+            points = trial.draw_points(graph.printed, size)
             gives = Printing(graph.printed, torch.float64).boxed_run(list(points))
             assert graph.judge(trial, points, gives) is None, graph.file
 
@@ -537,7 +537,7 @@ def published(file: Path) -> Program:
 # what is planned
 
 
-def files(plan: Planned) -> list[str]:
+def files(plan: GraphPlan) -> list[str]:
     return [g.file for g in plan.graphs]
 
 
@@ -578,11 +578,11 @@ def test_long_graph_is_told_and_too_long_a_one_refused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     program = program_of(TEXTS["middle"], "model")
-    monkeypatch.setattr(backend, "WARN", 5)
+    monkeypatch.setattr(backend, "SLOW_OPERATIONS", 5)
     with caplog.at_level(logging.WARNING, "ingot"):
         plan_graphs(program, [], "m")
     assert "m_seg1_step.pt2" in caplog.text
-    monkeypatch.setattr(backend, "LIMIT", 20)
+    monkeypatch.setattr(backend, "MAX_OPERATIONS", 20)
     with pytest.raises(
         IngotError, match=r"'m_seg1_step\.pt2' has \d+ operations(.|\n)*--backend kernel"
     ):
@@ -595,7 +595,7 @@ def test_wrong_graph_is_seen(which: str) -> None:
     rhs, step = plan_graphs(program, [], "m").graphs
     trial = Trial(rhs.segment, torch.float64)
     graph = step if which in ("still", "update") else rhs
-    points = trial.points(graph.printed, 8)
+    points = trial.draw_points(graph.printed, 8)
     gives = Printing(graph.printed, torch.float64).boxed_run(list(points))
     assert graph.judge(trial, points, gives) is None
     if which == "value":
@@ -636,7 +636,7 @@ class Pretended:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, wrong: str = "") -> None:
         self.asked: list[str] = []
         self.wrong = wrong
-        monkeypatch.setattr(inductor_pool.Children, "_ask", self.ask)
+        monkeypatch.setattr(inductor_pool.CompilePool, "_ask", self.ask)
 
     def ask(self, folder: Path, name: str) -> tuple[float, float]:
         self.asked.append(name)

@@ -2,7 +2,7 @@
 
 import torch
 
-from ingot.execute.inductor_child import TRACED_BATCH, baked, fake_inputs
+from ingot.execute.inductor_child import TRACED_BATCH, fake_inputs, find_baked_sizes
 
 
 def test_batch_stays_open() -> None:
@@ -19,6 +19,6 @@ def test_all_inputs_have_one_batch() -> None:
 
 def test_batch_that_a_trace_bakes_in_is_seen() -> None:
     mode, (a,) = fake_inputs([3], torch.float64)
-    assert baked(mode) == []
+    assert find_baked_sizes(mode) == []
     assert a.shape[1] == TRACED_BATCH
-    assert baked(mode)
+    assert find_baked_sizes(mode)

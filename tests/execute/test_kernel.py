@@ -114,10 +114,10 @@ def test_every_lane_width_gives_the_same_bits(
     points: tuple[Kernel, Inputs], width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, inputs = points
-    built = kernel.built
-    monkeypatch.setattr(kernel, "built", lambda text, flags: built(text, (*flags, f"-DW={width}")))
+    load, lanes = kernel.load_library, f"-DW={width}"
+    monkeypatch.setattr(kernel, "load_library", lambda text, flags: load(text, (*flags, lanes)))
     narrow = Kernel(run.program)
-    assert narrow.native.lanes == width and narrow.source == run.source
+    assert narrow.entry.lanes == width and narrow.source == run.source
     assert bits(*narrow(inputs)) == bits(*run(inputs))
 
 
@@ -453,7 +453,7 @@ def kinked(x: Scalar) -> Scalar:
 def test_a_history_keeps_its_numbers_when_the_transient_runs_again(plastic_kernel: Kernel) -> None:
     ramp = torch.linspace(0.0, 1.0, 4, dtype=torch.float64)
     strain = 1e-2 * torch.randn(4, 11, 6, dtype=torch.float64).cumsum(0)
-    run = plastic_kernel.arranged(Transient(4, {"E": strain, "t": ramp}, {}))
+    run = plastic_kernel.arrange(Transient(4, {"E": strain, "t": ramp}, {}))
     first = run()
     copies = {name: x.clone() for name, x in first.outputs.items()}
     part = first.outputs["plastic_strain"][1:, 2]

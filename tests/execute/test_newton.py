@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ingot import IngotError
 from ingot.execute import Backend, Criterion, Reason, Status, executor
-from ingot.execute.newton import run_newton, stalled_by_rounding
+from ingot.execute.newton import find_stalled, run_newton
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.options import Newton
@@ -75,7 +75,7 @@ def test_points_settle_only_where_no_update_helps() -> None:
     now = torch.tensor([1e-6, 1e-7, 1e-3, 1e-3, 1.0, 1.0, torch.nan])
     update = torch.tensor([1.0, 1.0, 1e-5, 1e-2, 1e-7, 1e-2, 1.0])
     one = torch.ones(7)
-    assert stalled_by_rounding(before, now, one, update, one).tolist() == [
+    assert find_stalled(before, now, one, update, one).tolist() == [
         True, False, True, False, True, False, True,
     ]  # fmt: skip
 

@@ -8,14 +8,14 @@ import threading
 import pytest
 
 from ingot.execute import parallel
-from ingot.execute.parallel import shared
+from ingot.execute.parallel import run_parallel
 
 RANGES = [(i, i + 10) for i in range(0, 640, 10)]
 
 
 def worked_on(ranges: list[tuple[int, int]], *, is_long: bool = True) -> list[tuple[int, int]]:
     done: list[tuple[int, int]] = []
-    shared(lambda begin, end: done.append((begin, end)), ranges, is_long=is_long)
+    run_parallel(lambda begin, end: done.append((begin, end)), ranges, is_long=is_long)
     return done
 
 
@@ -26,7 +26,7 @@ def test_every_range_is_worked_on_once(count: int, is_long: bool) -> None:
 
 
 def test_long_work_is_done_where_torch_has_another_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_team", lambda _: None)
+    monkeypatch.setattr(parallel, "_find_openmp", lambda _: None)
     assert sorted(worked_on(RANGES)) == RANGES
 
 
@@ -37,14 +37,14 @@ def test_ranges_are_worked_on_at_the_same_time(is_long: bool) -> None:
     def meet(_begin: int, _end: int) -> None:
         both.wait()
 
-    shared(meet, RANGES[:2], is_long=is_long)
+    run_parallel(meet, RANGES[:2], is_long=is_long)
 
 
 def test_ranges_that_a_smaller_team_leaves_are_worked_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def alone(share: object, *_: object) -> None:
         share(None)  # type: ignore[reportCallIssue]
 
-    monkeypatch.setattr(parallel, "_team", lambda _: (alone, lambda: 0))
+    monkeypatch.setattr(parallel, "_find_openmp", lambda _: (alone, lambda: 0))
     assert worked_on(RANGES[:3]) == RANGES[:3]
 
 
@@ -55,17 +55,16 @@ def test_an_error_in_a_thread_reaches_the_caller(is_long: bool) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        shared(fails, RANGES[:2], is_long=is_long)
+        run_parallel(fails, RANGES[:2], is_long=is_long)
 
 
 FORKED = """
 import os
-from ingot.execute import parallel
-from ingot.execute.parallel import shared
+from ingot.execute.parallel import run_parallel
 done = []
-shared(lambda *each: done.append(each), [(0, 1), (1, 2)], is_long=True)
+run_parallel(lambda *each: done.append(each), [(0, 1), (1, 2)], is_long=True)
 child = os.fork()
-shared(lambda *each: done.append(each), [(2, 3), (3, 4)], is_long=True)
+run_parallel(lambda *each: done.append(each), [(2, 3), (3, 4)], is_long=True)
 if child == 0:
     os._exit(len(done))
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ingot.catalog import Parameter
 from ingot.errors import IngotError
-from ingot.execute.cxx_source import source
+from ingot.execute.cxx_source import write_source
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import Program, compile_passes, freeze, trace, verify, with_jacobian
@@ -123,7 +123,7 @@ def test_nan_passes_through_a_network_as_through_torch(dtype: torch.dtype) -> No
 def test_loops_hold_no_table_of_products() -> None:
     sizes = (30, 40, 20)
     shapes = {n: tuple(t.shape) for n, t in sample(*sizes).items()}
-    text = source(compile_passes(program_of(Network, shapes=shapes), LOOPS))
+    text = write_source(compile_passes(program_of(Network, shapes=shapes), LOOPS))
     assert "[1200]" in text  # the weights as they are loaded
     assert sum("[1200]" in line for line in text.splitlines()) == 1
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ingot.catalog import Parameter
 from ingot.errors import IngotError
-from ingot.execute.cxx_source import source
+from ingot.execute.cxx_source import write_source
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import (
@@ -215,7 +215,7 @@ def test_batched_tables_are_read_point_by_point() -> None:
 def test_loops_over_long_tables_are_no_longer_than_over_short_ones() -> None:
     def lines(size: int) -> int:
         program = program_of(Table, shapes={"abscissa": (size,), "ordinate": (size,)})
-        return len(source(compile_passes(program, LOOPS)).splitlines())
+        return len(write_source(compile_passes(program, LOOPS)).splitlines())
 
     assert lines(500) == lines(5)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from ingot.execute.cxx_source import source
+from ingot.execute.cxx_source import write_source
 from ingot.execute.inductor import plan_graphs
 from ingot.execute.interpret import Interpreter
 from ingot.program import (
@@ -77,11 +77,11 @@ def compiled_digest(program: Program) -> str:
 
 
 def looped_source(program: Program) -> str:
-    return source(compile_passes(program, Choices(unroll_limit=0)))
+    return write_source(compile_passes(program, Choices(unroll_limit=0)))
 
 
 def sloped_source(program: Program) -> str:
-    return source(compile_passes(with_jacobian(program, [names(program)])))
+    return write_source(compile_passes(with_jacobian(program, [names(program)])))
 
 
 def graphs_of(program: Program) -> str:

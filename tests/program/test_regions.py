@@ -47,11 +47,13 @@ def found(program: Program) -> tuple[Region, ...]:
 
 @cache
 def source(count: int, inline: Inline) -> str:
-    return cxx_source.source(compile_passes(repeated(count)), inline)
+    return cxx_source.write_source(compile_passes(repeated(count)), inline)
 
 
 def compiled(program: Program, inline: Inline) -> Kernel:
-    with mock.patch.object(kernel, "section", partial(cxx_source.section, inline=inline)):
+    with mock.patch.object(
+        kernel, "write_section", partial(cxx_source.write_section, inline=inline)
+    ):
         return Kernel(program)
 
 
@@ -272,7 +274,7 @@ def test_inline_all_writes_no_function_and_none_writes_one_for_two() -> None:
 
 def same_bits(program: Program, run: Callable[[Kernel], dict[str, torch.Tensor]]) -> None:
     """All modes give the same bits."""
-    texts = {m: cxx_source.source(compile_passes(program), m) for m in ("all", "none")}
+    texts = {m: cxx_source.write_source(compile_passes(program), m) for m in ("all", "none")}
     assert texts["all"] != texts["none"]
     plain = run(compiled(program, "all"))
     for mode in ("auto", "none"):
@@ -325,7 +327,9 @@ def test_instances_that_read_each_other_give_the_same_bits() -> None:
         return rows
 
     program = implicit(residual, 7, 2)
-    assert "(V)x" in cxx_source.source(compile_passes(program), "none")  # a mask passed as bits
+    assert "(V)x" in cxx_source.write_source(
+        compile_passes(program), "none"
+    )  # a mask passed as bits
     random = torch.Generator().manual_seed(5)
     inputs = {v.name: torch.rand(9, generator=random, dtype=torch.float64) for v in program.inputs}
     same_bits(program, lambda kernel: kernel(inputs)[0])

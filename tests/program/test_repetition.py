@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ingot.errors import IngotError
-from ingot.execute.cxx_source import source
+from ingot.execute.cxx_source import write_source
 from ingot.execute.inductor import plan_graphs
 from ingot.program import (
     Axis,
@@ -168,7 +168,7 @@ def test_a_loop_is_never_written_out() -> None:
         program = program_of(newton_steps(count))
         adjoint = with_adjoint(program, ["out"], ["x", "stiff"])
         slopes = with_jacobian(program, [("out", "x")])
-        sources = [source(compile_passes(p, LOOPS)) for p in (program, slopes, adjoint)]
+        sources = [write_source(compile_passes(p, LOOPS)) for p in (program, slopes, adjoint)]
         return [len(text.splitlines()) for text in sources]
 
     assert lengths(1000) == lengths(3)

@@ -592,7 +592,7 @@ def test_a_transient_that_would_lose_gradients_is_refused(decay: Artifact) -> No
     plain = decay.transient(steps).outputs
     steps.prescribed["T"].requires_grad_()
     with pytest.raises(IngotError, match="'T' requires a gradient, which a transient"):
-        decay.arranged(steps)
+        decay.arrange(steps)
     with torch.no_grad():
         found = decay.transient(steps).outputs
     assert all(torch.equal(found[n], x) for n, x in plain.items())

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from ingot import IngotError
-from ingot.execute.call_layout import Again
+from ingot.execute.call_layout import FastCall
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.kernel_run import Native
+from ingot.execute.kernel_run import KernelEntry
 from ingot.runtime import Artifact
 from tests import packages
 from tests.packages import RATE, inputs_of
@@ -40,8 +40,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return call
 
-    monkeypatch.setattr(Native, "called", counted(Native.called))
-    monkeypatch.setattr(Again, "__call__", counted(Again.__call__))
+    monkeypatch.setattr(KernelEntry, "call", counted(KernelEntry.call))
+    monkeypatch.setattr(FastCall, "__call__", counted(FastCall.__call__))
     monkeypatch.setattr(InductorProgram, "run", counted(InductorProgram.run))
     return made
 

@@ -143,8 +143,10 @@ def test_machine_below_every_level_without_compiler_is_refused(
     def none() -> str:
         raise IngotError([Problem("no-compiler", "no C++ compiler is on the path")])
 
-    monkeypatch.setattr(sys.modules["ingot.runtime.loader"], "supported", lambda: ("x86-64-v2",))
-    monkeypatch.setattr(compiler, "command", none)
+    monkeypatch.setattr(
+        sys.modules["ingot.runtime.loader"], "find_supported_levels", lambda: ("x86-64-v2",)
+    )
+    monkeypatch.setattr(compiler, "find_compiler", none)
     text = told(folder)
     assert "error[wrong-level]: the package holds x86-64-v" in text
     assert "this machine runs x86-64-v2, and there is no compiler" in text
@@ -154,7 +156,9 @@ def test_machine_below_every_level_without_compiler_is_refused(
 def test_machine_below_every_level_rebuilds_from_source(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sys.modules["ingot.runtime.loader"], "supported", lambda: ("x86-64-v2",))
+    monkeypatch.setattr(
+        sys.modules["ingot.runtime.loader"], "find_supported_levels", lambda: ("x86-64-v2",)
+    )
     with caplog.at_level(logging.WARNING, "ingot"):
         artifact = load(folder)
     assert "elastic: rebuilding for x86-64-v2, the package holds" in caplog.text
@@ -167,7 +171,7 @@ def test_machine_above_the_levels_falls_back_to_the_baseline_and_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     have = ("x86-64-v9", "x86-64-v3", "x86-64-v2")
-    monkeypatch.setattr(sys.modules["ingot.runtime.loader"], "supported", lambda: have)
+    monkeypatch.setattr(sys.modules["ingot.runtime.loader"], "find_supported_levels", lambda: have)
     with caplog.at_level(logging.WARNING, "ingot"):
         artifact = load(folder)
     assert "elastic: running at x86-64-v3, this machine has x86-64-v9" in caplog.text

@@ -257,7 +257,7 @@ def counts(status: "Status", points: int) -> dict[str, int]:
     """How many points converged at every step, and how many first failed for which reason."""
     from ingot.execute import Reason
 
-    rows = status.first_failures()
+    rows = status.find_first_failures()
     reasons = Counter(int(status.reason[step, point]) for step, point in rows.tolist())
     reasons[Reason.CONVERGED] = points - len(rows)
     return {reason.name.lower().replace("_", " "): reasons[reason] for reason in Reason}
@@ -267,7 +267,7 @@ def accepted(status: "Status") -> dict[str, Any]:
     """The largest residual that was accepted, by which criterion, and how many each accepted."""
     from ingot.execute import Criterion
 
-    worst = status.worst_accepted()
+    worst = status.find_worst_accepted()
     counts = Counter(status.accepted.flatten().tolist())
     return {
         "worst_accepted_residual": None if worst is None else worst.residual,

@@ -111,12 +111,12 @@ def show(
 
     program = prepared(built, shapes)
     if stage == "source":
-        from ingot.execute.cxx_source import source
+        from ingot.execute.cxx_source import write_source
         from ingot.program import compile_passes
         from ingot.program.boundaries import find_points_apart
 
         for part in find_points_apart(program):
-            print(source(compile_passes(part), flags.inline), end="")
+            print(write_source(compile_passes(part), flags.inline), end="")
     elif json:
         from ingot.program.pipeline import Choices, clean, loops
         from ingot.program.regions import describe_regions

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.execute.batch_shape import Shape, flattened
+from ingot.execute.batch_shape import ValueShape, flatten_batch
 from ingot.model import Law, Model, walk
 from ingot.program.combinators import ComposedModel, Normality
 from ingot.types import Value
@@ -34,8 +34,10 @@ def plain(model: Model, ranks: Mapping[str, int]) -> Evaluate | None:
         rows = [(model.inputs[n], ranks.get(n, 0), inputs[n]) for n in names]
         rows += [(type(v), v.sub, v.data) for v in stored.values()]
         sizes = [x.shape[x.ndim - r - len(k.base) :][:r] for k, r, x in rows]
-        shapes = [Shape("", tuple(s), k.base) for s, (k, _, _) in zip(sizes, rows, strict=True)]
-        flat, batch = flattened(list(zip(shapes, (x for _, _, x in rows), strict=True)))
+        shapes = [
+            ValueShape("", tuple(s), k.base) for s, (k, _, _) in zip(sizes, rows, strict=True)
+        ]
+        flat, batch = flatten_batch(list(zip(shapes, (x for _, _, x in rows), strict=True)))
         count = max((x.shape[0] for x in flat), default=1)
 
         def point(*data: Tensor) -> tuple[Tensor, ...]:

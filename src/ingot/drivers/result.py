@@ -42,7 +42,7 @@ class Result:
     @property
     def failed(self) -> int:
         """How many points a solve failed for, at any step."""
-        return sum(len(status.first_failures()) for status in self.statuses)
+        return sum(len(status.find_first_failures()) for status in self.statuses)
 
     @property
     def microseconds(self) -> float:

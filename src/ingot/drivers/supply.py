@@ -84,7 +84,7 @@ def loosely_accepted(
         newton, unknowns = rules[status.solve]
         from_zero = [u for u in unknowns if u in supply.model.inputs and u not in supply.forces]
         # the search through all points and steps comes last: it costs half as much as the others
-        worst = status.worst_accepted(Criterion.REL_TOL) if from_zero else None
+        worst = status.find_worst_accepted(Criterion.REL_TOL) if from_zero else None
         if worst is None or worst.residual <= LOOSE * newton.abs_tol:
             continue
         message = (

@@ -36,7 +36,7 @@ from ingot.execute import (
     executor,
     failures,
 )
-from ingot.execute.batch_shape import broadcast
+from ingot.execute.batch_shape import broadcast_shapes
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.options import Newton
@@ -161,7 +161,7 @@ class TransientDriver:
             start = time.perf_counter()
             ready = self.executor(backend)
             with torch.no_grad():  # a result of a driver has no gradients
-                self._runs[backend] = ready.arranged(self.transient)
+                self._runs[backend] = ready.arrange(self.transient)
             self.prepare_seconds[backend] = time.perf_counter() - start
         return self._runs[backend]
 
@@ -287,7 +287,7 @@ def common_batch(given: list[Given], model: Model, problems: list[Problem]) -> t
     ]
     batch: tuple[int, ...] = ()
     for who, shape, span in parts:
-        both = broadcast(batch, shape)
+        both = broadcast_shapes(batch, shape)
         if both is None:
             message = f"{who} has the batch shape {shape}, which does not go with {batch}"
             fix = "give all values one batch shape, or none"
@@ -298,7 +298,7 @@ def common_batch(given: list[Given], model: Model, problems: list[Problem]) -> t
 
 def begun_at(start: Tensor, rows: Tensor) -> Tensor:
     """Prescribed rows whose first is an initial value."""
-    shape = broadcast(start.shape, rows.shape[1:])
+    shape = broadcast_shapes(start.shape, rows.shape[1:])
     assert shape is not None
     first = start.expand(1, *shape)
     return torch.cat([first, rows[1:].expand(-1, *shape)])

@@ -49,7 +49,7 @@ class Executor(Protocol):
         """Many steps, histories rotated inside."""
         ...
 
-    def arranged(self, transient: Transient) -> Callable[[], History]:
+    def arrange(self, transient: Transient) -> Callable[[], History]:
         """The same with all arrays laid out beforehand, to be run any number of times."""
         ...
 

@@ -8,14 +8,22 @@ from torch import Tensor
 
 from ingot.options import Newton, knobs_of
 
-__all__ = ["ARGUMENTS", "Given", "Gives", "Knobs", "Slot", "knobs", "rules_struct"]
+__all__ = [
+    "RUN_ARGTYPES",
+    "GivenStruct",
+    "GivesStruct",
+    "InputSlot",
+    "Knobs",
+    "pack_knobs",
+    "write_rules_struct",
+]
 
 
-ARGUMENTS = (*[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5)
+RUN_ARGTYPES = (*[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5)
 """given, gives, knobs, reports; points, first step, steps, first point, the point after the last"""
 
 
-class Slot(NamedTuple):
+class InputSlot(NamedTuple):
     """Where an input lies: strides in numbers; `lag` steps back; `link` names an output instead."""
 
     data: Tensor
@@ -26,31 +34,31 @@ class Slot(NamedTuple):
     link: str | None = None
 
 
-class Given(ctypes.Structure):
+class GivenStruct(ctypes.Structure):
     """`Given` of entry.h."""
 
     _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
                 ("component", ctypes.c_int64), ("lag", ctypes.c_int64)]  # fmt: skip
 
 
-class Gives(ctypes.Structure):
+class GivesStruct(ctypes.Structure):
     """`Gives` of entry.h."""
 
     _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
                 ("component", ctypes.c_int64)]  # fmt: skip
 
 
-_HELD = {"double": ctypes.c_double, "int32_t": ctypes.c_int32}
+_CTYPES = {"double": ctypes.c_double, "int32_t": ctypes.c_int32}
 
 
 class Knobs(ctypes.Structure):
     """`ingot_rules`: Newton's rules as declared; all of a batch do at least `min_its` updates."""
 
-    _fields_ = [*((k.name, _HELD[k.c_type]) for k in knobs_of(Newton)),
+    _fields_ = [*((k.name, _CTYPES[k.c_type]) for k in knobs_of(Newton)),
                 ("min_its", ctypes.c_int32)]  # fmt: skip
 
 
-def rules_struct() -> str:
+def write_rules_struct() -> str:
     """The C text of `ingot_rules`."""
     rows = [f"  {k.c_type} {k.name};  // {k.sentence}" for k in knobs_of(Newton)]
     return "\n".join([
@@ -59,7 +67,7 @@ def rules_struct() -> str:
     ])  # fmt: skip
 
 
-def knobs(newtons: Sequence[Newton]) -> "ctypes.Array[Knobs]":
+def pack_knobs(newtons: Sequence[Newton]) -> "ctypes.Array[Knobs]":
     """The rules of every solve."""
     rows = (Knobs * max(len(newtons), 1))()
     for row, newton in zip(rows, newtons, strict=False):

@@ -9,10 +9,10 @@ from torch.autograd.forward_ad import unpack_dual
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.torch_private import forward_mode, pytree, transformed, transforms
 
-__all__ = ["lost_gradients", "lost_tangents", "refuse_transforms"]
+__all__ = ["find_lost_gradients", "find_lost_tangents", "refuse_transforms"]
 
 
-def lost_gradients(values: Mapping[str, Tensor], what: str = "a transient") -> list[Problem]:
+def find_lost_gradients(values: Mapping[str, Tensor], what: str = "a transient") -> list[Problem]:
     """Values that require a gradient where none is passed on, unless gradients are off."""
     if not torch.is_grad_enabled():
         return []
@@ -22,7 +22,7 @@ def lost_gradients(values: Mapping[str, Tensor], what: str = "a transient") -> l
     return [Problem("no-gradient", f"'{n}' {told}", None, fix) for n in lost]
 
 
-def lost_tangents(values: Mapping[str, object], fix: str) -> list[Problem]:
+def find_lost_tangents(values: Mapping[str, object], fix: str) -> list[Problem]:
     """Values that belong to a transform of torch.func, or carry a tangent of forward mode."""
     if not (transforms() or forward_mode()):
         return []
@@ -45,7 +45,7 @@ def refuse_transforms(name: str, given: object) -> None:
     """Refuse a call by a transform of torch.func, or with tensors that carry tangents."""
     fix = "differentiate what it was made from, or call backward() of its result"
     leaves = enumerate(pytree.tree_leaves(given))
-    raise_if(lost_tangents({f"tensor {i} of {name}": x for i, x in leaves}, fix))
+    raise_if(find_lost_tangents({f"tensor {i} of {name}": x for i, x in leaves}, fix))
     if transforms():
         told = f"'{name}' is called by a transform of torch.func, which it cannot take part in"
         raise IngotError([Problem("no-gradient", told, None, fix)])

@@ -12,11 +12,19 @@ from ingot.errors import IngotError, Problem
 if TYPE_CHECKING:
     from ingot.program import Program, Space, Variable
 
-__all__ = ["Shape", "broadcast", "common", "find_slopes", "flattened", "restored", "shape_of"]
+__all__ = [
+    "ValueShape",
+    "broadcast_shapes",
+    "find_slopes",
+    "flatten_batch",
+    "join_batches",
+    "restore_batch",
+    "shape_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ValueShape:
     """A variable as arrays see it: `(*batch, *sizes, *base)`, sizes being those of its axes."""
 
     name: str
@@ -34,13 +42,13 @@ class Shape:
         return math.prod((*self.sizes, *self.base))
 
 
-def shape_of(variable: "Variable", space: "Space") -> Shape:
+def shape_of(variable: "Variable", space: "Space") -> ValueShape:
     """The shape of a program's variable."""
     sizes = tuple(space.extent(a) for a in variable.axes)
-    return Shape(variable.name, sizes, variable.kind.base)
+    return ValueShape(variable.name, sizes, variable.kind.base)
 
 
-def find_slopes(program: "Program") -> tuple[tuple[Shape, Shape], ...]:
+def find_slopes(program: "Program") -> tuple[tuple[ValueShape, ValueShape], ...]:
     """The outputs of a program that are derivatives, each after the value it is of."""
     shapes = {v.name: shape_of(v, program) for v in program.outputs}
     return tuple(
@@ -48,13 +56,15 @@ def find_slopes(program: "Program") -> tuple[tuple[Shape, Shape], ...]:
     )
 
 
-def flattened(given: Sequence[tuple[Shape, Tensor]]) -> tuple[list[Tensor], tuple[int, ...]]:
+def flatten_batch(
+    given: Sequence[tuple[ValueShape, Tensor]],
+) -> tuple[list[Tensor], tuple[int, ...]]:
     """Tensors `(*batch, *sizes, *base)` as `(B, *sizes, *base)`, or `(1, ...)` where unbatched.
 
     The common batch shape is returned too.
     """
     ranks = [x.ndim - v.rank for v, x in given]
-    batch = common([tuple(x.shape[:r]) for (_, x), r in zip(given, ranks, strict=True)])
+    batch = join_batches([tuple(x.shape[:r]) for (_, x), r in zip(given, ranks, strict=True)])
     count = math.prod(batch)
     flat = []
     for (_, x), rank in zip(given, ranks, strict=True):
@@ -66,14 +76,14 @@ def flattened(given: Sequence[tuple[Shape, Tensor]]) -> tuple[list[Tensor], tupl
     return flat, batch
 
 
-def common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def join_batches(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The batch shape that all broadcast to; two that do not fit are named."""
     found: tuple[int, ...] = ()
     for shape in dict.fromkeys(shapes):
         if not found or not shape:
             found = found or shape
             continue
-        both = broadcast(found, shape)
+        both = broadcast_shapes(found, shape)
         if both is None:
             raise IngotError([Problem(
                 "batches-differ", f"batch shapes {found} and {shape} do not broadcast", None,
@@ -83,7 +93,7 @@ def common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return found
 
 
-def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
+def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
     """The shape that both broadcast to, if there is one; torch's own imports sympy, for 0.6 s."""
     rank = max(len(a), len(b))
     pairs = zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True)
@@ -91,6 +101,6 @@ def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
     return tuple(n for n, _ in sizes) if all(fits for _, fits in sizes) else None
 
 
-def restored(rows: Tensor, batch: tuple[int, ...], shape: Shape) -> Tensor:
+def restore_batch(rows: Tensor, batch: tuple[int, ...], shape: ValueShape) -> Tensor:
     """A result `(B, components)` in the batch shape, axes and base of its variable."""
     return rows.reshape((*batch, *shape.sizes, *shape.base))

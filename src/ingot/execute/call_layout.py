@@ -12,13 +12,22 @@ import torch
 from torch import Tensor
 
 from ingot.errors import warn_of
-from ingot.execute.batch_shape import Shape, flattened
+from ingot.execute.batch_shape import ValueShape, flatten_batch
 from ingot.execute.status import Status, failures
 from ingot.graphs.torch_private import same_layout
 
-__all__ = ["NO_MEMORY", "Again", "Ready", "Reports", "Signature", "Told", "layout", "signature"]
+__all__ = [
+    "NO_MEMORY",
+    "CallLayout",
+    "FastCall",
+    "Reports",
+    "Signature",
+    "StatusReader",
+    "lay_out_output",
+    "signature_of",
+]
 
-Told = Callable[[], tuple[Status, ...]]
+StatusReader = Callable[[], tuple[Status, ...]]
 """Reads what the solves reported; most callers never ask."""
 
 NO_MEMORY = "the kernel found no memory for this call"
@@ -32,7 +41,7 @@ Signature = tuple[
 ]
 
 
-def signature(values: Sequence[Tensor]) -> Signature:
+def signature_of(values: Sequence[Tensor]) -> Signature:
     """All that decides how a call reads its arrays, but for where they are."""
     return tuple([(x.shape, x.stride(), x.dtype, x.layout, x.device, x.is_neg()) for x in values])
 
@@ -47,13 +56,13 @@ class Reports(NamedTuple):
     memory: Tensor
 
     @staticmethod
-    def empty(solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype) -> "Reports":
+    def allocate(solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype) -> "Reports":
         """Room for residuals, iterations, pivoted updates, reasons and criteria, in this order."""
         each = -(-steps * points * (dtype.itemsize + 10) // 8) * 8
         memory = torch.empty((len(solves), each), dtype=torch.uint8, device="cpu")
         return Reports(solves, steps, points, dtype, memory)
 
-    def rows(self, step: int = 0) -> bytes:
+    def pack_rows(self, step: int = 0) -> bytes:
         """`Reports::One` of newton.h for each solve, from a step on."""
         n, wide = self.steps * self.points, self.dtype.itemsize
         begin, each = self.memory.data_ptr(), self.memory.shape[1]
@@ -66,7 +75,7 @@ class Reports(NamedTuple):
                       reason + n + done]  # fmt: skip
         return struct.pack(f"{len(found)}q", *found)
 
-    def statuses(self, begin: int = 0) -> tuple[Status, ...]:
+    def read_statuses(self, begin: int = 0) -> tuple[Status, ...]:
         """One status a solve; its tables are (steps, points)."""
         shape, n, wide = (self.steps, self.points), self.steps * self.points, self.dtype.itemsize
         found = []
@@ -79,25 +88,25 @@ class Reports(NamedTuple):
             )
         return tuple(found)
 
-    def single(self) -> tuple[Status, ...]:
+    def read_only_step(self) -> tuple[Status, ...]:
         """The statuses of the only step, (points,) each."""
         return tuple(
             Status(
                 s.solve, s.reason[0], s.iterations[0], s.residual[0], s.pivoted[0], s.accepted[0]
             )
-            for s in self.statuses()
+            for s in self.read_statuses()
         )
 
 
-class Ready:
+class CallLayout:
     """How a call reads and gives arrays: strides, shapes, and room for the addresses."""
 
     def __init__(
-        self, inputs: Sequence[Shape], hidden: Sequence[tuple[Shape, Tensor]],
-        outputs: Sequence[Shape], dtype: torch.dtype, values: Sequence[Tensor],
+        self, inputs: Sequence[ValueShape], hidden: Sequence[tuple[ValueShape, Tensor]],
+        outputs: Sequence[ValueShape], dtype: torch.dtype, values: Sequence[Tensor],
     ) -> None:  # fmt: skip
         self.inputs, self.hidden, self.dtype = tuple(inputs), tuple(hidden), dtype
-        rows, self.batch = self._rows(values)
+        rows, self.batch = self._flatten(values)
         self.points = math.prod(self.batch)
         count = len(values)
         self.in_place = all(
@@ -108,56 +117,59 @@ class Ready:
         self._given = [n for row in given for n in row]
         self._given[5 * count :: 5] = [x.data_ptr() for x in self._held]
         self._gives = [0, 0, 1, self.points] * len(outputs)
-        self._outputs = [layout(v, self.batch) for v in outputs]
+        self._outputs = [lay_out_output(v, self.batch) for v in outputs]
         self._pack_given = struct.Struct(f"{len(self._given)}q").pack
         self._pack_gives = struct.Struct(f"{len(self._gives)}q").pack
 
-    def given(self, values: Sequence[Tensor]) -> tuple[Sequence[Tensor], bytes]:
+    def pack_given(self, values: Sequence[Tensor]) -> tuple[Sequence[Tensor], bytes]:
         """The arrays as they are read, copied where they must be, and rows of `Given`."""
-        held = values if self.in_place else self._rows(values)[0][: len(values)]
+        held = values if self.in_place else self._flatten(values)[0][: len(values)]
         row = self._given.copy()
         row[0 : 5 * len(held) : 5] = [x.data_ptr() for x in held]
         return held, self._pack_given(*row)
 
-    def gives(self) -> tuple[list[Tensor], bytes]:
+    def allocate_outputs(self) -> tuple[list[Tensor], bytes]:
         """Arrays for the outputs, and rows of `Gives`."""
         # whatever the default device is: the kernel writes to the addresses of these
         made = [
-            torch.empty_strided(*layout, dtype=self.dtype, device="cpu") for layout in self._outputs
+            torch.empty_strided(*lay_out_output, dtype=self.dtype, device="cpu")
+            for lay_out_output in self._outputs
         ]
         row = self._gives.copy()
         row[::4] = [x.data_ptr() for x in made]
         return made, self._pack_gives(*row)
 
-    def _rows(self, values: Sequence[Tensor]) -> tuple[list[Tensor], tuple[int, ...]]:
+    def _flatten(self, values: Sequence[Tensor]) -> tuple[list[Tensor], tuple[int, ...]]:
         """All arrays as (points, components), or (1, components) where unbatched."""
         pairs = [*zip(self.inputs, values, strict=True), *self.hidden]
-        flat, batch = flattened([(v, x.detach().to(self.dtype).resolve_neg()) for v, x in pairs])
+        flat, batch = flatten_batch(
+            [(v, x.detach().to(self.dtype).resolve_neg()) for v, x in pairs]
+        )
         return [x.reshape(len(x), math.prod(x.shape[1:])) for x in flat], batch
 
 
-class Again:
+class FastCall:
     """Small calls like one before: nothing is examined but that their arrays lie as those did.
 
     Rows with addresses are used again; each call takes some that no other call is using.
     """
 
     def __init__(
-        self, run: Any, knobs: object, names: Sequence[str], solves: tuple[str, ...], ready: Ready,
-        values: Sequence[Tensor],
+        self, run: Any, knobs: object, names: Sequence[str], solves: tuple[str, ...],
+        ready: CallLayout, values: Sequence[Tensor],
     ) -> None:  # fmt: skip
         self.same = same_layout(values)
         self._run, self._knobs, self._points = run, knobs, ready.points
-        like, self._gives = ready.gives()
+        like, self._gives = ready.allocate_outputs()
         self._kind = like[0].numpy().dtype
         self._read = range(0, 5 * len(values), 5)
         self._write = [
-            (n, 4 * i, *_as_numpy(x, len(ready.batch)))
+            (n, 4 * i, *_order_for_numpy(x, len(ready.batch)))
             for i, (n, x) in enumerate(zip(names, like, strict=True))
         ]
-        self._given = ready.given(values)[1]
-        self._reports = Reports.empty(solves, 1, ready.points, ready.dtype)
-        begin, rows = self._reports.memory.data_ptr(), self._reports.rows()
+        self._given = ready.pack_given(values)[1]
+        self._reports = Reports.allocate(solves, 1, ready.points, ready.dtype)
+        begin, rows = self._reports.memory.data_ptr(), self._reports.pack_rows()
         addresses = struct.unpack(f"{len(rows) // 8}q", rows)
         self._offsets = [(i, x - begin) for i, x in enumerate(addresses)]
         self._reasons = [slice(x, x + ready.points) for i, x in self._offsets if i % 5 == 0]
@@ -165,12 +177,12 @@ class Again:
         self._room = ctypes.c_char * max(1, self._reports.memory.numel())
         self._free: list[tuple[Any, Any, Any]] = []
 
-    def __call__(self, values: Sequence[Tensor]) -> tuple[dict[str, Tensor], Told]:
+    def __call__(self, values: Sequence[Tensor]) -> tuple[dict[str, Tensor], StatusReader]:
         """The outputs of arrays that lie as those did, and what reads the reports."""
         try:
             rows = self._free.pop()
         except IndexError:
-            rows = self._made()
+            rows = self._allocate()
         given, gives, told = rows
         for i, x in zip(self._read, values):  # noqa: B905 0.1 µs
             given[i] = data_ptr(x)
@@ -187,27 +199,27 @@ class Again:
         if self._run(given, gives, self._knobs, told, points, 0, 1, 0, points):
             raise MemoryError(NO_MEMORY)
         self._free.append(rows)
-        read = partial(self._told, room)
+        read = partial(self._read_statuses, room)
         for reasons in self._reasons:
             if room[reasons] != self._converged:
                 warn_of(failures(read()))
                 break
         return outputs, read
 
-    def _made(self) -> tuple[Any, Any, Any]:
+    def _allocate(self) -> tuple[Any, Any, Any]:
         sizes = len(self._given) // 8, len(self._gives) // 8, max(1, len(self._offsets))
         given, gives, told = ((ctypes.c_int64 * n)() for n in sizes)
         ctypes.memmove(given, self._given, len(self._given))
         ctypes.memmove(gives, self._gives, len(self._gives))
         return given, gives, told
 
-    def _told(self, room: Any) -> tuple[Status, ...]:
+    def _read_statuses(self, room: Any) -> tuple[Status, ...]:
         like = self._reports.memory
         memory = torch.frombuffer(room, dtype=torch.uint8)[: like.numel()].view(like.shape)
-        return self._reports._replace(memory=memory).single()
+        return self._reports._replace(memory=memory).read_only_step()
 
 
-def _as_numpy(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+def _order_for_numpy(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """The shape of an array, and the order of its axes, that make it lie as an output does.
 
     NumPy needs 0.3 µs less than torch for an array.
@@ -219,14 +231,16 @@ def _as_numpy(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | 
     return shape[rank:] + shape[:rank], (*range(inner, x.ndim), *range(inner))
 
 
-def layout(v: Shape, batch: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def lay_out_output(
+    v: ValueShape, batch: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides of an output: components outermost, the points of each side by side."""
     points = math.prod(batch)
-    inner = _row_major(batch)
+    inner = _row_major_strides(batch)
     return (*batch, *v.sizes, *v.base), (
-        *inner, *(points * n for n in _row_major((*v.sizes, *v.base))),
+        *inner, *(points * n for n in _row_major_strides((*v.sizes, *v.base))),
     )  # fmt: skip
 
 
-def _row_major(shape: tuple[int, ...]) -> list[int]:
+def _row_major_strides(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]

@@ -10,7 +10,15 @@ from pathlib import Path
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 
-__all__ = ["FLAGS", "HEADERS", "command", "headers", "processor", "translate", "version"]
+__all__ = [
+    "FLAGS",
+    "HEADERS",
+    "find_compiler",
+    "join_headers",
+    "read_processor_flags",
+    "read_version",
+    "translate",
+]
 
 HERE = Path(__file__).parent
 HEADERS = ("lanes.h", "newton.h", "parts.h", "band.h", "entry.h", "steps.h")
@@ -23,11 +31,11 @@ FLAGS = (
 )  # fmt: skip
 
 # A caller of exp or pow keeps the registers that those leave alone: 8 % of a return map.
-ONLY_GCC = ("-fipa-ra",)
+GCC_FLAGS = ("-fipa-ra",)
 
 
 @functools.cache
-def command() -> str:
+def find_compiler() -> str:
     """The path of the compiler."""
     path = shutil.which("g++") or shutil.which("c++")
     if path is None:
@@ -39,17 +47,19 @@ def command() -> str:
 
 
 @functools.cache
-def version() -> str:
+def read_version() -> str:
     """What the compiler says of itself."""
-    told = subprocess.run([command(), "--version"], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [find_compiler(), "--version"], capture_output=True, text=True, check=True
+    )
     return told.stdout.splitlines()[0]
 
 
 @functools.cache
-def processor() -> str:
+def read_processor_flags() -> str:
     """What `-march=native` stands for here: a kernel built elsewhere is another kernel."""
     told = subprocess.run(
-        [command(), "-march=native", "-E", "-v", "-x", "c++", os.devnull],
+        [find_compiler(), "-march=native", "-E", "-v", "-x", "c++", os.devnull],
         capture_output=True, text=True, check=False,
     ).stderr  # fmt: skip
     line = next((row for row in told.splitlines() if "cc1plus" in row), "")
@@ -57,7 +67,7 @@ def processor() -> str:
 
 
 @functools.cache
-def headers(names: tuple[str, ...] = HEADERS) -> str:
+def join_headers(names: tuple[str, ...] = HEADERS) -> str:
     """Headers as one text, each standing where the next may use it."""
     texts = [(HERE / name).read_text() for name in names]
     return "".join(re.sub(r'#pragma once\n|#include "\w+\.h"\n', "", text) for text in texts)
@@ -65,9 +75,9 @@ def headers(names: tuple[str, ...] = HEADERS) -> str:
 
 def translate(source: Path, flags: tuple[str, ...], library: Path) -> None:
     """Compile one source into a shared library."""
-    own = () if "clang" in version() else ONLY_GCC
+    own = () if "clang" in read_version() else GCC_FLAGS
     done = subprocess.run(
-        [command(), *flags, *own, f"-I{HERE}", str(source), "-o", str(library)],
+        [find_compiler(), *flags, *own, f"-I{HERE}", str(source), "-o", str(library)],
         capture_output=True, text=True, check=False,
         # in its own words, which are looked into
         env={**os.environ, "LC_ALL": "C"},

@@ -4,7 +4,7 @@ import functools
 import platform
 from pathlib import Path
 
-__all__ = ["BASELINE", "LEVELS", "best", "flags", "supported"]
+__all__ = ["BASELINE", "LEVELS", "choose_flags", "choose_levels", "find_supported_levels"]
 
 LEVELS: dict[str, frozenset[str]] = {
     "x86-64-v4": frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
@@ -18,7 +18,7 @@ BASELINE = "x86-64-v3"
 
 
 @functools.cache
-def supported() -> tuple[str, ...]:
+def find_supported_levels() -> tuple[str, ...]:
     """The levels that this machine runs, best first."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return (platform.machine(),)
@@ -36,13 +36,13 @@ def supported() -> tuple[str, ...]:
     return tuple(reversed(found)) or ("x86-64-v2",)
 
 
-def best() -> tuple[str, ...]:
+def choose_levels() -> tuple[str, ...]:
     """The levels a package is compiled for here: this machine's best, and the baseline."""
-    have = supported()
+    have = find_supported_levels()
     return tuple(dict.fromkeys((have[0], BASELINE if BASELINE in have else have[-1])))
 
 
-def flags(level: str) -> tuple[str, ...]:
+def choose_flags(level: str) -> tuple[str, ...]:
     """The compiler's flags for a level."""
     if level not in LEVELS:
         return ("-mcpu=native",)

@@ -2,17 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_values import ENTRY, Access, cast_mask, number, placed, word
+from ingot.execute.cxx_values import (
+    ARRAY_ENTRY,
+    Access,
+    cast_mask,
+    read_entry,
+    read_name,
+    write_number,
+)
 from ingot.program import Node
 from ingot.program.regions import Twins
 
 if TYPE_CHECKING:
     from ingot.execute.cxx_lines import Lines
 
-__all__ = ["Call"]
+__all__ = ["RegionCall"]
 
 
-class Call:
+class RegionCall:
     """The arguments of a region's function: packed, or pointers into arrays that exist."""
 
     def __init__(self, printer: "Lines", number: int, instances: int) -> None:
@@ -25,43 +32,43 @@ class Call:
         self.arrays: dict[tuple[str, tuple[int, ...]], int] = {}
         self.known: dict[Twins, Access] = {}
 
-    def argument(self, read: Twins) -> Access:
+    def write_argument(self, read: Twins) -> Access:
         """How the function writes what its instances read."""
         if read not in self.known:
-            self.known[read] = self._argument(read)
+            self.known[read] = self._pass_argument(read)
         return self.known[read]
 
-    def _argument(self, read: Twins) -> Access:
+    def _pass_argument(self, read: Twins) -> Access:
         first = read[0]
         if all(n.op == "const" for n in read):
             if len(set(read)) == 1:
-                return word(self._says(first))
+                return read_name(self._read(first))
             self.numbers.append(read)
-            return word(f"splat(c[{len(self.numbers) - 1}])")
+            return read_name(f"splat(c[{len(self.numbers) - 1}])")
         if len(set(read)) == 1:
-            self.shared.append(f"{cast_mask(first)}{self._says(first)}")
-            return placed(first, f"h[{len(self.shared) - 1}]")
-        found = [ENTRY.fullmatch(self._says(n)) for n in read]
+            self.shared.append(f"{cast_mask(first)}{self._read(first)}")
+            return read_entry(first, f"h[{len(self.shared) - 1}]")
+        found = [ARRAY_ENTRY.fullmatch(self._read(n)) for n in read]
         names = {m[1] for m in found if m is not None}
         if len(names) == 1 and all(m is not None for m in found):
             offsets = [int(m[2]) for m in found if m is not None]
             key = names.pop(), tuple(o - offsets[0] for o in offsets)
             which = self.arrays.setdefault(key, len(self.arrays))
-            return placed(first, f"p{which}[{offsets[0]}]")
+            return read_entry(first, f"p{which}[{offsets[0]}]")
         self.packed.append(read)
-        return placed(first, f"q[{len(self.packed) - 1}]")
+        return read_entry(first, f"q[{len(self.packed) - 1}]")
 
-    def _says(self, node: Node) -> str:
-        return self.printer.says(node)
+    def _read(self, node: Node) -> str:
+        return self.printer.read(node)
 
-    def parameters(self) -> list[str]:
+    def write_parameters(self) -> list[str]:
         """The function's parameters but for its results."""
         given = [f"const V* __restrict p{i}" for i in range(len(self.arrays))]
         given += ["const V* __restrict q"] if self.packed else []
         given += ["const real* __restrict c"] if self.numbers else []
         return [*(["const V* __restrict h"] if self.shared else []), *given]
 
-    def statements(self, size: int) -> list[str]:
+    def write_calls(self, size: int) -> list[str]:
         """The loop over the instances, and the arrays that it reads and fills."""
         n, i, indent = self.number, self.instances, self.printer.indent
         rows, given = [], []
@@ -78,16 +85,16 @@ class Call:
                 given.append(f"{name} + at_{n}_{j}[k]")
         if self.packed:
             width = len(self.packed)
-            texts = [f"{cast_mask(t[k])}{self._says(t[k])}" for k in range(i) for t in self.packed]
+            texts = [f"{cast_mask(t[k])}{self._read(t[k])}" for k in range(i) for t in self.packed]
             rows.append(f"{indent}const V q{n}[] = {{{', '.join(texts)}}};")
             spread = [(node, k * width + j) for j, t in enumerate(self.packed)
                       for k, node in enumerate(t)]  # fmt: skip
             for node, at in reversed(spread):
-                self.printer.name({node.id: placed(node, f"q{n}[{at}]")})
+                self.printer.name({node.id: read_entry(node, f"q{n}[{at}]")})
             given.append(f"q{n} + {width} * k")
         if self.numbers:
             width = len(self.numbers)
-            texts = [number(t[k].attr) for k in range(i) for t in self.numbers]
+            texts = [write_number(t[k].attr) for k in range(i) for t in self.numbers]
             self.printer.tables.append(f"constexpr real lifted_{n}[] = {{{', '.join(texts)}}};")
             given.append(f"lifted_{n} + {width} * k")
         rows.append(f"{indent}V r{n}[{max(i * size, 1)}];")

@@ -8,19 +8,27 @@ from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.library import open_library
 from ingot.execute import compiler
 
-__all__ = ["NATIVE", "built", "compiled"]
+__all__ = ["NATIVE_FLAGS", "compile_library", "load_library"]
 
-NATIVE = (*compiler.FLAGS, "-march=native", "-mprefer-vector-width=512")
+NATIVE_FLAGS = (*compiler.FLAGS, "-march=native", "-mprefer-vector-width=512")
 """Flags for the machine that compiles."""
 
 
-def compiled(source: str, flags: tuple[str, ...] = NATIVE, folder: Path | None = None) -> bytes:
+def compile_library(
+    source: str, flags: tuple[str, ...] = NATIVE_FLAGS, folder: Path | None = None
+) -> bytes:
     """The library of a source, as the content of its file."""
-    known = (compiler.version(), compiler.processor(), *flags, compiler.headers(), source)
-    return open_cache(folder).obtain("kernel", key_of(*known), lambda: _compile(source, flags))
+    known = (
+        compiler.read_version(),
+        compiler.read_processor_flags(),
+        *flags,
+        compiler.join_headers(),
+        source,
+    )
+    return open_cache(folder).obtain("kernel", key_of(*known), lambda: _run_compiler(source, flags))
 
 
-def _compile(source: str, flags: tuple[str, ...]) -> bytes:
+def _run_compiler(source: str, flags: tuple[str, ...]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="ingot-") as scratch:
         text, library = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.so"
         text.write_text(source)
@@ -28,6 +36,6 @@ def _compile(source: str, flags: tuple[str, ...]) -> bytes:
         return library.read_bytes()
 
 
-def built(source: str, flags: tuple[str, ...] = NATIVE) -> ctypes.CDLL:
+def load_library(source: str, flags: tuple[str, ...] = NATIVE_FLAGS) -> ctypes.CDLL:
     """The loaded library of a source."""
-    return open_library(compiled(source, flags))
+    return open_library(compile_library(source, flags))

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.execute.cxx_loops import Loops
-from ingot.execute.cxx_outline import Outline, outlined
-from ingot.execute.cxx_values import Access, Place, cast_mask, number, word
+from ingot.execute.cxx_outline import Outline, write_outlined
+from ingot.execute.cxx_values import Access, Place, cast_mask, read_name, write_number
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.schedule import schedule_lines
 from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["Access", "Lines", "number"]
+__all__ = ["Access", "Lines"]
 
 Blocks = Callable[[Node, "Lines"], tuple[list[str], Mapping[Any, Access]]]
 """Writes the statements of a solve or of linear systems, and tells where each result lies."""
@@ -42,11 +42,9 @@ class Lines:
         """Make nodes known."""
         self.names.update(names)
 
-    def says(self, node: Node, place: Place | None = None) -> str:
+    def read(self, node: Node, place: Place | None = None) -> str:
         """How a known node is written at a place."""
         return self.names[node.id](place or {})
-
-    read = says
 
     def __call__(self, roots: Iterable[Node], later: Iterable[Node] = ()) -> list[str]:
         """Statements for all that the roots need and that is not known yet.
@@ -57,7 +55,7 @@ class Lines:
         rows: list[str] = []
         for node in schedule_lines(wanted, self.names):
             if operation(node.op).is_block and node.id not in self.names:
-                self.names[node.id] = _nowhere
+                self.names[node.id] = _refuse_read
                 statements, self.results[node.id] = operation(node.op).write_cxx_block(self, node)
                 rows += statements
         lines = schedule_lines(wanted, self.names)
@@ -68,7 +66,7 @@ class Lines:
             staying |= {a.id for n in after for a in n.args if a.axes}
         for node in lines:
             if operation(node.op).is_leaf:
-                self._constant(node)
+                self._name_leaf(node)
             elif node.op == "item":
                 self.names[node.id] = self.results[node.args[0].id][node.attr]
         lines = [n for n in lines if n.id not in self.names]
@@ -76,20 +74,20 @@ class Lines:
         for node in lines:
             for arg in node.args:
                 uses[arg.id] = uses.get(arg.id, 0) + 1
-        fused = _fused(lines, uses)
+        fused = _find_fused_products(lines, uses)
         if self.outline is not None and not any(n.axes for n in lines):
-            kept = {n.id for n in wanted} | self._later(later, lines)
+            kept = {n.id for n in wanted} | self._find_later_reads(later, lines)
             straight = [n for n in lines if n.id not in fused]
-            return [*rows, *outlined(self, straight, fused, kept, self.outline)]
+            return [*rows, *write_outlined(self, straight, fused, kept, self.outline)]
         return [*rows, *Loops(self, lines, staying, fused).write()]
 
-    def _later(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
+    def _find_later_reads(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
         """What later roots read of these lines."""
         known = {n.id for n in lines}
         after = schedule_lines(later, known | set(self.names))
         return {a.id for n in after for a in n.args if a.id in known}
 
-    def line(self, node: Node, fused: set[int]) -> str:
+    def write_straight(self, node: Node, fused: set[int]) -> str:
         """The statement of one straight line; what it reads is known."""
         return self.write_line(node, {}, fused, self.indent)
 
@@ -104,14 +102,14 @@ class Lines:
         found: list[Access] = []
         at = 0
         for node in nodes:
-            found.append(self.entry(array, at, 1, node.axes))
+            found.append(self.read_at(array, at, 1, node.axes))
             at += self.space.size(node.axes)
         return found
 
-    def entry(self, array: str, at: int, step: int, axes: tuple[Axis, ...]) -> Access:
+    def read_at(self, array: str, at: int, step: int, axes: tuple[Axis, ...]) -> Access:
         """Entry `at + step * i` of an array, i the flat index on the axes."""
         if not axes:
-            return word(f"{array}[{at}]")
+            return read_name(f"{array}[{at}]")
         index = self.index(axes)
         return lambda place: f"{array}[{at} + {step} * ({index(place)})]"
 
@@ -123,27 +121,27 @@ class Lines:
         rows: list[str] = []
         for target, node, on in zip(targets, nodes, axes, strict=True):
             place = {a.key: f"i{d}" for d, a in enumerate(on)}
-            text = f"{target(place)} = {cast_mask(node)}{self.says(node, place)};"
-            rows.append(f"{indent}{self.loops(on)}{text}")
+            text = f"{target(place)} = {cast_mask(node)}{self.read(node, place)};"
+            rows.append(f"{indent}{self.open_loops(on)}{text}")
         return rows
 
-    def loops(self, axes: Sequence[Axis]) -> str:
+    def open_loops(self, axes: Sequence[Axis]) -> str:
         """The heads of nested loops over axes, whose indices are i0, i1, ..."""
         return "".join(
             f"for (int i{d} = 0; i{d} < {self.space.extent(a)}; ++i{d}) "
             for d, a in enumerate(axes)
         )
 
-    def apart(self) -> "Lines":
+    def start_function(self) -> "Lines":
         """A printer for the body of another function."""
         return Lines(self.space, "  ")
 
-    def _constant(self, node: Node) -> None:
+    def _name_leaf(self, node: Node) -> None:
         if node.op == "const":
-            text = f"splat({number(node.attr)})"
+            text = f"splat({write_number(node.attr)})"
             self.names[node.id] = lambda _: text
         elif node.op == "table":
-            values = ", ".join(number(x) for x in node.attr)
+            values = ", ".join(write_number(x) for x in node.attr)
             name = f"table_{hashlib.blake2b(values.encode(), digest_size=6).hexdigest()}"
             self.tables.append(f"constexpr real {name}[] = {{{values}}};")
             index = self.index(node.axes)
@@ -168,32 +166,32 @@ class Lines:
         """The statement of one line at a place; what it reads is known."""
         kind, name = "M" if node.is_condition else "V", f"{self.prefix}x{node.id}"
         if node.op in ELEMENTWISE:
-            row = f"const {kind} {name} = {self.expression(node, place, fused)};"
+            row = f"const {kind} {name} = {self.write_expression(node, place, fused)};"
         else:
             row = operation(node.op).write_cxx_line(self, node, place, name)
         self.names[node.id] = lambda _: name
         return f"{indent}{row}"
 
-    def expression(self, node: Node, place: Place, fused: set[int]) -> str:
+    def write_expression(self, node: Node, place: Place, fused: set[int]) -> str:
         """The right-hand side of an elementwise line."""
         row = ELEMENTWISE[node.op]
         products = [i for i, a in enumerate(node.args) if a.id in fused]
-        args = ["" if i in products else self.says(a, place) for i, a in enumerate(node.args)]
+        args = ["" if i in products else self.read(a, place) for i, a in enumerate(node.args)]
         for i in row.takes_conditions:
             if not node.args[i].is_condition:  # a condition that was folded to numbers
                 args[i] = f"({args[i]} != V{{}})"
         if products and row.fused is not None:
-            x, y = (self.says(i, place) for i in node.args[products[-1]].args)
+            x, y = (self.read(i, place) for i in node.args[products[-1]].args)
             return row.fused[products[-1]].format(*args, x=x, y=y)
         last = node.args[-1]
         return row.write_cxx(args, last.attr if last.op == "const" else None)
 
 
-def _nowhere(_: Place) -> str:
+def _refuse_read(_: Place) -> str:
     raise AssertionError("a solve has no value but its items")
 
 
-def _fused(lines: Sequence[Node], uses: Mapping[int, int]) -> set[int]:
+def _find_fused_products(lines: Sequence[Node], uses: Mapping[int, int]) -> set[int]:
     """Products that are read once, by a sum on the same axes."""
     present = {n.id for n in lines}
     found: set[int] = set()

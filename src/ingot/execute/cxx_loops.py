@@ -7,7 +7,7 @@ in small arrays of one entry of it.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_values import Access, word
+from ingot.execute.cxx_values import Access, read_name
 from ingot.program import Axis, Node, operation
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Loops:
                 if node.id not in self.to.names:
                     rows.append(self.to.write_line(node, place, self.fused, indent))
                 if node.id in self.arrays:
-                    rows.append(f"{indent}{self.arrays[node.id](place)} = {self.to.says(node)};")
+                    rows.append(f"{indent}{self.arrays[node.id](place)} = {self.to.read(node)};")
         return rows
 
     def _next_axis(self, node: Node, done: tuple[Axis, ...]) -> Axis | None:
@@ -126,8 +126,8 @@ class Loops:
         rows.append(f"{indent}for (int {i} = 0; {i} < {size}; ++{i}) {{")
         rows += self._write(group, (*done, axis), {**place, axis.key: i}, f"{indent}  ")
         for node in sums:
-            rows.append(f"{indent}  {self._name(node)} += {self.to.says(node.args[0])};")
-            self.to.names[node.id] = word(self._name(node))
+            rows.append(f"{indent}  {self._name(node)} += {self.to.read(node.args[0])};")
+            self.to.names[node.id] = read_name(self._name(node))
         for node in group:
             if node.id in self.arrays:
                 self.to.names[node.id] = self.arrays[node.id]

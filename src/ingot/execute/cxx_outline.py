@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_arguments import Call
-from ingot.execute.cxx_sums import Sums
-from ingot.execute.cxx_values import cast_mask, placed, word
+from ingot.execute.cxx_arguments import RegionCall
+from ingot.execute.cxx_sums import SumLoops
+from ingot.execute.cxx_values import cast_mask, read_entry, read_name
 from ingot.program import Node, Solve
 from ingot.program.regions import (
     MIN_INSTANCES_TO_OUTLINE,
@@ -28,9 +28,9 @@ from ingot.program.schedule import schedule_lines
 if TYPE_CHECKING:
     from ingot.execute.cxx_lines import Lines
 
-__all__ = ["Outline", "outline", "outlined"]
+__all__ = ["Outline", "plan_outline", "write_outlined"]
 
-SHORT = 24
+MIN_LINES_TO_OUTLINE = 24
 """Below how many lines a function is not worth its calls."""
 
 
@@ -44,12 +44,12 @@ class Outline:
     numbers: "count[int]"
 
     @property
-    def saved(self) -> int:
+    def saved_lines(self) -> int:
         """How many lines are not written again."""
         return sum(len(group) * (len(group[0]) - 1) for group in self.groups if group)
 
 
-def outline(
+def plan_outline(
     regions: Sequence[Region], solve: Solve, roots: Sequence[Node], inline: Inline,
     numbers: "count[int]",
 ) -> Outline | None:  # fmt: skip
@@ -69,7 +69,7 @@ def outline(
         group = grow_twins(lines, find_twins([*region.rows, *ends], code, taken), code, taken)
         groups.append(tuple(group))
         taken |= {n.id for t in group for n in t}
-    return Outline(tuple(groups), code, SHORT if inline == "auto" else 2, numbers)
+    return Outline(tuple(groups), code, MIN_LINES_TO_OUTLINE if inline == "auto" else 2, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class _Member:
     instance: int
 
 
-def outlined(
+def write_outlined(
     printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int], outline: Outline
 ) -> list[str]:
     """Statements for the nodes, in order; `kept` are read after them."""
-    return _OutlineWriter(printer, nodes, fused, kept, outline).rows()
+    return _OutlineWriter(printer, nodes, fused, kept, outline).write()
 
 
 class _OutlineWriter:
@@ -100,76 +100,76 @@ class _OutlineWriter:
         self.outline = outline
         present = {n.id for n in nodes}
         self.groups = [
-            self._sound([t for t in group if all(n.id in present for n in t)])
+            self._drop_torn([t for t in group if all(n.id in present for n in t)])
             for group in outline.groups
         ]
         self.member: dict[int, _Member] = {}
         self.step: dict[int, int] = {}
 
-    def rows(self) -> list[str]:
+    def write(self) -> list[str]:
         """All statements."""
-        self._place()
+        self._assign_steps()
         if not self.member:
-            return [self.printer.line(n, self.fused) for n in self.nodes]
-        readers = self._readers()
+            return [self.printer.write_straight(n, self.fused) for n in self.nodes]
+        readers = self._find_readers()
         twin: dict[int, tuple[Twins, int]] = {}
         for line in (t for group in self.groups for t in group):
-            for alike in (line, *self._operands(line)):
+            for alike in (line, *self._find_operands(line)):
                 for k, node in enumerate(alike if len(set(alike)) == len(alike) else ()):
                     twin.setdefault(node.id, (alike, k))
-        sums = Sums(self.printer, self.fused, self.kept, twin, readers, self._reads)
+        sums = SumLoops(self.printer, self.fused, self.kept, twin, readers, self._find_reads)
         rows: list[str] = []
         for step in range(max(self.step.values()) + 1):
             here = [n for n in self.nodes if self.step[n.id] == step]
-            rows += sums.rows([n for n in here if n.id not in self.member])
+            rows += sums.write([n for n in here if n.id not in self.member])
             for group in range(len(self.groups)):
                 inside = [n for n in here if self._group(n) == group]
                 if inside:
-                    rows += self._region(group, inside, readers)
+                    rows += self._write_region(group, inside, readers)
         return rows
 
-    def _sound(self, group: list[Twins]) -> list[Twins]:
+    def _drop_torn(self, group: list[Twins]) -> list[Twins]:
         """The lines of a region that one function can compute for every instance."""
-        group = [t for t in group if self._alike(t)]
+        group = [t for t in group if self._are_alike(t)]
         while True:
             own = {n.id: t for t in group for n in t}
             # equal numbers may make one line of two roles; such a line belongs to no instance
             torn = {
-                own[n.id] for t in group for read in self._operands(t)
+                own[n.id] for t in group for read in self._find_operands(t)
                 for n in read if own.get(n.id, read) != read
             }  # fmt: skip
             if not torn:
                 return group
             group = [t for t in group if t not in torn]
 
-    def _alike(self, line: Twins) -> bool:
+    def _are_alike(self, line: Twins) -> bool:
         """Whether twins fuse the same product, and no operand of one stands for two of another."""
         for args in align_operands(line, self.outline.code):
             if len({a.id in self.fused for a in args}) > 1:
                 return False
-        reads = self._operands(line)
+        reads = self._find_operands(line)
         return len({r[0].id for r in reads}) == len(set(reads))
 
     def _group(self, node: Node) -> int:
         return self.member[node.id].group if node.id in self.member else -1
 
-    def _reads(self, node: Node) -> list[Node]:
+    def _find_reads(self, node: Node) -> list[Node]:
         """What a line reads, through products that are fused with it."""
         found: list[Node] = []
         for arg in node.args:
             found += arg.args if arg.id in self.fused else (arg,)
         return found
 
-    def _readers(self) -> dict[int, list[Node]]:
+    def _find_readers(self) -> dict[int, list[Node]]:
         found: dict[int, list[Node]] = {}
         for node in self.nodes:
-            for arg in self._reads(node):
+            for arg in self._find_reads(node):
                 found.setdefault(arg.id, []).append(node)
         return found
 
     # which lines run together
 
-    def _place(self) -> None:
+    def _assign_steps(self) -> None:
         """Give every line its step; parts of regions too short to be called are let go."""
         while True:
             self.member = {
@@ -178,7 +178,7 @@ class _OutlineWriter:
                 for p, line in enumerate(group)
                 for i, n in enumerate(line)
             }
-            if not self.member or not self._steps():
+            if not self.member or not self._find_steps():
                 self.member, self.step = {}, {}
                 return
             sizes: dict[tuple[int, int], int] = {}
@@ -194,13 +194,18 @@ class _OutlineWriter:
                 return
             self.groups = worth
 
-    def _steps(self) -> bool:
+    def _find_steps(self) -> bool:
         """Steps such that straight lines of a step come before its calls; whether there are any."""
         step = {n.id: 0 for n in self.nodes}
         for _ in range(60):
             changed = False
             for node in self.nodes:
-                now = max([step[node.id], *(self._after(node, r, step) for r in self._reads(node))])
+                now = max(
+                    [
+                        step[node.id],
+                        *(self._find_first_step(node, r, step) for r in self._find_reads(node)),
+                    ]
+                )
                 at = self.member.get(node.id)
                 line = self.groups[at.group][at.position] if at is not None else (node,)
                 for twin in line:
@@ -212,7 +217,7 @@ class _OutlineWriter:
                 return True
         return False
 
-    def _after(self, node: Node, read: Node, step: Mapping[int, int]) -> int:
+    def _find_first_step(self, node: Node, read: Node, step: Mapping[int, int]) -> int:
         """The first step in which a line can read another."""
         if read.id not in step:
             return 0
@@ -226,7 +231,7 @@ class _OutlineWriter:
 
     # regions
 
-    def _region(
+    def _write_region(
         self, group: int, nodes: Sequence[Node], readers: Mapping[int, list[Node]]
     ) -> list[str]:
         """A function for what an instance computes in this step, and the loop that calls it."""
@@ -242,28 +247,28 @@ class _OutlineWriter:
                    for n in t)
         ]  # fmt: skip
         number = next(self.outline.numbers)
-        body = self.printer.apart()
-        call = Call(self.printer, number, len(lines[0]))
+        body = self.printer.start_function()
+        call = RegionCall(self.printer, number, len(lines[0]))
         own = set(lines)
         rows = []
         for line in lines:
-            for read in self._operands(line):
-                said = word(f"x{read[0].id}") if read in own else call.argument(read)
+            for read in self._find_operands(line):
+                said = read_name(f"x{read[0].id}") if read in own else call.write_argument(read)
                 body.name({read[0].id: said})
-            rows.append(body.line(line[0], self.fused))
-            body.name({line[0].id: word(f"x{line[0].id}")})
+            rows.append(body.write_straight(line[0], self.fused))
+            body.name({line[0].id: read_name(f"x{line[0].id}")})
         rows += [f"  r[{i}] = {cast_mask(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
-        head = ", ".join([*call.parameters(), "V* __restrict r"])
+        head = ", ".join([*call.write_parameters(), "V* __restrict r"])
         self.printer.tables.append(
             "\n".join([f"INGOT_CALL void region_{number}({head}) {{", *rows, "}"])
         )
         size = len(gives)
         for i, line in enumerate(gives):
             for k, node in enumerate(line):
-                self.printer.name({node.id: placed(node, f"r{number}[{k * size + i}]")})
-        return call.statements(size)
+                self.printer.name({node.id: read_entry(node, f"r{number}[{k * size + i}]")})
+        return call.write_calls(size)
 
-    def _operands(self, line: Twins) -> list[Twins]:
+    def _find_operands(self, line: Twins) -> list[Twins]:
         """What twins read, through products that are fused with them."""
         found: list[Twins] = []
         for args in align_operands(line, self.outline.code):

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_values import Place, word
+from ingot.execute.cxx_values import Place, read_name
 from ingot.program import Node, Solve, Space
 from ingot.program.substeps import Accumulate, Part, leaf_arguments, open_part
 
@@ -122,7 +122,7 @@ class PartWriter:
             )
             for j, line in enumerate(attr.leaf_lines(node)):
                 leaf = leaves.pop(line, None)
-                found["leaf", j] = word("V{}") if leaf is None else places[leaf]
+                found["leaf", j] = read_name("V{}") if leaf is None else places[leaf]
             rows += self._back(lines, node, block, x)
         else:
             rows += self._along(lines, node, block, x, leaves, starts)
@@ -158,7 +158,7 @@ class PartWriter:
             for line, tangent in zip(attr.leaf_lines(node), attr.along(node, i), strict=True):
                 leaf = leaves.get(line)
                 if leaf is not None:
-                    index = lines.index(seeds) if seeds else word("0")
+                    index = lines.index(seeds) if seeds else read_name("0")
                     to = _shift(places[leaf], f"dg{tag}", starts[i], self.leaves, index)
                     rows += lines.store([to], [tangent], [(*seeds, *leaf.axes)], indent)
         return [
@@ -179,7 +179,7 @@ class PartWriter:
         self._name(lines, self.solve.given, "g")
         lines.name({n.id: at for n, at in zip(self.solve.columns, self.flat("u"), strict=True)})
         self._name(lines, p.carried, "c")
-        lines.name({n.id: word(w) for n, w in zip(p.ends, ("begin", "end"), strict=True)})
+        lines.name({n.id: read_name(w) for n, w in zip(p.ends, ("begin", "end"), strict=True)})
         if "dc" in head or "dg" in head:
             self._name_directions(lines, head)
         rows = lines([n for nodes, _, _ in results for n in nodes] + [n for _, n, _ in others])
@@ -221,7 +221,7 @@ class PartWriter:
             if state is not None:
                 place = {a.key: f"i{d}" for d, a in enumerate(c.axes)}
                 text = assign.format(self.flat("u")[state](place), at(place))
-                rows.append(f"  {lines.loops(c.axes)}{text}")
+                rows.append(f"  {lines.open_loops(c.axes)}{text}")
         unused = given.replace("const V*", "[[maybe_unused]] const V*")
         unused = unused.replace(", V*", ", [[maybe_unused]] V*")
         return [f"INGOT_COLD void {name}_{self.k}({unused}) {{", *rows, "}", ""]

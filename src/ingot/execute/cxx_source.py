@@ -6,13 +6,13 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from ingot.execute.abi import rules_struct
+from ingot.execute.abi import write_rules_struct
 from ingot.execute.compiler import HEADERS
 from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_outline import outline
+from ingot.execute.cxx_outline import plan_outline
 from ingot.execute.cxx_parts import PartWriter
-from ingot.execute.cxx_split import LONG, cut, is_long
-from ingot.execute.cxx_values import Place, word
+from ingot.execute.cxx_split import MAX_FUNCTION_LINES, is_long, split_functions
+from ingot.execute.cxx_values import Place, read_name
 from ingot.program import Axis, Linear, Node, Program, Solve, Variable, sort_lines
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated
@@ -22,26 +22,26 @@ from ingot.program.regions import Inline, find_regions
 from ingot.program.schedule import schedule_lines
 from ingot.program.substeps import Accumulate
 
-__all__ = ["entries", "section", "source", "unit"]
+__all__ = ["write_entries", "write_section", "write_source", "write_unit"]
 
 
-def source(program: Program, inline: Inline = "auto") -> str:
+def write_source(program: Program, inline: Inline = "auto") -> str:
     """The translation unit of one kernel, entered by `ingot_run_steps`."""
-    return unit([section(program, "run", inline), entries("ingot", ["run"])])
+    return write_unit([write_section(program, "run", inline), write_entries("ingot", ["run"])])
 
 
-def unit(sections: Sequence[str]) -> str:
+def write_unit(sections: Sequence[str]) -> str:
     """The translation unit of kernels that share a library."""
     included = (f'#include "{name}"' for name in HEADERS)
-    return "\n".join([rules_struct(), *included, "", *sections])
+    return "\n".join([write_rules_struct(), *included, "", *sections])
 
 
-def section(program: Program, entry: str, inline: Inline = "auto") -> str:
+def write_section(program: Program, entry: str, inline: Inline = "auto") -> str:
     """The lines of a kernel, and the function of this library that runs them over points."""
     first, count = len(program.inputs), len(program.given)
     return "\n".join([
         "namespace ingot {", "namespace {", f"namespace {entry}_lines {{", "",
-        *_Writer(program, inline).rows(), "",
+        *_KernelWriter(program, inline).write(), "",
         "}  // namespace", "",
         f"INGOT_CALL void {entry}(const Given* in, const Gives* out, const Knobs* knobs,",
         "    const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,",
@@ -55,7 +55,7 @@ def section(program: Program, entry: str, inline: Inline = "auto") -> str:
     ])  # fmt: skip
 
 
-def entries(prefix: str, sections: Sequence[str]) -> str:
+def write_entries(prefix: str, sections: Sequence[str]) -> str:
     """What a library shows to the outside; all its names begin with a prefix."""
     rows = [f"INGOT_EXPORT int32_t {prefix}_lanes() {{ return W; }}", ""]
     for entry in sections:
@@ -76,7 +76,7 @@ MAX_PIVOTED = 512
 lanes then. Beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN."""
 
 
-class _Writer:
+class _KernelWriter:
     """Writes one kernel."""
 
     def __init__(self, program: Program, inline: Inline) -> None:
@@ -91,57 +91,58 @@ class _Writer:
             self.accumulated.setdefault(each.solve, []).append(each)
         self.parts = {
             n.attr: PartWriter(
-                program, n, self.number[n.attr], self._lines, partial(self._flat, n.attr)
+                program, n, self.number[n.attr], self._start_lines,
+                partial(self._read_unknowns, n.attr),
             )
             for n in program.lines if n.op == "solve" and n.attr.substeps is not None
         }  # fmt: skip
 
-    def rows(self) -> list[str]:
+    def write(self) -> list[str]:
         """All lines of the source."""
         body: list[str] = []
         for solve, k in self.number.items():
-            body += self._solve(solve, k)
-        body += self._hoist()
-        body += self._point()
+            body += self._write_solve(solve, k)
+        body += self._write_hoist()
+        body += self._write_point()
         return [*self.tables, "", *body]
 
-    def _lines(self, indent: str) -> Lines:
-        return Lines(self.program, indent, self._block)
+    def _start_lines(self, indent: str) -> Lines:
+        return Lines(self.program, indent, self._write_block)
 
-    def _repeated(self, solve: Solve, indent: str, roots: Sequence[Node]) -> Lines:
+    def _start_outlined(self, solve: Solve, indent: str, roots: Sequence[Node]) -> Lines:
         """A printer that writes regions once; roots: a result for each unknown."""
         parts = find_regions(solve)
-        once = outline(parts, solve, roots, self.inline, self.numbers) if parts else None
-        return Lines(self.program, indent, self._block, once)
+        once = plan_outline(parts, solve, roots, self.inline, self.numbers) if parts else None
+        return Lines(self.program, indent, self._write_block, once)
 
-    def _too_long(self, lines: Lines, roots: Sequence[Node]) -> bool:
+    def _is_too_long(self, lines: Lines, roots: Sequence[Node]) -> bool:
         """Whether what the roots take is too much for one function, regions written once."""
-        saved = lines.outline.saved if lines.outline is not None else 0
-        return is_long(roots, lines.names, LONG + saved)
+        saved = lines.outline.saved_lines if lines.outline is not None else 0
+        return is_long(roots, lines.names, MAX_FUNCTION_LINES + saved)
 
-    def _keep(self, lines: Lines) -> None:
+    def _keep_tables(self, lines: Lines) -> None:
         self.tables.update(dict.fromkeys(lines.tables))
 
     # the functions of a solve
 
-    def _solve(self, solve: Solve, k: int) -> list[str]:
+    def _write_solve(self, solve: Solve, k: int) -> list[str]:
         f = solve.factored
         assert f is not None, f"{solve} is not factored"
         # A backslash at its end would make the next line of code part of the comment.
         told = f.describe(self.program, solve).splitlines()
         rows = [f"// {line}".rstrip("\\") for line in told]
-        rows += [*self._slopes(solve, f, k), ""]
+        rows += [*self._write_slopes(solve, f, k), ""]
         if isinstance(f.newton, Band):
-            rows += [*self._newton_band(solve, f.newton, k), ""]
+            rows += [*self._write_band_newton(solve, f.newton, k), ""]
         else:
-            rows += [*self._newton(solve, f.newton, k), ""]
+            rows += [*self._write_newton(solve, f.newton, k), ""]
         for kind, solution in (("linear", f.linear), ("adjoint", f.adjoint)):
             if solution is None:
                 continue
             if isinstance(f.newton, Band):
-                rows += [*self._linear_band(solve, f.newton, k, kind), ""]
+                rows += [*self._write_band_linear(solve, f.newton, k, kind), ""]
             else:
-                rows += [*self._linear(solve, f, solution, k, kind), ""]
+                rows += [*self._write_linear(solve, f, solution, k, kind), ""]
         parts = self.parts.get(solve)
         if parts is not None:
             rows += parts.functions(self.accumulated.get(solve, ()))
@@ -152,7 +153,7 @@ class _Writer:
         """Whether another solve stands inside its residuals, which needs to know its lanes."""
         return any(n.op == "solve" for n in sort_lines(solve.rows))
 
-    def _around(self, solve: Solve) -> str:
+    def _around_parameter(self, solve: Solve) -> str:
         """The first parameter of functions that solve inside."""
         return "[[maybe_unused]] const Around& around, " if self._nests(solve) else ""
 
@@ -167,70 +168,76 @@ class _Writer:
     def _size(self, solve: Solve) -> int:
         return sum(self.program.size(c.axes) for c in solve.columns)
 
-    def _flat(self, solve: Solve, array: str) -> list[Access]:
+    def _read_unknowns(self, solve: Solve, array: str) -> list[Access]:
         """How each unknown stands in an array of all; those on one axis are interleaved."""
         columns = solve.columns
         count = len(columns)
         lines = Lines(self.program, "")
         if len({c.axes for c in columns}) > 1:
             return lines.lay_out(columns, array)
-        return [lines.entry(array, i, count, c.axes) for i, c in enumerate(columns)]
+        return [lines.read_at(array, i, count, c.axes) for i, c in enumerate(columns)]
 
-    def _known(self, solve: Solve, lines: Lines, unknowns: str) -> None:
+    def _name_known(self, solve: Solve, lines: Lines, unknowns: str) -> None:
         """Name what a solve reads from outside, and its unknowns."""
         given = zip(solve.given, lines.lay_out(solve.given, "g"), strict=True)
         lines.name({n.id: at for n, at in given})
-        columns = zip(solve.columns, self._flat(solve, unknowns), strict=True)
+        columns = zip(solve.columns, self._read_unknowns(solve, unknowns), strict=True)
         lines.name({c.id: at for c, at in columns})
 
-    def _slopes(self, solve: Solve, f: Factored, k: int) -> list[str]:
-        lines = self._repeated(solve, "  ", f.slopes)
-        self._known(solve, lines, "u")
-        lines.name(dict(zip((d.id for d in f.directions), self._flat(solve, "d"), strict=True)))
+    def _write_slopes(self, solve: Solve, f: Factored, k: int) -> list[str]:
+        lines = self._start_outlined(solve, "  ", f.slopes)
+        self._name_known(solve, lines, "u")
+        lines.name(
+            dict(zip((d.id for d in f.directions), self._read_unknowns(solve, "d"), strict=True))
+        )
         rows = lines(f.slopes)
         axes = [c.axes for c in solve.columns]
-        rows += lines.store(self._flat(solve, "s"), f.slopes, axes, "  ")
-        self._keep(lines)
-        head = f"void slopes_{k}({self._around(solve)}const V* __restrict g,"
+        rows += lines.store(self._read_unknowns(solve, "s"), f.slopes, axes, "  ")
+        self._keep_tables(lines)
+        head = f"void slopes_{k}({self._around_parameter(solve)}const V* __restrict g,"
         more = "const V* __restrict u, const V* __restrict d, V* __restrict s) {"
         return [f"INGOT_CALL {head} {more}", *rows, "}"]
 
-    def _newton(self, solve: Solve, newton: Eliminated, k: int) -> list[str]:
+    def _write_newton(self, solve: Solve, newton: Eliminated, k: int) -> list[str]:
         suspects = [newton.suspect] if newton.suspect else []
         roots = [*newton.update, *suspects]
-        lines = self._repeated(solve, "    ", newton.update)
-        self._known(solve, lines, "s.u")
-        if self._too_long(lines, [*solve.rows, *roots]):
-            return self._newton_cut(solve, newton, k)
-        rows = self._residuals(solve, lines, roots)
+        lines = self._start_outlined(solve, "    ", newton.update)
+        self._name_known(solve, lines, "s.u")
+        if self._is_too_long(lines, [*solve.rows, *roots]):
+            return self._write_split_newton(solve, newton, k)
+        rows = self._write_residuals(solve, lines, roots)
         update = lines(roots)
         axes = [c.axes for c in solve.columns]
-        update += lines.store(self._flat(solve, "s.d"), newton.update, axes, "    ")
-        suspect = lines.says(newton.suspect) if newton.suspect else "M{}"
-        self._keep(lines)
-        return self._newton_loop(solve, k, rows, [*update, f"    s.advance({suspect}, redo);"])
+        update += lines.store(self._read_unknowns(solve, "s.d"), newton.update, axes, "    ")
+        suspect = lines.read(newton.suspect) if newton.suspect else "M{}"
+        self._keep_tables(lines)
+        return self._write_newton_loop(
+            solve, k, rows, [*update, f"    s.advance({suspect}, redo);"]
+        )
 
-    def _newton_cut(self, solve: Solve, newton: Eliminated, k: int) -> list[str]:
+    def _write_split_newton(self, solve: Solve, newton: Eliminated, k: int) -> list[str]:
         """Newton's loop around the functions that a long residual and update are cut into."""
         suspects = [newton.suspect] if newton.suspect else []
-        names = self._lines("")
-        self._known(solve, names, "u")
+        names = self._start_lines("")
+        self._name_known(solve, names, "u")
         phases = [solve.rows, [*newton.update, *suspects]]
-        parts = cut(phases, names.names, f"part_{k}", self._lines)
+        parts = split_functions(phases, names.names, f"part_{k}", self._start_lines)
         calls = [[f"    {name}(g, s.u, nullptr, t);" for name in phase] for phase in parts.calls]
         rows = [f"    V t[{parts.scratch}];", *calls[0]]
         rows += [f"    s.r[{i}] = {parts.places[r.id]({})};" for i, r in enumerate(solve.rows)]
         update = [f"    s.d[{i}] = {parts.places[d.id]({})};" for i, d in enumerate(newton.update)]
         suspect = parts.places[newton.suspect.id]({}) if newton.suspect else "M{}"
         tail = [*calls[1], *update, f"    s.advance({suspect}, redo);"]
-        return [*parts.functions, "", *self._newton_loop(solve, k, rows, tail)]
+        return [*parts.functions, "", *self._write_newton_loop(solve, k, rows, tail)]
 
-    def _residuals(self, solve: Solve, lines: Lines, later: Sequence[Node]) -> list[str]:
+    def _write_residuals(self, solve: Solve, lines: Lines, later: Sequence[Node]) -> list[str]:
         rows = lines(solve.rows, later)
         axes = [c.axes for c in solve.columns]
-        return rows + lines.store(self._flat(solve, "s.r"), solve.rows, axes, "    ")
+        return rows + lines.store(self._read_unknowns(solve, "s.r"), solve.rows, axes, "    ")
 
-    def _newton_loop(self, solve: Solve, k: int, rows: list[str], update: list[str]) -> list[str]:
+    def _write_newton_loop(
+        self, solve: Solve, k: int, rows: list[str], update: list[str]
+    ) -> list[str]:
         """Newton's loop: residuals, the verdict on them, and what it takes to move on."""
         start, check = [], []
         size, newton = self._size(solve), solve.factored.newton if solve.factored else None
@@ -244,7 +251,7 @@ class _Writer:
             ]
             if newton.is_extended:
                 check = [f"    if (s.mended(g, {slopes}, redo)) continue;"]
-        head = f"void newton_{k}({self._around(solve)}const V* __restrict g,"
+        head = f"void newton_{k}({self._around_parameter(solve)}const V* __restrict g,"
         head += f" Search<{size}>& __restrict s,"
         return [
             f"INGOT_CALL {head} const Knobs& knobs) {{",
@@ -260,7 +267,7 @@ class _Writer:
             "}",
         ]
 
-    def _band(
+    def _fill_band(
         self, lines: Lines, band: Band, indent: str, *, is_transposed: bool = False
     ) -> list[str]:
         """Fill `a0` with the entries of a band, or of its transpose."""
@@ -278,16 +285,16 @@ class _Writer:
                 at = f"((i + {shift}) * {m} + {column}) * {width} + {away}"
             rows.append(
                 f"{indent}for (int i = {first}; i < {last}; ++i)"
-                f" a0[{at}] = {lines.says(node, place)};"
+                f" a0[{at}] = {lines.read(node, place)};"
             )
         return rows
 
-    def _newton_band(self, solve: Solve, band: Band, k: int) -> list[str]:
-        lines = self._lines("    ")
-        self._known(solve, lines, "s.u")
-        rows = self._residuals(solve, lines, list(band.entries.values()))
-        update = self._band(lines, band, "    ")
-        self._keep(lines)
+    def _write_band_newton(self, solve: Solve, band: Band, k: int) -> list[str]:
+        lines = self._start_lines("    ")
+        self._name_known(solve, lines, "s.u")
+        rows = self._write_residuals(solve, lines, list(band.entries.values()))
+        update = self._fill_band(lines, band, "    ")
+        self._keep_tables(lines)
         size = self._size(solve)
         shape = f"<{size}, {band.half}>"
         update += [
@@ -301,16 +308,16 @@ class _Writer:
             f"      band_pivoted{shape}(doubt, a0, x, 1);",
             "    });",
         ]
-        return self._newton_loop(solve, k, rows, update)
+        return self._write_newton_loop(solve, k, rows, update)
 
-    def _linear_head(self, solve: Solve, k: int, kind: str) -> str:
+    def _open_linear(self, solve: Solve, k: int, kind: str) -> str:
         return (
-            f"[[maybe_unused]] INGOT_CALL void {kind}_{k}({self._around(solve)}"
+            f"[[maybe_unused]] INGOT_CALL void {kind}_{k}({self._around_parameter(solve)}"
             "const V* __restrict g, const V* __restrict u, const V* __restrict b,"
             " V* __restrict x, int sides) {"
         )
 
-    def _linear_tail(self, solve: Solve, k: int, kind: str, again: Sequence[str]) -> list[str]:
+    def _close_linear(self, solve: Solve, k: int, kind: str, again: Sequence[str]) -> list[str]:
         """Solve again where the solution is in doubt."""
         n, slopes = self._size(solve), self._call_slopes(solve, k)
         transposed = "true" if kind == "adjoint" else "false"
@@ -322,13 +329,13 @@ class _Writer:
             "}",
         ]
 
-    def _linear(
+    def _write_linear(
         self, solve: Solve, f: Factored, solution: Sequence[Node], k: int, kind: str
     ) -> list[str]:
         n = self._size(solve)
-        names = self._repeated(solve, "  ", solution)
-        self._known(solve, names, "u")
-        sides = zip(f.sides, self._flat(solve, "b"), strict=True)
+        names = self._start_outlined(solve, "  ", solution)
+        self._name_known(solve, names, "u")
+        sides = zip(f.sides, self._read_unknowns(solve, "b"), strict=True)
         names.name({s.id: at for s, at in sides})
         varies = find_dependent(solution, f.sides)
         read = {
@@ -341,8 +348,10 @@ class _Writer:
             if a.id not in varies and a.id not in names.names and a.op != "const"
         ]  # fmt: skip
         parts: list[str] = []
-        if self._too_long(names, [*fixed, *solution]):
-            pieces = cut([fixed, solution], names.names, f"{kind}_part_{k}", self._lines)
+        if self._is_too_long(names, [*fixed, *solution]):
+            pieces = split_functions(
+                [fixed, solution], names.names, f"{kind}_part_{k}", self._start_lines
+            )
             parts = [*pieces.functions, ""]
             factor = [f"  V t[{pieces.scratch}];"]
             factor += [f"  {name}(g, u, nullptr, t);" for name in pieces.calls[0]]
@@ -353,8 +362,8 @@ class _Writer:
             names.indent = "    "
             each = names(solution)
             axes = [c.axes for c in solve.columns]
-            store = names.store(self._flat(solve, "x"), solution, axes, "    ")
-            self._keep(names)
+            store = names.store(self._read_unknowns(solve, "x"), solution, axes, "    ")
+            self._keep_tables(names)
         transposed = "true" if kind == "adjoint" else "false"
         again = (
             f"pivoted<{n}, {transposed}>(doubt, g, u, b, x, sides, {self._call_slopes(solve, k)});"
@@ -363,32 +372,32 @@ class _Writer:
             again = f"for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, splat(nan), x[i]);"
         return [
             *parts,
-            self._linear_head(solve, k, kind),
+            self._open_linear(solve, k, kind),
             *factor,
             f"  for (int side = 0; side < sides; ++side, b += {n}, x += {n}) {{",
             *each,
             *store,
             "  }",
             f"  b -= {n} * sides, x -= {n} * sides;",
-            *self._linear_tail(solve, k, kind, [f"    {again}"]),
+            *self._close_linear(solve, k, kind, [f"    {again}"]),
         ]
 
-    def _linear_band(self, solve: Solve, band: Band, k: int, kind: str) -> list[str]:
-        lines = self._lines("  ")
-        self._known(solve, lines, "u")
-        rows = self._band(lines, band, "  ", is_transposed=kind == "adjoint")
-        self._keep(lines)
+    def _write_band_linear(self, solve: Solve, band: Band, k: int, kind: str) -> list[str]:
+        lines = self._start_lines("  ")
+        self._name_known(solve, lines, "u")
+        rows = self._fill_band(lines, band, "  ", is_transposed=kind == "adjoint")
+        self._keep_tables(lines)
         n = self._size(solve)
         shape = f"<{n}, {band.half}>"
         return [
-            self._linear_head(solve, k, kind),
+            self._open_linear(solve, k, kind),
             *rows,
             "  V a[sizeof a0 / sizeof(V)];",
             "  copy(a0, a, sizeof a0 / sizeof(V));",
             f"  band_factor{shape}(a);",
             f"  copy(b, x, {n} * sides);",
             f"  for (int side = 0; side < sides; ++side) band_solve{shape}(a, x + side * {n});",
-            *self._linear_tail(solve, k, kind, [
+            *self._close_linear(solve, k, kind, [
                 f"    for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, b[i], x[i]);",
                 f"    band_pivoted{shape}(doubt, a0, x, sides);",
             ]),
@@ -396,24 +405,24 @@ class _Writer:
 
     # the function of a point
 
-    def _hoist(self) -> list[str]:
+    def _write_hoist(self) -> list[str]:
         """What depends on parameters alone, computed once a call into `h`."""
         hoisted = self.program.hoisted
         size = sum(self.program.size(n.axes) for n in hoisted)
-        lines = self._lines("  ")
-        rows = self._loads(hoisted, lines)
-        rows += lines(self._hoisted_for_values(), hoisted)
+        lines = self._start_lines("  ")
+        rows = self._load_inputs(hoisted, lines)
+        rows += lines(self._find_hoisted_for_values(), hoisted)
         rows += lines(hoisted)
         axes = [n.axes for n in hoisted]
         rows += lines.store(lines.lay_out(hoisted, "h"), hoisted, axes, "  ")
-        self._keep(lines)
+        self._keep_tables(lines)
         return [
             f"constexpr int hoisted = {size};", "",
             "[[maybe_unused]] INGOT_CALL void hoist([[maybe_unused]] const Inputs& in,"
             " [[maybe_unused]] V* __restrict h) {", *rows, "}", "",
         ]  # fmt: skip
 
-    def _hoisted_for_values(self) -> list[Node]:
+    def _find_hoisted_for_values(self) -> list[Node]:
         """The hoisted lines that values read, as in a kernel of values alone."""
         own = {n.id for n in sort_lines(self.program.hoisted)}
         values = [n for v in self.program.value_outputs for n in v.nodes]
@@ -421,19 +430,19 @@ class _Writer:
         read |= {n.id for n in values}
         return [n for n in self.program.hoisted if n.id in read]
 
-    def _point(self) -> list[str]:
+    def _write_point(self) -> list[str]:
         program = self.program
-        lines = self._lines("  ")
+        lines = self._start_lines("  ")
         places = zip(program.hoisted, lines.lay_out(program.hoisted, "h"), strict=True)
         lines.name({n.id: at for n, at in places})
         rows = ["  [[maybe_unused]] const Around around{knobs, &reports, in.lanes()};"]
-        rows += self._loads(program.roots, lines)
+        rows += self._load_inputs(program.roots, lines)
         # values first and by themselves: what derivatives read besides does not change their bits
         rows += lines([n for v in program.value_outputs for n in v.nodes], program.roots)
         rows += lines(program.roots)
         for i, v in enumerate(program.outputs):
-            rows += self._put(lines, i, v)
-        self._keep(lines)
+            rows += self._write_output(lines, i, v)
+        self._keep_tables(lines)
         head = "INGOT_INLINE void point(const Inputs& in, const Outputs& out,"
         return [
             f"{head} [[maybe_unused]] const Knobs* knobs, [[maybe_unused]] Reports& reports,",
@@ -442,7 +451,7 @@ class _Writer:
             "}",
         ]
 
-    def _loads(self, roots: Sequence[Node], lines: Lines) -> list[str]:
+    def _load_inputs(self, roots: Sequence[Node], lines: Lines) -> list[str]:
         """Every input that the roots read, loaded once."""
         read = {n.id for n in schedule_lines(roots, lines.names)}
         rows: list[str] = []
@@ -452,22 +461,22 @@ class _Writer:
                     continue
                 if not node.axes:
                     rows.append(f"  const V in{node.id} = in.at({i}, {c});")
-                    lines.name({node.id: word(f"in{node.id}")})
+                    lines.name({node.id: read_name(f"in{node.id}")})
                     continue
                 size = self.program.size(node.axes)
-                here = lines.entry(f"in{node.id}", 0, 1, node.axes)
+                here = lines.read_at(f"in{node.id}", 0, 1, node.axes)
                 at, loop = self._element(lines, v, c)
                 place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
                 rows.append(f"  V in{node.id}[{size}]; {loop}{here(place)} = in.at({i}, {at});")
                 lines.name({node.id: here})
         return rows
 
-    def _put(self, lines: Lines, i: int, v: Variable) -> list[str]:
+    def _write_output(self, lines: Lines, i: int, v: Variable) -> list[str]:
         rows = []
         place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
         for c, node in enumerate(v.nodes):
             at, loop = self._element(lines, v, c)
-            rows.append(f"  {loop}out.put({i}, {at}, {lines.says(node, place)});")
+            rows.append(f"  {loop}out.put({i}, {at}, {lines.read(node, place)});")
         return rows
 
     def _element(self, lines: Lines, v: Variable, c: int) -> tuple[str, str]:
@@ -479,14 +488,14 @@ class _Writer:
         written = self.program.entries(v.spread)[entry]
         at = {a.key: str(e) for a, e in zip(v.spread, written, strict=True)}
         at |= {a.key: f"i{d}" for d, a in enumerate(v.looped)}
-        return f"({lines.index(v.axes)(at)}) * {width} + {part}", lines.loops(v.looped)
+        return f"({lines.index(v.axes)(at)}) * {width} + {part}", lines.open_loops(v.looped)
 
-    def _block(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:
+    def _write_block(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:
         """A solve or a linear system: gather what it reads, call it, tell where results lie."""
         if node.op == "linear":
-            return self._linear_call(node, lines)
+            return self._call_linear(node, lines)
         if node.op == "accumulate":
-            return self.parts[node.attr.solve].accumulate(lines, node, self._sided)
+            return self.parts[node.attr.solve].accumulate(lines, node, self._read_side)
         solve: Solve = node.attr
         k, tag = self.number[solve], node.id
         width = len(solve.columns)
@@ -499,7 +508,7 @@ class _Writer:
         to = lines.lay_out(solve.given, f"g{tag}")
         rows += lines.store(to, given, [g.axes for g in solve.given], indent)
         rows.append(f"{indent}Search<{self._size(solve)}> s{tag};")
-        found = self._flat(solve, f"s{tag}.u")
+        found = self._read_unknowns(solve, f"s{tag}.u")
         rows += lines.store(found, guesses, axes, indent)
         around = "around, " if self._nests(solve) else ""
         if solve.substeps is not None:
@@ -513,7 +522,7 @@ class _Writer:
         rows.append(f"{indent}s{tag}.report(*around.reports, {k}, around.knobs[{k}]);")
         return rows, dict(enumerate(found))
 
-    def _linear_call(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:
+    def _call_linear(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:
         linear: Linear = node.attr
         solve = linear.solve
         k, block, tag = self.number[solve], node.args[0].args[0].id, node.id
@@ -530,9 +539,9 @@ class _Writer:
         found: dict[Any, Access] = {}
         for i, own in enumerate(sides):
             axes = [(*seeds[i], *c.axes) for c in solve.columns]
-            targets = self._sided(solve, f"b{tag}", starts[i], seeds[i])
+            targets = self._read_side(solve, f"b{tag}", starts[i], seeds[i])
             rows += lines.store(targets, own, axes, indent)
-            results = self._sided(solve, f"x{tag}", starts[i], seeds[i])
+            results = self._read_side(solve, f"x{tag}", starts[i], seeds[i])
             found |= {(slot, i): at for slot, at in enumerate(results)}
         around = "around, " if self._nests(solve) else ""
         rows.append(
@@ -541,10 +550,12 @@ class _Writer:
         )
         return rows, found
 
-    def _sided(self, solve: Solve, array: str, start: int, seeds: tuple[Axis, ...]) -> list[Access]:
+    def _read_side(
+        self, solve: Solve, array: str, start: int, seeds: tuple[Axis, ...]
+    ) -> list[Access]:
         """How each unknown of one right-hand side, or of a family of them, stands in an array."""
         index = Lines(self.program, "").index(seeds)
-        inner, size = self._flat(solve, ""), self._size(solve)
+        inner, size = self._read_unknowns(solve, ""), self._size(solve)
 
         def at(access: Access) -> Access:
             def text(place: Place) -> str:

@@ -12,14 +12,14 @@ from ingot.execute.cxx_values import Place
 from ingot.program import Node, operation
 from ingot.program.schedule import schedule_lines
 
-__all__ = ["LONG", "Cut", "cut", "is_long"]
+__all__ = ["MAX_FUNCTION_LINES", "SplitFunctions", "is_long", "split_functions"]
 
-LONG = 8000
+MAX_FUNCTION_LINES = 8000
 """The number of lines beyond which a function is cut."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SplitFunctions:
     """Functions, and which of them each phase calls.
 
     places: how a root is written once its phase has run; scratch: the size of the scratch array.
@@ -31,7 +31,9 @@ class Cut:
     scratch: int
 
 
-def is_long(roots: Sequence[Node], known: Mapping[int, Access], limit: int = LONG) -> bool:
+def is_long(
+    roots: Sequence[Node], known: Mapping[int, Access], limit: int = MAX_FUNCTION_LINES
+) -> bool:
     """Whether the lines of the roots are too many for one function, and all straight."""
     lines = schedule_lines(roots, known)
     if len(lines) <= limit:
@@ -39,22 +41,22 @@ def is_long(roots: Sequence[Node], known: Mapping[int, Access], limit: int = LON
     return not any(n.axes or operation(n.op).is_block for n in lines)
 
 
-def cut(
+def split_functions(
     phases: Sequence[Sequence[Node]],
     known: Mapping[int, Access],
     name: str,
     printer: Callable[[str], Lines],
-) -> Cut:
+) -> SplitFunctions:
     """Functions `name_i` that compute the roots of each phase from `g`, `u`, `b`, the scratch."""
     chunks: list[tuple[int, list[Node]]] = []
     done = dict(known)
     for phase, roots in enumerate(phases):
         lines = [n for n in schedule_lines(roots, done) if n.op != "const"]
-        done.update({n.id: _nowhere for n in lines})
-        chunks += [(phase, part) for part in _parts(lines)]
-    last = _last_reads(phases, chunks)
+        done.update({n.id: _refuse_read for n in lines})
+        chunks += [(phase, part) for part in _split_lines(lines)]
+    last = _find_last_reads(phases, chunks)
     home = {n.id: i for i, (_, part) in enumerate(chunks) for n in part}
-    slots, size = _slots(chunks, home, last)
+    slots, size = _assign_slots(chunks, home, last)
     places: dict[int, Access] = {}
     functions: list[str] = []
     calls: list[list[str]] = [[] for _ in phases]
@@ -64,8 +66,8 @@ def cut(
         lines.name(places)
         kept = [n for n in part if n.id in slots]
         body = lines(kept)
-        body += [f"  t[{slots[n.id]}] = (V){lines.says(n)};" for n in kept]
-        places.update({n.id: _slot(n, slots[n.id]) for n in kept})
+        body += [f"  t[{slots[n.id]}] = (V){lines.read(n)};" for n in kept]
+        places.update({n.id: _read_slot(n, slots[n.id]) for n in kept})
         head = f"INGOT_CALL void {name}_{i}([[maybe_unused]] const V* __restrict g,"
         functions += [
             f"{head} [[maybe_unused]] const V* __restrict u,"
@@ -73,23 +75,23 @@ def cut(
             *body, "}",
         ]  # fmt: skip
         calls[phase].append(f"{name}_{i}")
-    return Cut(functions, calls, places, size)
+    return SplitFunctions(functions, calls, places, size)
 
 
-def _nowhere(_: Place) -> str:
+def _refuse_read(_: Place) -> str:
     raise AssertionError("a line is read before it is placed")
 
 
-def _slot(node: Node, number: int) -> Access:
+def _read_slot(node: Node, number: int) -> Access:
     """A value in the scratch; masks lie there bit by bit."""
     text = f"((M)t[{number}])" if node.is_condition else f"t[{number}]"
     return lambda _: text
 
 
-def _parts(lines: list[Node]) -> list[list[Node]]:
+def _split_lines(lines: list[Node]) -> list[list[Node]]:
     """Lines split into parts of about equal length, each cut where the fewest values are alive."""
-    count = max(1, round(len(lines) / LONG))
-    alive = _alive(lines)
+    count = max(1, round(len(lines) / MAX_FUNCTION_LINES))
+    alive = _count_alive(lines)
     edges = [0]
     for k in range(1, count):
         middle = len(lines) * k // count
@@ -99,7 +101,7 @@ def _parts(lines: list[Node]) -> list[list[Node]]:
     return [lines[a:b] for a, b in pairwise(edges) if b > a]
 
 
-def _alive(lines: list[Node]) -> list[int]:
+def _count_alive(lines: list[Node]) -> list[int]:
     """How many values cross the gap before each line."""
     place = {n.id: i for i, n in enumerate(lines)}
     ends = {n.id: i for i, n in enumerate(lines)}
@@ -118,7 +120,7 @@ def _alive(lines: list[Node]) -> list[int]:
     return alive
 
 
-def _last_reads(
+def _find_last_reads(
     phases: Sequence[Sequence[Node]], chunks: Sequence[tuple[int, list[Node]]]
 ) -> dict[int, int]:
     """The last chunk that reads each line; roots are read after everything."""
@@ -133,7 +135,7 @@ def _last_reads(
     return last
 
 
-def _slots(
+def _assign_slots(
     chunks: Sequence[tuple[int, list[Node]]], home: Mapping[int, int], last: Mapping[int, int]
 ) -> tuple[dict[int, int], int]:
     """A place in the scratch for every value read beyond its own chunk, reused when it is dead."""

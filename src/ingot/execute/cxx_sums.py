@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_values import ENTRY, placed, word
+from ingot.execute.cxx_values import ARRAY_ENTRY, read_entry, read_name
 from ingot.program import Node
 from ingot.program.regions import Twins
 from ingot.types.elementwise import ELEMENTWISE
@@ -12,19 +12,19 @@ from ingot.types.elementwise import ELEMENTWISE
 if TYPE_CHECKING:
     from ingot.execute.cxx_lines import Lines
 
-__all__ = ["Sums"]
+__all__ = ["SumLoops"]
 
-TOGETHER = 12
+MAX_SUMS_PER_LOOP = 12
 """How many sums share a loop: as many as stay in registers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class SumLoops:
     """Writes straight lines. A sum is a chain of lines that each add the next instance's term.
 
     fused: products written where they are read; kept: lines read by others than these;
     twin: the twins that a node is one of, and its instance; readers, reads: who reads whom;
-    even: where twins lie, as far as it was asked for.
+    spacing: where twins lie, as far as it was asked for.
     """
 
     printer: "Lines"
@@ -33,27 +33,29 @@ class Sums:
     twin: Mapping[int, tuple[Twins, int]]
     readers: Mapping[int, list[Node]]
     reads: Callable[[Node], list[Node]]
-    even: dict[Twins, tuple[str, int, int] | None] = field(default_factory=dict)
+    spacing: dict[Twins, tuple[str, int, int] | None] = field(default_factory=dict)
 
-    def rows(self, nodes: Sequence[Node]) -> list[str]:
+    def write(self, nodes: Sequence[Node]) -> list[str]:
         """Straight lines; sums over instances wait for each other, to share their loops."""
-        self.even.clear()
-        chains = self._chains(nodes)
+        self.spacing.clear()
+        chains = self._find_chains(nodes)
         inside = {n.id: chain for chain in chains for n in chain}
-        wave = self._waves(nodes, inside)
+        wave = self._find_waves(nodes, inside)
         rows: list[str] = []
         for now in range(max(wave.values(), default=-1) + 1):
             ready: list[list[Node]] = []
             for node in nodes:
                 chain = inside.get(node.id)
                 if wave[node.id] == now and (chain is None or chain[0] is node):
-                    row = self._line(node)
+                    row = self._write_line(node)
                     rows.append(row if chain is None else row.replace("const ", "", 1))
                     ready += [chain] if chain is not None else []
-            rows += self._sums(ready)
+            rows += self._write_loops(ready)
         return rows
 
-    def _waves(self, nodes: Sequence[Node], inside: Mapping[int, list[Node]]) -> dict[int, int]:
+    def _find_waves(
+        self, nodes: Sequence[Node], inside: Mapping[int, list[Node]]
+    ) -> dict[int, int]:
         """After how many loops each line can run; the lines of a sum wait for the last of them."""
         wave = {n.id: 0 for n in nodes}
         changed = True
@@ -70,7 +72,7 @@ class Sums:
                             changed = True
         return wave
 
-    def _chains(self, nodes: Sequence[Node]) -> list[list[Node]]:
+    def _find_chains(self, nodes: Sequence[Node]) -> list[list[Node]]:
         """Sums whose terms are twins, in the order of the instances."""
         found: list[list[Node]] = []
         done: set[int] = set()
@@ -94,13 +96,13 @@ class Sums:
 
     def _follows(self, chain: Sequence[Node], node: Node) -> bool:
         """Whether a line adds the next instance's term to the last line of a chain."""
-        here = self._term(node, chain[-1])
+        here = self._find_term(node, chain[-1])
         if here is None or len(chain) == 1:
             return here is not None
-        last = self._term(chain[-1], chain[-2])
+        last = self._find_term(chain[-1], chain[-2])
         return last is not None and (last[0] + 1, *last[1:]) == here
 
-    def _term(self, node: Node, total: Node) -> tuple[int, object, object] | None:
+    def _find_term(self, node: Node, total: Node) -> tuple[int, object, object] | None:
         """The instance whose term a line adds to a total, how, and which term it is."""
         row = ELEMENTWISE.get(node.op)
         if row is None or row.fused is None or total not in node.args:
@@ -110,27 +112,27 @@ class Sums:
         if arg is total or (side == 1 and not row.commutes):
             return None
         parts = arg.args if arg.id in self.fused else (arg,)
-        places = [self._strided(p) for p in parts]
+        places = [self._find_stride(p) for p in parts]
         told = [p for p in places if p is not None]
         if len({p[0] for p in told}) != 1 or total in parts:
             return None
         which = tuple(p[1:] if p is not None else n.id for p, n in zip(places, parts, strict=True))
         return told[0][0], (node.op, side, arg.id in self.fused), which
 
-    def _strided(self, node: Node) -> tuple[int, str, int, int] | None:
+    def _find_stride(self, node: Node) -> tuple[int, str, int, int] | None:
         """The instance of a twin that lies in an array, and where: its name, start and stride."""
         if node.id not in self.twin:
             return None
         line, instance = self.twin[node.id]
-        if line not in self.even:
-            self.even[line] = self._even(line)
-        found = self.even[line]
+        if line not in self.spacing:
+            self.spacing[line] = self._find_spacing(line)
+        found = self.spacing[line]
         return (instance, *found) if found is not None else None
 
-    def _even(self, line: Twins) -> tuple[str, int, int] | None:
+    def _find_spacing(self, line: Twins) -> tuple[str, int, int] | None:
         """Where twins lie, if that is an array in which they are evenly spaced."""
         texts = [self.printer.names[n.id]({}) for n in line if n.id in self.printer.names]
-        found = [ENTRY.fullmatch(t) for t in texts]
+        found = [ARRAY_ENTRY.fullmatch(t) for t in texts]
         at = [(m[1], int(m[2])) for m in found if m is not None]
         if len(at) < len(line):
             return None
@@ -138,31 +140,31 @@ class Sums:
         even = all(p == (name, start + k * stride) for k, p in enumerate(at))
         return (name, start, stride) if even else None
 
-    def _sums(self, chains: Sequence[list[Node]]) -> list[str]:
+    def _write_loops(self, chains: Sequence[list[Node]]) -> list[str]:
         """Loops that finish sums; those over the same instances share one."""
         ranges: dict[tuple[int, int], list[str]] = {}
         for chain in chains:
             total, first = chain[:2]
-            term = self._term(first, total)
+            term = self._find_term(first, total)
             assert term is not None
             before = {r.id: self.printer.names[r.id] for r in self.reads(first)}
             for read in self.reads(first):
-                place = self._strided(read) if read is not total else None
+                place = self._find_stride(read) if read is not total else None
                 if place is not None:
                     entry = f"{place[1]}[{place[2]} + {place[3]} * k]"
-                    self.printer.name({read.id: placed(read, entry)})
-            text = self._line(first).partition(" = ")[2]
+                    self.printer.name({read.id: read_entry(read, entry)})
+            text = self._write_line(first).partition(" = ")[2]
             self.printer.name(before)
             name = f"x{total.id}"
             rows = ranges.setdefault((term[0], term[0] + len(chain) - 1), [])
             rows.append(f"{self.printer.indent}  {name} = {text}")
-            self.printer.name({n.id: word(name) for n in chain})
+            self.printer.name({n.id: read_name(name) for n in chain})
         result: list[str] = []
         for (begin, end), rows in ranges.items():
             head = f"{self.printer.indent}for (int k = {begin}; k < {end}; ++k) {{"
-            for i in range(0, len(rows), TOGETHER):
-                result += [head, *rows[i : i + TOGETHER], f"{self.printer.indent}}}"]
+            for i in range(0, len(rows), MAX_SUMS_PER_LOOP):
+                result += [head, *rows[i : i + MAX_SUMS_PER_LOOP], f"{self.printer.indent}}}"]
         return result
 
-    def _line(self, node: Node) -> str:
-        return self.printer.line(node, self.fused)
+    def _write_line(self, node: Node) -> str:
+        return self.printer.write_straight(node, self.fused)

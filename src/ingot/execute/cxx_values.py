@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping
 
 from ingot.program import Node
 
-__all__ = ["ENTRY", "Access", "Place", "cast_mask", "number", "placed", "word"]
+__all__ = ["ARRAY_ENTRY", "Access", "Place", "cast_mask", "read_entry", "read_name", "write_number"]
 
 Place = Mapping[tuple[str, int], str]
 """The loop index of each axis, by its key."""
 Access = Callable[[Place], str]
 """How a value is written at a place."""
 
-ENTRY = re.compile(r"(?:\(\(M\))?([\w.]+)\[(\d+)\]\)?")
+ARRAY_ENTRY = re.compile(r"(?:\(\(M\))?([\w.]+)\[(\d+)\]\)?")
 """An entry of an array, as lines write it."""
 
 
-def number(x: float) -> str:
+def write_number(x: float) -> str:
     """A constant as C++ writes it."""
     if x != x:
         return "real(nan)"
@@ -30,11 +30,11 @@ def cast_mask(node: Node) -> str:
     return "(V)" if node.is_condition else ""
 
 
-def placed(node: Node, text: str) -> Access:
+def read_entry(node: Node, text: str) -> Access:
     """A value in an array of numbers; conditions lie there as bits."""
-    return word(f"((M){text})" if node.is_condition else text)
+    return read_name(f"((M){text})" if node.is_condition else text)
 
 
-def word(text: str) -> Access:
+def read_name(text: str) -> Access:
     """A value that is written the same everywhere."""
     return lambda _: text

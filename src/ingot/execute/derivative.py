@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ingot.execute.torch_source import Printer
+from ingot.execute.torch_source import TorchPrinter
 from ingot.program import Axis, Builder, Node, Variable, batch_independent
 from ingot.program.differentiate import Tangent, Unstructured, push, seed_axis, seed_column
 
@@ -55,25 +55,25 @@ class Derivative:
         """The number of rows or columns of a variable."""
         return len(variable.nodes) * self.builder.size(variable.axes)
 
-    def matrix(self, printer: Printer) -> str:
+    def matrix(self, printer: TorchPrinter) -> str:
         """All rows, (rows, columns, batch)."""
         if not any(v.axes for v in (*self.rows, *self.columns)):
             nodes = [self._node(t, _SCALARS) for row in self.tangents for t in row]
-            return printer.stacked(nodes, (), self.seed)
+            return printer.stack(nodes, (), self.seed)
         blocks = [self.block(printer, row) for row in self.rows]
         return printer.to.write(f"torch.cat([{', '.join(blocks)}])")
 
-    def block(self, printer: Printer, row: Variable, batch: str = "batch") -> str:
+    def block(self, printer: TorchPrinter, row: Variable, batch: str = "batch") -> str:
         """The rows of one variable, (rows, columns, batch)."""
         tangents = self.tangents[self.rows.index(row)]
         parts = []
         if not all(v.axes for v in self.columns):
             nodes = [self._node(t, _SCALARS) for t in tangents]
-            parts.append(printer.stacked(nodes, row.axes, self.seed, batch))
+            parts.append(printer.stack(nodes, row.axes, self.seed, batch))
         at = 0
         for column in self.columns:
             if column.axes:
-                parts.append(self._gathered(printer, row, tangents, column, at, batch))
+                parts.append(self._gather(printer, row, tangents, column, at, batch))
             at += len(column.nodes)
         if len(parts) == 1:
             return parts[0]
@@ -82,8 +82,8 @@ class Derivative:
     def _node(self, tangent: Tangent, key: tuple[int, tuple[int, ...]]) -> Node:
         return tangent.get(key, self.builder.zero)
 
-    def _gathered(
-        self, printer: Printer, row: Variable, tangents: Sequence[Tangent], column: Variable,
+    def _gather(
+        self, printer: TorchPrinter, row: Variable, tangents: Sequence[Tangent], column: Variable,
         first: int, batch: str,
     ) -> str:  # fmt: skip
         """The block of a column on axes: its entries laid end to end, then put in their places."""
@@ -105,15 +105,15 @@ class Derivative:
                 if self.dense:
                     place[:, i, :, j - first] = at + np.arange(size).reshape(entries, others)
                 else:
-                    here, there = _neighbours(row.axes, own, column.axes, theirs, shifts)
+                    here, there = _find_neighbours(row.axes, own, column.axes, theirs, shifts)
                     place[here, i, there, j - first] = at + here
                 at += size
         flat = to.write(f"torch.cat([{', '.join(parts)}])")
         shape = f"{entries * len(tangents)}, {others * len(column.nodes)}, {batch}"
-        return to.write(f"{flat}.index_select(0, {to.places(place)}).reshape({shape})")
+        return to.write(f"{flat}.index_select(0, {to.index_constant(place)}).reshape({shape})")
 
 
-def _neighbours(
+def _find_neighbours(
     row: Sequence[Axis], own: Sequence[int], column: Sequence[Axis], theirs: Sequence[int],
     shifts: Sequence[int],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip

@@ -13,7 +13,7 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.inductor_graphs import (
     Pair,
-    Printed,
+    PrintedGraph,
     find_columns,
     find_guesses,
     open_residuals,
@@ -32,9 +32,9 @@ from ingot.execute.inductor_metadata import (
     SlopeInfo,
     ValueInfo,
 )
-from ingot.execute.inductor_pool import Children
+from ingot.execute.inductor_pool import CompilePool
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.inductor_trial import SIZES, Arrays, Trial
+from ingot.execute.inductor_trial import TRIAL_BATCHES, Arrays, Trial
 from ingot.program import Node, Program, Space, Variable, sort_lines
 from ingot.program.opaque import find_misplaced, walk_lines
 from ingot.program.partition import Segment, partition
@@ -42,10 +42,18 @@ from ingot.program.program import find_arguments
 from ingot.program.substeps import find_parts
 from ingot.types.history import given_name, source_name
 
-__all__ = ["LIMIT", "WARN", "Planned", "compile_graphs", "compile_parts", "lower", "plan_graphs"]
+__all__ = [
+    "MAX_OPERATIONS",
+    "SLOW_OPERATIONS",
+    "GraphPlan",
+    "compile_graphs",
+    "compile_parts",
+    "lower",
+    "plan_graphs",
+]
 
-WARN = 2000
-LIMIT = 6000
+SLOW_OPERATIONS = 2000
+MAX_OPERATIONS = 6000
 """From how many operations on a graph takes long (some 50 s), and from how many it is refused."""
 
 Progress = Callable[[str], None]
@@ -55,20 +63,20 @@ logger = logging.getLogger("ingot")
 
 
 @dataclass(frozen=True, slots=True)
-class Graphed:
+class PlannedGraph:
     """A graph to be compiled: its file, its lines, and how to tell whether it is right."""
 
     file: str
     segment: Segment
-    printed: Printed
+    printed: PrintedGraph
     judge: Judge
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class GraphPlan:
     """All graphs of a program, and what will be said of them."""
 
-    graphs: tuple[Graphed, ...]
+    graphs: tuple[PlannedGraph, ...]
     description: InductorDescription
 
     def __str__(self) -> str:
@@ -76,27 +84,27 @@ class Planned:
 
 
 def lower(
-    plan: Planned, folder: Path, *, jobs: int = 1, progress: Progress | None = None
+    plan: GraphPlan, folder: Path, *, jobs: int = 1, progress: Progress | None = None
 ) -> InductorDescription:
     """Compile all graphs of a plan into a folder."""
     precision = plan.description.dtype
     dtype: torch.dtype = getattr(torch, precision)
 
-    def work(graph: Graphed) -> None:
+    def work(graph: PlannedGraph) -> None:
         trial = Trial(graph.segment, dtype)
-        points = [trial.points(graph.printed, n) for n in SIZES]
+        points = [trial.draw_points(graph.printed, n) for n in TRIAL_BATCHES]
         given = [list(x) for x in points]
-        gives = children.compiled(folder / graph.file, graph.printed, precision, given)
+        gives = children.compile(folder / graph.file, graph.printed, precision, given)
         if gives is not None:
             for x, y in zip(points, gives, strict=True):
-                _require(graph.file, len(x[0][0]), graph.judge(trial, x, y))
+                _require_right(graph.file, len(x[0][0]), graph.judge(trial, x, y))
             children.keep(folder / graph.file, graph.printed, precision)
         if progress is not None:
             progress(graph.file)
 
     # the longest first, so that no process is left alone with it at the end
     order = sorted(plan.graphs, key=lambda g: -g.printed.operations)
-    with Children(jobs) as children:
+    with CompilePool(jobs) as children:
         for job in [children.threads.submit(work, graph) for graph in order]:
             job.result()
     return plan.description
@@ -115,7 +123,7 @@ def compile_parts(programs: Sequence[Program], dtype: torch.dtype) -> list[Induc
     with tempfile.TemporaryDirectory(prefix="ingot-") as name:
         folder = Path(name)
         every = tuple(graph for plan in plans for graph in plan.graphs)
-        lower(Planned(every, plans[0].description), folder, jobs=os.cpu_count() or 1)
+        lower(GraphPlan(every, plans[0].description), folder, jobs=os.cpu_count() or 1)
         return [
             InductorProgram(
                 lambda file: (folder / file).read_bytes(), plan.description,
@@ -127,7 +135,7 @@ def compile_parts(programs: Sequence[Program], dtype: torch.dtype) -> list[Induc
         ]  # fmt: skip
 
 
-def _require(file: str, points: int, wrong: str | None) -> None:
+def _require_right(file: str, points: int, wrong: str | None) -> None:
     if wrong is not None:
         raise IngotError([Problem(
             "graph-differs", f"the graph '{file}' at {points} points: {wrong}", None,
@@ -138,7 +146,7 @@ def _require(file: str, points: int, wrong: str | None) -> None:
 def plan_graphs(
     program: Program, pairs: Sequence[Pair], stem: str, *, dtype: torch.dtype = torch.float64,
     segments: Sequence[Segment] | None = None,
-) -> Planned:  # fmt: skip
+) -> GraphPlan:  # fmt: skip
     """Every graph as text, and the description of all; nothing is compiled.
 
     segments: those of the program, where it was partitioned before
@@ -152,20 +160,22 @@ def plan_graphs(
     )  # fmt: skip
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
-    local = _local_pairs(segments, pairs)
-    made: list[Graphed] = []
+    local = _find_local_pairs(segments, pairs)
+    made: list[PlannedGraph] = []
     infos: list[ForwardSegment | ImplicitSegment] = []
     for i, (segment, passing) in enumerate(zip(segments, local, strict=True)):
         name = stem if len(segments) == 1 else f"{stem}_seg{i}"
-        write = _forward if segment.kind == "forward" else _implicit
+        write = _plan_forward if segment.kind == "forward" else _plan_implicit
         info, found = write(segment, passing, name, precision)
         infos.append(info)
         made += found
     _check_sizes(made)
-    known = {v.name: _value(v, program) for s in segments for v in _variables(s.program)}
-    inputs, parameters = _keys(program, segments)
+    known = {
+        v.name: _describe_value(v, program) for s in segments for v in _list_variables(s.program)
+    }
+    inputs, parameters = _find_keys(program, segments)
     for key, v in (*inputs.items(), *parameters.items()):
-        known.setdefault(key, _value(v, program, key))
+        known.setdefault(key, _describe_value(v, program, key))
     description = InductorDescription(
         dtype=precision,
         values=tuple(known.values()),
@@ -174,16 +184,16 @@ def plan_graphs(
         given={k: v.name for k, v in {**inputs, **parameters}.items() if k != v.name},
         outputs=tuple(v.name for v in program.outputs),
         segments=tuple(infos),
-        slopes=tuple(_slopes(infos, pairs)),
+        slopes=tuple(_find_slopes(infos, pairs)),
     )
-    return Planned(tuple(made), description)
+    return GraphPlan(tuple(made), description)
 
 
-def _variables(program: Program) -> tuple[Variable, ...]:
+def _list_variables(program: Program) -> tuple[Variable, ...]:
     return (*program.given, *program.outputs)
 
 
-def _keys(
+def _find_keys(
     program: Program, segments: Sequence[Segment]
 ) -> tuple[dict[str, Variable], dict[str, Variable]]:
     """Inputs and parameters by the names under which segments read them."""
@@ -198,23 +208,23 @@ def _keys(
     return {key(v.name): v for v in program.inputs}, parameters
 
 
-def _value(v: Variable, space: Space, name: str | None = None) -> ValueInfo:
+def _describe_value(v: Variable, space: Space, name: str | None = None) -> ValueInfo:
     axes, shape = tuple(map(str, v.axes)), shape_of(v, space)
     return ValueInfo(name or v.name, v.kind.__name__, axes, shape.sizes, shape.base)
 
 
-def _forward(
+def _plan_forward(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
-) -> tuple[ForwardSegment, list[Graphed]]:
+) -> tuple[ForwardSegment, list[PlannedGraph]]:
     value = print_forward(segment, dtype)
-    made = [Graphed(f"{name}.pt2", segment, value, Trial.judge_values)]
+    made = [PlannedGraph(f"{name}.pt2", segment, value, Trial.judge_values)]
     slopes: tuple[SlopeInfo, ...] = ()
     if passing:
         printed, found = print_tangents(segment, passing, dtype)
         rows = zip(found.pairs, found.constant, strict=True)
         slopes = tuple(SlopeInfo(y, x, constant) for (y, x), constant in rows)
         if slopes:
-            made.append(Graphed(
+            made.append(PlannedGraph(
                 f"{name}_jvp.pt2", segment, printed,
                 lambda t, x, y: t.judge_tangents(x, y, found.pairs),
             ))  # fmt: skip
@@ -225,27 +235,27 @@ def _forward(
     return info, made
 
 
-def _implicit(
+def _plan_implicit(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
-) -> tuple[ImplicitSegment, list[Graphed]]:
+) -> tuple[ImplicitSegment, list[PlannedGraph]]:
     parts = _find_parts(segment)
     read = [x for _, x in passing]
     by = find_columns(segment, dict.fromkeys([*read, *(p.name for p in parts)] if read else ()))
     rhs = step = ift = inner = None
     columns = by
     if any(n.op == "solve" for n in sort_lines(segment.solve.rows)):
-        plan = _residuals(segment, by, f"{name}_rhs", dtype)
+        plan = _plan_residuals(segment, by, f"{name}_rhs", dtype)
         inner, made = plan.description, list(plan.graphs)
     else:
         rhs, step = f"{name}_rhs.pt2", f"{name}_step.pt2"
         made = [
-            Graphed(rhs, segment, print_residual(segment, dtype), Trial.judge_residual),
-            Graphed(step, segment, print_step(segment, dtype), Trial.judge_step),
+            PlannedGraph(rhs, segment, print_residual(segment, dtype), Trial.judge_residual),
+            PlannedGraph(step, segment, print_step(segment, dtype), Trial.judge_step),
         ]
         if by:
             ift = f"{name}_ift.pt2"
             printed, columns = print_sensitivity(segment, by, dtype)
-            made.append(Graphed(
+            made.append(PlannedGraph(
                 ift, segment, printed, lambda t, x, y: t.judge_sensitivity(x, y, columns)
             ))  # fmt: skip
     predictor = None
@@ -253,7 +263,7 @@ def _implicit(
     if guesses is None:
         predictor = f"{name}_predictor.pt2"
         printed = print_predictor(segment, dtype)
-        made.append(Graphed(predictor, segment, printed, Trial.judge_guess))
+        made.append(PlannedGraph(predictor, segment, printed, Trial.judge_guess))
     info = ImplicitSegment(
         name=segment.name, reads=segment.reads, gives=segment.gives, rhs=rhs, step=step, ift=ift,
         inner=inner, columns=columns, predictor=predictor, guesses=guesses or (),
@@ -297,7 +307,7 @@ def _find_parts(segment: Segment) -> tuple[PartInfo, ...]:
     return tuple(info for info in found.values() if info is not None)
 
 
-def _residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> Planned:
+def _plan_residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> GraphPlan:
     """The residuals of a solve that solve another: segments themselves, with their derivatives."""
     residuals = open_residuals(segment)
     unknowns = [v.name for v in residuals.inputs[: len(segment.solve.unknowns)]]
@@ -308,11 +318,12 @@ def _residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> Pl
 def _find_long_loops(program: Program) -> Iterator[Problem]:
     """A problem for each loop that is too long as copies of its body, before they are written."""
     for node in walk_lines(program):
-        if node.op == "repeat" and (count := _count_copies(node)) > LIMIT:
+        if node.op == "repeat" and (count := _count_copies(node)) > MAX_OPERATIONS:
             yield Problem(
                 "program-too-long",
                 f"graphs hold a copy of a loop's body for each of its {node.attr.count} steps,"
-                f" {count} operations here; torch is asked to compile {LIMIT} at most", None,
+                f" {count} operations here; torch is asked to compile {MAX_OPERATIONS} at most",
+                None,
                 "compile with --backend kernel, which keeps the loop",
             )  # fmt: skip
 
@@ -324,18 +335,18 @@ def _count_copies(node: Node) -> int:
     return node.attr.count * sum(map(_count_copies, sort_lines(node.attr.roots)))
 
 
-def _check_sizes(made: Sequence[Graphed]) -> None:
+def _check_sizes(made: Sequence[PlannedGraph]) -> None:
     problems = []
     for graph in made:
         count = graph.printed.operations
-        if count > LIMIT:
+        if count > MAX_OPERATIONS:
             problems.append(Problem(
                 "program-too-long",
                 f"the graph '{graph.file}' has {count} operations; torch is asked to compile"
-                f" {LIMIT} at most", None,
+                f" {MAX_OPERATIONS} at most", None,
                 "compile with --backend kernel, or ask for fewer derivative pairs",
             ))  # fmt: skip
-        elif count > WARN:
+        elif count > SLOW_OPERATIONS:
             logger.warning(
                 "%s has %d operations; torch will take a minute or more", graph.file, count
             )
@@ -346,9 +357,9 @@ def _check_sizes(made: Sequence[Graphed]) -> None:
 # which derivative blocks pass through which segment
 
 
-def _local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[list[Pair]]:
+def _find_local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[list[Pair]]:
     """For each segment the (given, read) pairs that some requested pair passes through."""
-    depends = [dict(_depends(s)) for s in segments]
+    depends = [dict(_find_dependencies(s)) for s in segments]
     keys = {source_name(n): n for s in segments for n in s.reads if source_name(n) != n}
     ahead: dict[str, set[str]] = {}
     for x in {x for _, x in pairs}:
@@ -372,7 +383,7 @@ def _local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[lis
     ]
 
 
-def _depends(segment: Segment) -> Iterator[tuple[str, set[str]]]:
+def _find_dependencies(segment: Segment) -> Iterator[tuple[str, set[str]]]:
     """What each value that a segment gives depends on; guesses do not count."""
     program = segment.program
     known = {n.id: v.name for v in program.given for n in v.nodes}
@@ -383,7 +394,7 @@ def _depends(segment: Segment) -> Iterator[tuple[str, set[str]]]:
         yield v.name, {known[n.id] for n in sort_lines(roots) if n.id in known}
 
 
-def _slopes(
+def _find_slopes(
     segments: Sequence[ForwardSegment | ImplicitSegment], pairs: Sequence[Pair]
 ) -> Iterator[SlopeInfo]:
     """The requested blocks; one is constant where every way to it is."""

@@ -18,7 +18,7 @@ from torch.fx.proxy import GraphAppendingTracer
 
 from ingot.graphs import torch_private
 
-__all__ = ["TRACED_BATCH", "baked", "fake_inputs", "main"]
+__all__ = ["TRACED_BATCH", "fake_inputs", "find_baked_sizes", "main"]
 
 # a size of 0 or 1 would be taken for a constant; the size decides how many threads are used
 TRACED_BATCH = 10007
@@ -31,29 +31,29 @@ def main() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         folder = Path(line.rstrip("\n"))
-        begun = time.perf_counter(), _busy()
+        begun = time.perf_counter(), _processor_seconds()
         try:
-            _compile(folder)
+            _compile_job(folder)
             said: dict[str, Any] = {"error": None}
         except Exception as error:
             said = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
-        said |= {"wall": time.perf_counter() - begun[0], "busy": _busy() - begun[1]}
+        said |= {"wall": time.perf_counter() - begun[0], "busy": _processor_seconds() - begun[1]}
         verdicts.write(json.dumps(said) + "\n")
         verdicts.flush()
 
 
-def _busy() -> float:
+def _processor_seconds() -> float:
     """Processor seconds of this process and of those that it has waited for."""
     return sum(os.times()[:4])
 
 
-def _compile(folder: Path) -> None:
+def _compile_job(folder: Path) -> None:
     job = torch.load(folder / "job.pt", weights_only=True)
     dtype = getattr(torch, job["dtype"])
-    module = traced(job["source"], job["tables"], job["index"], len(job["rows"]))
+    module = trace_source(job["source"], job["tables"], job["index"], len(job["rows"]))
     mode, inputs = fake_inputs(job["rows"], dtype)
     files = torch_private.compile_ahead(module, inputs, folder)
-    fixed = baked(mode)
+    fixed = find_baked_sizes(mode)
     if fixed:
         raise AssertionError(f"the trace holds for one batch only: {', '.join(fixed)}")
     torch_private.write_archive(folder / "graph.pt2", files)
@@ -71,7 +71,7 @@ def fake_inputs(arguments: Sequence[int], dtype: torch.dtype) -> tuple[Any, list
     return mode, [torch_private.fake_tensor(mode, *pair, dtype, "cpu") for pair in pairs]
 
 
-def baked(mode: Any) -> list[str]:
+def find_baked_sizes(mode: Any) -> list[str]:
     """What a trace has fixed that must stay open: torch bakes a batch in without a word."""
     fixed = torch_private.equal_sizes(mode).items()
     found = [f"{symbol} = {size}" for symbol, size in fixed if size.is_number]
@@ -79,7 +79,7 @@ def baked(mode: Any) -> list[str]:
     return found + [str(e) for e in guards if type(e).__name__ in ("Equality", "Eq")]
 
 
-def traced(
+def trace_source(
     source: str, tables: torch.Tensor, index: torch.Tensor, count: int
 ) -> torch.fx.GraphModule:
     """The printed function as a torch graph whose tables are its constants."""

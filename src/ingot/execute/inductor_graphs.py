@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.derivative import Derivative, differentiate_rows
-from ingot.execute.torch_source import Function, Printer
+from ingot.execute.torch_source import TorchFunction, TorchPrinter
 from ingot.program import Axis, Node, Program, Space, Variable, sort_lines
 from ingot.program.arrays import Layout
 from ingot.program.differentiate import jacobian
@@ -14,22 +14,33 @@ from ingot.program.partition import Segment
 from ingot.program.program import find_dependent
 
 __all__ = [
-    "STEP_LENGTH", "UNKNOWNS", "Pair", "Printed", "Slopes", "find_columns", "find_guesses",
-    "open_residuals", "print_forward", "print_predictor", "print_residual", "print_sensitivity",
-    "print_step", "print_tangents",
-]  # fmt: skip
+    "STEP_LENGTH",
+    "UNKNOWNS",
+    "Pair",
+    "PrintedGraph",
+    "SlopeBlocks",
+    "find_columns",
+    "find_guesses",
+    "open_residuals",
+    "print_forward",
+    "print_predictor",
+    "print_residual",
+    "print_sensitivity",
+    "print_step",
+    "print_tangents",
+]
 
 STEP_LENGTH = "step length"
 UNKNOWNS = "all unknowns"
 """Arguments that are no values of the model, and so have a blank in their names."""
 
-_WRITTEN = {STEP_LENGTH: "alpha", UNKNOWNS: "u"}
+_ARGUMENT_NAMES = {STEP_LENGTH: "alpha", UNKNOWNS: "u"}
 
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedGraph:
     """A torch function as text: `graph(tables, index, *arguments)`.
 
     arguments: names and numbers of rows of (rows, batch) arrays, 0 for a (batch,) array;
@@ -47,7 +58,7 @@ class Printed:
         return f"# {names}; {self.operations} operations\n{self.source}"
 
 
-class _Writing:
+class _GraphWriter:
     """A function of a segment's values, under way."""
 
     def __init__(
@@ -55,17 +66,17 @@ class _Writing:
         roots: Iterable[Node], axes: Iterable[Axis], dtype: str,
     ) -> None:  # fmt: skip
         self.arguments = [*first, *((v.name, shape_of(v, space).width) for v in reads)]
-        names = [_WRITTEN[name] for name, _ in first]
+        names = [_ARGUMENT_NAMES[name] for name, _ in first]
         inputs = [f"x{i}" for i in range(len(reads))]
         self.lines = sort_lines(roots)
         layout = Layout(space, self.lines, [*axes, *(a for v in reads for a in v.axes)])
-        self.function = Function(layout, [*names, *inputs])
-        self.printer = Printer(self.function, dtype)
+        self.function = TorchFunction(layout, [*names, *inputs])
+        self.printer = TorchPrinter(self.function, dtype)
         self.needed = {n.id for n in self.lines}
         for v, name in zip(reads, inputs, strict=True):
             self.printer.bind(v, name, self.needed)
 
-    def bind(self, variables: Sequence[Variable], argument: str, printer: Printer) -> None:
+    def bind(self, variables: Sequence[Variable], argument: str, printer: TorchPrinter) -> None:
         """Take variables from an array that holds all of them."""
         at = 0
         for v in variables:
@@ -77,27 +88,29 @@ class _Writing:
         whole = f"torch.cat([{', '.join(parts)}])"
         return parts[0] if len(parts) == 1 else self.function.write(whole)
 
-    def done(self, gives: Sequence[str]) -> Printed:
+    def finish(self, gives: Sequence[str]) -> PrintedGraph:
         """The function that returns these."""
         f = self.function
         count = len(f.rows)
-        return Printed(tuple(self.arguments), f.text(gives), tuple(f.tables), tuple(f.index), count)
+        return PrintedGraph(
+            tuple(self.arguments), f.text(gives), tuple(f.tables), tuple(f.index), count
+        )
 
 
 # forward segments
 
 
-def print_forward(segment: Segment, dtype: str) -> Printed:
+def print_forward(segment: Segment, dtype: str) -> PrintedGraph:
     """Values read -> values given."""
     program = segment.program
     axes = [a for v in program.outputs for a in v.axes]
-    w = _Writing(program, (), program.given, program.roots, axes, dtype)
+    w = _GraphWriter(program, (), program.given, program.roots, axes, dtype)
     w.printer.lines(w.lines)
-    return w.done([w.printer.value(v) for v in program.outputs])
+    return w.finish([w.printer.value(v) for v in program.outputs])
 
 
 @dataclass(frozen=True, slots=True)
-class Slopes:
+class SlopeBlocks:
     """The derivative blocks that a graph gives, in order.
 
     constant: whether each is the same for all points, and has no batch.
@@ -107,7 +120,9 @@ class Slopes:
     constant: tuple[bool, ...]
 
 
-def print_tangents(segment: Segment, pairs: Sequence[Pair], dtype: str) -> tuple[Printed, Slopes]:
+def print_tangents(
+    segment: Segment, pairs: Sequence[Pair], dtype: str
+) -> tuple[PrintedGraph, SlopeBlocks]:
     """Values read -> one block (rows, columns, batch) for each pair that is not zero."""
     program = segment.program
     builder = program.builder()
@@ -121,14 +136,14 @@ def print_tangents(segment: Segment, pairs: Sequence[Pair], dtype: str) -> tuple
     kept = [pair for pair in pairs if pair in found]
     axes = {a for d in found.values() for a in d.axes()}
     nodes = [n for d in found.values() for n in d.nodes()]
-    w = _Writing(builder, (), program.given, nodes, axes, dtype)
+    w = _GraphWriter(builder, (), program.given, nodes, axes, dtype)
     w.printer.lines(w.lines)
     flat = [found[pair].is_constant(gives[pair[0]]) for pair in kept]
     blocks = []
     for pair, constant in zip(kept, flat, strict=True):
         block = found[pair].block(w.printer, gives[pair[0]], "1" if constant else "batch")
         blocks.append(w.function.write(f"{block}.select(-1, 0).clone()") if constant else block)
-    return w.done(blocks), Slopes(tuple(kept), tuple(flat))
+    return w.finish(blocks), SlopeBlocks(tuple(kept), tuple(flat))
 
 
 # implicit segments
@@ -145,16 +160,16 @@ def find_guesses(segment: Segment) -> tuple[str, ...] | None:
     return tuple(n for n in found if n is not None) if None not in found else None
 
 
-def print_predictor(segment: Segment, dtype: str) -> Printed:
+def print_predictor(segment: Segment, dtype: str) -> PrintedGraph:
     """Values read -> unknowns to start from."""
     program, solve = segment.program, segment.solve
     first = segment.node.args[: len(solve.columns)]
     axes = [a for v in solve.unknowns for a in v.axes]
-    w = _Writing(program, (), program.given, first, axes, dtype)
+    w = _GraphWriter(program, (), program.given, first, axes, dtype)
     w.printer.lines(w.lines)
     left = iter(first)
-    parts = [w.printer.stacked([next(left) for _ in v.nodes], v.axes) for v in solve.unknowns]
-    return w.done([w.join(parts)])
+    parts = [w.printer.stack([next(left) for _ in v.nodes], v.axes) for v in solve.unknowns]
+    return w.finish([w.join(parts)])
 
 
 def open_residuals(segment: Segment) -> Program:
@@ -196,28 +211,28 @@ class _SegmentEquations:
         self.residuals, self.rows = program.outputs, program.roots
         self.size = sum(shape_of(v, program).width for v in self.unknowns)
 
-    def slope(self) -> Derivative:
+    def differentiate(self) -> Derivative:
         """That of the residuals by the unknowns, the Jacobian $A$."""
         return differentiate_rows(self.builder, self.residuals, self.unknowns, UNKNOWNS)
 
     def write(
         self, first: Sequence[tuple[str, int]], roots: Iterable[Node], axes: Iterable[Axis],
         dtype: str,
-    ) -> _Writing:  # fmt: skip
+    ) -> _GraphWriter:  # fmt: skip
         """A function of the unknowns and of what is read, with the lines that the roots need."""
         arguments = [(UNKNOWNS, self.size), *first]
-        w = _Writing(self.builder, arguments, self.reads, roots, axes, dtype)
-        w.bind(self.unknowns, _WRITTEN[UNKNOWNS], w.printer)
+        w = _GraphWriter(self.builder, arguments, self.reads, roots, axes, dtype)
+        w.bind(self.unknowns, _ARGUMENT_NAMES[UNKNOWNS], w.printer)
         w.printer.lines(w.lines)
         return w
 
-    def residual(self, w: _Writing, printer: Printer) -> str:
+    def write_residual(self, w: _GraphWriter, printer: TorchPrinter) -> str:
         """The residuals laid end to end, (rows, batch)."""
         if not any(v.axes for v in self.residuals):
-            return printer.stacked(self.rows, ())
+            return printer.stack(self.rows, ())
         return w.join([printer.value(v) for v in self.residuals])
 
-    def in_order(self, w: _Writing, slope: Derivative, x: str) -> str:
+    def restore_order(self, w: _GraphWriter, slope: Derivative, x: str) -> str:
         """Rows that stand in the order of the matrix's columns, in the order of the unknowns."""
         if slope.columns == self.unknowns:
             return x
@@ -228,45 +243,45 @@ class _SegmentEquations:
         return w.join([f"{x}[{a}:{b}]" for a, b in (starts[v.name] for v in self.unknowns)])
 
 
-def print_residual(segment: Segment, dtype: str) -> Printed:
+def print_residual(segment: Segment, dtype: str) -> PrintedGraph:
     r"""Unknowns, values read -> $-r(u, g)$."""
     e = _SegmentEquations(segment)
     w = e.write((), e.rows, [a for v in e.residuals for a in v.axes], dtype)
-    return w.done([w.function.write(f"-{e.residual(w, w.printer)}")])
+    return w.finish([w.function.write(f"-{e.write_residual(w, w.printer)}")])
 
 
-def print_step(segment: Segment, dtype: str) -> Printed:
+def print_step(segment: Segment, dtype: str) -> PrintedGraph:
     r"""Unknowns, step lengths, values read -> $u + \alpha \, \Delta u$ and $-r$ there.
 
     Points of step length 0 stay exactly where they are, whatever their update is.
     """
     e = _SegmentEquations(segment)
-    slope = e.slope()
+    slope = e.differentiate()
     w = e.write([(STEP_LENGTH, 0)], [*e.rows, *slope.nodes()], slope.axes(), dtype)
     write = w.function.write
     matrix = slope.matrix(w.printer)
-    right = f"{e.residual(w, w.printer)}.permute(1, 0).unsqueeze(-1)"
+    right = f"{e.write_residual(w, w.printer)}.permute(1, 0).unsqueeze(-1)"
     solution = write(f"torch.linalg.solve_ex({matrix}.permute(2, 0, 1), {right})[0]")
-    update = e.in_order(w, slope, write(f"{solution}.squeeze(-1).permute(1, 0)"))
+    update = e.restore_order(w, slope, write(f"{solution}.squeeze(-1).permute(1, 0)"))
     moved = write(f"torch.where(alpha != 0, u - alpha * {update}, u)")
     columns = [n for v in e.unknowns for n in v.nodes]
-    again = w.printer.without(find_dependent(e.rows, columns))
+    again = w.printer.forget(find_dependent(e.rows, columns))
     w.bind(e.unknowns, moved, again)
     again.lines(sort_lines(e.rows))
-    return w.done([moved, write(f"-{e.residual(w, again)}")])
+    return w.finish([moved, write(f"-{e.write_residual(w, again)}")])
 
 
 def print_sensitivity(
     segment: Segment, by: Sequence[str], dtype: str
-) -> tuple[Printed, tuple[str, ...]]:
+) -> tuple[PrintedGraph, tuple[str, ...]]:
     r"""Unknowns, values read -> $-A^{-1} B$ (unknowns, columns, batch); and whose columns."""
     e = _SegmentEquations(segment)
     known = {v.name: v for v in e.reads}
-    left = e.slope()
+    left = e.differentiate()
     right = differentiate_rows(e.builder, e.residuals, [known[x] for x in by], "all given")
     roots = [*left.nodes(), *right.nodes()]
     w = e.write((), roots, left.axes() | right.axes(), dtype)
     a, b = (f"{d.matrix(w.printer)}.permute(2, 0, 1)" for d in (left, right))
     x = w.function.write(f"torch.linalg.solve_ex({a}, -{b})[0]")
-    solution = e.in_order(w, left, w.function.write(f"{x}.permute(1, 2, 0)"))
-    return w.done([solution]), tuple(v.name for v in right.columns)
+    solution = e.restore_order(w, left, w.function.write(f"{x}.permute(1, 2, 0)"))
+    return w.finish([solution]), tuple(v.name for v in right.columns)

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from ingot.execute.batch_shape import Shape
+from ingot.execute.batch_shape import ValueShape
 from ingot.options import Newton
 
 __all__ = [
@@ -23,9 +23,9 @@ class ValueInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     base: tuple[int, ...]
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ValueShape:
         """What callers see of it."""
-        return Shape(self.name, self.sizes, self.base)
+        return ValueShape(self.name, self.sizes, self.base)
 
 
 class SlopeInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

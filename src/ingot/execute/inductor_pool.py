@@ -23,10 +23,10 @@ from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.execute import compiler, inductor_child
-from ingot.execute.inductor_graphs import Printed
+from ingot.execute.inductor_graphs import PrintedGraph
 from ingot.graphs import torch_private
 
-__all__ = ["Children"]
+__all__ = ["CompilePool"]
 
 logger = logging.getLogger("ingot")
 
@@ -34,10 +34,10 @@ logger = logging.getLogger("ingot")
 @dataclass(slots=True)
 class _Child:
     process: "subprocess.Popen[str]"
-    said: Path
+    log: Path
 
 
-class Children:
+class CompilePool:
     """Up to `jobs` processes that compile; used as a context, they end with it."""
 
     def __init__(self, jobs: int) -> None:
@@ -47,7 +47,7 @@ class Children:
         self._ended = False
         self._cache = open_cache()
 
-    def __enter__(self) -> "Children":
+    def __enter__(self) -> "CompilePool":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,17 +60,17 @@ class Children:
             child.process.wait()
         self.threads.shutdown()
         for child in self._all:
-            child.said.unlink()
+            child.log.unlink()
 
-    def compiled(
-        self, file: Path, graph: Printed, dtype: str, points: list[list[Tensor]]
+    def compile(
+        self, file: Path, graph: PrintedGraph, dtype: str, points: list[list[Tensor]]
     ) -> list[list[Tensor]] | None:
         """Write a graph to a file; what it gives at the points, or None if it was tried before."""
-        archive = self._cache.find("graph", _key(graph, dtype))
+        archive = self._cache.find("graph", _graph_key(graph, dtype))
         if archive is not None:
             file.write_bytes(archive)
             return None
-        compiler.command()
+        compiler.find_compiler()
         with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
             folder = Path(scratch)
             torch.save(
@@ -91,16 +91,16 @@ class Children:
             file.write_bytes((folder / "graph.pt2").read_bytes())
         return gives
 
-    def keep(self, file: Path, graph: Printed, dtype: str) -> None:
+    def keep(self, file: Path, graph: PrintedGraph, dtype: str) -> None:
         """Remember a graph that was tried and found right."""
-        self._cache.put("graph", _key(graph, dtype), file.read_bytes())
+        self._cache.put("graph", _graph_key(graph, dtype), file.read_bytes())
 
     def _ask(self, folder: Path, name: str) -> tuple[float, float]:
         """Have a child compile a job; the seconds it took, and those it kept a processor busy."""
         try:
             child = self._idle.get_nowait()
         except queue.Empty:
-            child = self._begun()
+            child = self._start_child()
         if self._ended:
             os.killpg(child.process.pid, signal.SIGKILL)
         assert child.process.stdin is not None and child.process.stdout is not None
@@ -112,17 +112,17 @@ class Children:
             line = ""
         if not line:
             code = child.process.wait()
-            raise_if_full(_tail(child))
-            raise _failed(name, f"its process ended with {code}", _tail(child))
+            raise_if_full(_read_log(child))
+            raise _compile_error(name, f"its process ended with {code}", _read_log(child))
         self._idle.put(child)
         verdict = json.loads(line)
         if verdict["error"] is not None:
             logger.debug(verdict["trace"])
             raise_if_full(verdict["trace"])
-            raise _failed(name, verdict["error"], "")
+            raise _compile_error(name, verdict["error"], "")
         return verdict["wall"], verdict["busy"]
 
-    def _begun(self) -> _Child:
+    def _start_child(self) -> _Child:
         handle, said = tempfile.mkstemp(prefix="ingot-")
         environment = {**os.environ, **torch_private.CHILD_ENVIRONMENT}
         # the same Ingot as here, wherever it was imported from
@@ -138,22 +138,22 @@ class Children:
         return child
 
 
-def _tail(child: _Child) -> str:
-    return child.said.read_text()[-2000:]
+def _read_log(child: _Child) -> str:
+    return child.log.read_text()[-2000:]
 
 
-def _failed(name: str, why: str, said: str) -> IngotError:
+def _compile_error(name: str, why: str, said: str) -> IngotError:
     return IngotError([Problem(
         "compiler-failed", f"torch could not compile the graph '{name}': {why}\n{said}".rstrip(),
         None, "report this with the model; --backend kernel compiles it meanwhile",
     )])  # fmt: skip
 
 
-def _key(graph: Printed, dtype: str) -> str:
+def _graph_key(graph: PrintedGraph, dtype: str) -> str:
     """What a compiled graph depends on."""
     parts = [
         graph.source, repr(graph.tables), repr(graph.index), repr(graph.arguments), dtype,
         *(Path(str(m.__file__)).read_text() for m in (inductor_child, torch_private)),
-        torch_private.BUILD, compiler.processor(), compiler.version(),
+        torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip
     return key_of(*parts)

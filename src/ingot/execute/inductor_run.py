@@ -14,7 +14,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from ingot.execute.batch_shape import Shape, flattened, restored
+from ingot.execute.batch_shape import ValueShape, flatten_batch, restore_batch
 from ingot.execute.bisection import Bisection, Merged
 from ingot.execute.inductor_metadata import (
     ForwardSegment,
@@ -24,13 +24,13 @@ from ingot.execute.inductor_metadata import (
 )
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status
-from ingot.execute.transient import History, Transient, stepped
+from ingot.execute.transient import History, Transient, step_calls
 from ingot.graphs.openmp import run_alone
 from ingot.graphs.torch_private import load_graph
 
 __all__ = ["InductorDescription", "InductorProgram"]
 
-WORTH_THREADS = 2000
+MIN_POINTS_FOR_THREADS = 2000
 """The number of points from which a second thread pays."""
 
 Values = dict[str, Tensor]
@@ -40,7 +40,7 @@ Boxed = Callable[[list[Tensor]], Sequence[Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CallResults:
     """What a call computes: all values by name (components, points), statuses, and derivatives.
 
     slopes: (value, input) -> (rows, columns, points), or (rows, columns) where constant.
@@ -81,7 +81,7 @@ class InductorProgram:
         asked = {s.input for s in description.slopes}
         self._wanted = {v.name: name for name, v in self._given.items() if name in asked}
 
-    def under(
+    def rebind(
         self, *, parameters: Mapping[str, Tensor] | None = None,
         rules: Mapping[str, Any] | None = None,
     ) -> "InductorProgram":  # fmt: skip
@@ -111,62 +111,64 @@ class InductorProgram:
             (v, given[name].detach().to(self.dtype).resolve_neg())
             for name, v in self._given.items()
         ]
-        flat, batch = flattened(rows)
+        flat, batch = flatten_batch(rows)
         points = math.prod(batch)
         if points == 0:
-            return self._nothing(batch, slopes=slopes)
+            return self._call_empty(batch, slopes=slopes)
         values = {
             v.name: x.reshape(len(x), v.width).t().expand(v.width, points).contiguous()
             for (v, _), x in zip(rows, flat, strict=True)
         }
-        with run_alone(points < WORTH_THREADS):
-            found = self._run(values, slopes=slopes)
+        with run_alone(points < MIN_POINTS_FOR_THREADS):
+            found = self._run_segments(values, slopes=slopes)
         names = self.description.outputs
-        outputs = {n: restored(found.values[n].t(), batch, self._shape[n]) for n in names}
-        return outputs, found.statuses, self._blocks(found, batch) if slopes else {}
+        outputs = {n: restore_batch(found.values[n].t(), batch, self._shape[n]) for n in names}
+        return outputs, found.statuses, self._read_blocks(found, batch) if slopes else {}
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
         shapes = [self._shape[n] for n in self.description.inputs]
-        named = [Shape(self.description.given.get(v.name, v.name), v.sizes, v.base) for v in shapes]
-        return stepped(self, named, self.description.outputs, transient, self.dtype)
+        named = [
+            ValueShape(self.description.given.get(v.name, v.name), v.sizes, v.base) for v in shapes
+        ]
+        return step_calls(self, named, self.description.outputs, transient, self.dtype)
 
-    def arranged(self, transient: Transient) -> Callable[[], History]:
+    def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""
         return partial(self.transient, transient)
 
-    def _nothing(
+    def _call_empty(
         self, batch: tuple[int, ...], *, slopes: bool
     ) -> tuple[dict[str, Tensor], tuple[Status, ...], dict[Pair, Tensor]]:
         """What a call without points gives."""
         d = self.description
         shapes = [self._shape[n] for n in d.outputs]
-        outputs = {v.name: self._empty((*batch, *v.sizes, *v.base)) for v in shapes}
+        outputs = {v.name: self._allocate((*batch, *v.sizes, *v.base)) for v in shapes}
         none = torch.empty(0, dtype=torch.int32, device="cpu")
         rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
         statuses = tuple(Status(name, *rows) for name in d.solves)
         if not slopes:
             return outputs, statuses, {}
-        one = self._run(self._ones(), slopes=True)
-        blocks = self._blocks(one, ())
+        one = self._run_segments(self._fill_ones(), slopes=True)
+        blocks = self._read_blocks(one, ())
         empty = {
             (s.output, s.input): blocks[s.output, s.input]
             if s.batch_independent
-            else self._empty((*batch, *blocks[s.output, s.input].shape))
+            else self._allocate((*batch, *blocks[s.output, s.input].shape))
             for s in d.slopes
         }
         return outputs, statuses, empty
 
-    def _ones(self) -> Values:
-        return {v.name: self._empty((v.width, 1)).fill_(1) for v in self._given.values()}
+    def _fill_ones(self) -> Values:
+        return {v.name: self._allocate((v.width, 1)).fill_(1) for v in self._given.values()}
 
-    def _empty(self, shape: tuple[int, ...]) -> Tensor:
+    def _allocate(self, shape: tuple[int, ...]) -> Tensor:
         """Room for numbers, whatever the default device is."""
         return torch.empty(shape, dtype=self.dtype, device="cpu")
 
     # segments in turn
 
-    def _run(self, values: Values, *, slopes: bool) -> Found:
+    def _run_segments(self, values: Values, *, slopes: bool) -> CallResults:
         statuses: dict[str, Status] = {}
         known: dict[Pair, Tensor] = {}
         for segment in self.description.segments:
@@ -175,25 +177,25 @@ class InductorProgram:
                 # values are those of a call without derivatives, to the last bit
                 found = self._graphs[segment.value](list(reads))
                 values.update(zip(segment.gives, found, strict=True))
-                local = self._tangents(segment, reads) if slopes else {}
+                local = self._run_tangents(segment, reads) if slopes else {}
             else:
-                u, solved, taken = self._solved(segment, reads)
+                u, solved, taken = self._solve(segment, reads)
                 statuses |= {s.solve: s for s in solved}
                 widths = [self._shape[n].width for n in segment.gives]
                 values.update(zip(segment.gives, u.split(widths), strict=True))
-                local = self._sensitivity(segment, u, reads, taken) if slopes else {}
+                local = self._run_sensitivity(segment, u, reads, taken) if slopes else {}
             if slopes:
                 self._chain(local, known)
-        return Found(values, tuple(statuses.values()), known)
+        return CallResults(values, tuple(statuses.values()), known)
 
-    def _tangents(self, segment: ForwardSegment, reads: Sequence[Tensor]) -> dict[Pair, Tensor]:
+    def _run_tangents(self, segment: ForwardSegment, reads: Sequence[Tensor]) -> dict[Pair, Tensor]:
         if segment.jvp is None:
             return {}
         blocks = self._graphs[segment.jvp](list(reads))
         pairs = [(s.output, s.input) for s in segment.slopes]
         return dict(zip(pairs, blocks, strict=True))
 
-    def _sensitivity(
+    def _run_sensitivity(
         self,
         segment: ImplicitSegment,
         u: Tensor,
@@ -203,7 +205,7 @@ class InductorProgram:
         """The derivatives of the unknowns by what is read; NaN at points that failed."""
         if not segment.columns:
             return {}
-        whole = self._system(segment, reads).sensitivity(u)
+        whole = self._open_equations(segment, reads).sensitivity(u)
         more = sum(self._shape[n].width for n in segment.varied[len(segment.columns) :])
         whole = torch.cat([whole, whole.new_zeros((len(whole), more, whole.shape[-1]))], 1)
         if taken:
@@ -236,11 +238,11 @@ class InductorProgram:
                     here[p.name] = carried[p.name][..., at]
                 else:
                     here[p.name] = part.blend(p, ends)
-            system = self._system(segment, [part.reads[n] for n in segment.reads])
+            system = self._open_equations(segment, [part.reads[n] for n in segment.reads])
             local = system.sensitivity(part.unknowns)
             blocks = local.split([widths[n] for n in segment.columns], 1)
             found = torch.stack([
-                _times(block, here[n].expand(-1, -1, len(at)))
+                _multiply_blocks(block, here[n].expand(-1, -1, len(at)))
                 for block, n in zip(blocks, segment.columns, strict=True)
             ]).sum(0)  # fmt: skip
             whole[..., at] = found
@@ -254,16 +256,16 @@ class InductorProgram:
         """Adds the derivatives of a segment's values by inputs, given those of what it read."""
         for (y, by), block in local.items():
             if by in self._wanted:
-                _add(known, (y, self._wanted[by]), block)
+                _add_block(known, (y, self._wanted[by]), block)
             for (middle, x), inner in list(known.items()):
                 if middle == by:
-                    _add(known, (y, x), _times(block, inner))
+                    _add_block(known, (y, x), _multiply_blocks(block, inner))
 
-    def _blocks(self, found: Found, batch: tuple[int, ...]) -> dict[Pair, Tensor]:
+    def _read_blocks(self, found: CallResults, batch: tuple[int, ...]) -> dict[Pair, Tensor]:
         result: dict[Pair, Tensor] = {}
         for s in self.description.slopes:
             y, x = self._shape[s.output], self._given[s.input]
-            block = self._block(found, s.output, s.input)
+            block = self._read_block(found, s.output, s.input)
             shape = (*y.sizes, *y.base, *x.sizes, *x.base)
             a, b, c = len(y.sizes), len(y.base), len(x.sizes)
             order = [*range(a), *range(a + b, a + b + c), *range(a, a + b),
@@ -277,18 +279,18 @@ class InductorProgram:
                 result[s.output, s.input] = whole.permute(order)
         return result
 
-    def _block(self, found: Found, output: str, input: str) -> Tensor:
+    def _read_block(self, found: CallResults, output: str, input: str) -> Tensor:
         """A derivative (rows, columns, points), or (rows, columns) where it is constant."""
         block = found.slopes.get((output, input))
         if block is not None:
             return block
         y, x = self._shape[output], self._given[input]
-        none = self._empty((y.width, x.width)).zero_()
+        none = self._allocate((y.width, x.width)).zero_()
         return none.fill_diagonal_(1) if output == x.name else none
 
     # Newton
 
-    def _solved(
+    def _solve(
         self, segment: ImplicitSegment, reads: Sequence[Tensor]
     ) -> tuple[Tensor, list[Status], "list[TakenPart]"]:
         """The unknowns, NaN where a point did not converge, what became of every point, and the
@@ -311,7 +313,7 @@ class InductorProgram:
         else:
             given = dict(zip(segment.reads, reads, strict=True))
             start = torch.cat([given[n] for n in segment.guesses])
-        system = self._system(segment, reads)
+        system = self._open_equations(segment, reads)
         rules = self.rules.get(segment.name, segment.rules)
         if segment.level:
             # points that need no parts do not wait for those that do
@@ -354,13 +356,15 @@ class InductorProgram:
         u[:, failed[~bisection.done]] = math.nan
         return u, merged.status, taken
 
-    def _system(self, segment: ImplicitSegment, reads: Sequence[Tensor]) -> "_Graphs | _Nested":
+    def _open_equations(
+        self, segment: ImplicitSegment, reads: Sequence[Tensor]
+    ) -> "_GraphEquations | _NestedEquations":
         """The equations of a solve, given what it reads."""
         inner = self._inner.get(segment.name)
         if inner is None:
-            return _Graphs(self._graphs, segment, reads)
+            return _GraphEquations(self._graphs, segment, reads)
         given = dict(zip(segment.reads, reads, strict=True))
-        return _Nested(inner.under(rules=self.rules), given, segment)
+        return _NestedEquations(inner.rebind(rules=self.rules), given, segment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +392,7 @@ class TakenPart:
 
 
 @dataclass(frozen=True, slots=True)
-class _Graphs:
+class _GraphEquations:
     """Equations as graphs."""
 
     graphs: Mapping[str, Boxed]
@@ -396,13 +400,13 @@ class _Graphs:
     reads: Sequence[Tensor]
     statuses: tuple[Status, ...] = ()
 
-    def _run(self, file: str | None, *given: Tensor) -> Sequence[Tensor]:
+    def _run_graph(self, file: str | None, *given: Tensor) -> Sequence[Tensor]:
         assert file is not None
         return self.graphs[file]([*given, *self.reads])
 
     def rhs(self, u: Tensor) -> Tensor:
         """The residual with its sign changed."""
-        (right,) = self._run(self.segment.rhs, u)
+        (right,) = self._run_graph(self.segment.rhs, u)
         return right
 
     def step(self, u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
@@ -410,17 +414,17 @@ class _Graphs:
         # Held here: a graph that frees an argument's last reference waits for the interpreter
         # lock while it has the graph, and another thread may wait for the graph with the lock.
         length = active.to(u.dtype)
-        moved, after = self._run(self.segment.step, u, length)
+        moved, after = self._run_graph(self.segment.step, u, length)
         return moved, after
 
     def sensitivity(self, u: Tensor) -> Tensor:
         """$-A^{-1} B$ (unknowns, columns, points)."""
-        (whole,) = self._run(self.segment.ift, u)
+        (whole,) = self._run_graph(self.segment.ift, u)
         return whole
 
 
 @dataclass(slots=True)
-class _Nested:
+class _NestedEquations:
     """Equations whose residuals solve others: a run of segments at every call."""
 
     inner: InductorProgram
@@ -428,10 +432,10 @@ class _Nested:
     segment: ImplicitSegment
     statuses: tuple[Status, ...] = ()
 
-    def _run(self, u: Tensor, *, slopes: bool) -> Found:
+    def _run(self, u: Tensor, *, slopes: bool) -> CallResults:
         names = self.inner.description.inputs[: len(self.segment.gives)]
         unknowns = u.split([self.inner._shape[n].width for n in names])
-        return self.inner._run(
+        return self.inner._run_segments(
             {**self.given, **dict(zip(names, unknowns, strict=True))}, slopes=slopes
         )
 
@@ -463,7 +467,7 @@ class _Nested:
             return torch.cat(rows).permute(2, 0, 1)
 
         def lift(y: str, x: str) -> Tensor:
-            block = inner._block(found, y, x)
+            block = inner._read_block(found, y, x)
             return block if block.ndim == 3 else block[..., None].expand(-1, -1, u.shape[-1])
 
         matrix = join(inputs[: len(self.segment.gives)])
@@ -471,7 +475,7 @@ class _Nested:
         return matrix, join(columns) if columns else matrix[..., :0]
 
 
-def _times(left: Tensor, right: Tensor) -> Tensor:
+def _multiply_blocks(left: Tensor, right: Tensor) -> Tensor:
     """A product of blocks, each with or without points."""
     if left.ndim == right.ndim == 2:
         return left @ right
@@ -479,7 +483,7 @@ def _times(left: Tensor, right: Tensor) -> Tensor:
     return torch.einsum(f"{kinds[0]},{kinds[1]}->ikp", left, right)
 
 
-def _add(known: dict[Pair, Tensor], pair: Pair, block: Tensor) -> None:
+def _add_block(known: dict[Pair, Tensor], pair: Pair, block: Tensor) -> None:
     if pair in known:
         old = known[pair]
         if old.ndim != block.ndim:

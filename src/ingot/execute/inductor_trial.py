@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch_shape import shape_of
-from ingot.execute.inductor_graphs import STEP_LENGTH, Pair, Printed, open_residuals
+from ingot.execute.inductor_graphs import STEP_LENGTH, Pair, PrintedGraph, open_residuals
 from ingot.execute.interpret import Interpreter
 from ingot.program import Program, Space, Variable, with_jacobian
 from ingot.program.partition import Segment
 from ingot.types import lag
 
-__all__ = ["SIZES", "Arrays", "Trial"]
+__all__ = ["TRIAL_BATCHES", "Arrays", "Trial"]
 
-SIZES = (1, 3, 8)
+TRIAL_BATCHES = (1, 3, 8)
 """Batches that graphs are tried at, none of them the traced one."""
 
-SCALES = (1.0, 0.3, 1e-2, 3.0, 1e-5, 30.0, 0.1, 0.0)
+POINT_SCALES = (1.0, 0.3, 1e-2, 3.0, 1e-5, 30.0, 0.1, 0.0)
 
 Arrays = list[Tensor]
 
@@ -34,10 +34,10 @@ class Trial:
     segment: Segment
     dtype: torch.dtype
 
-    def points(self, graph: Printed, batch: int) -> Arrays:
+    def draw_points(self, graph: PrintedGraph, batch: int) -> Arrays:
         """The arguments of a graph at a batch of points."""
         random = torch.Generator().manual_seed(batch)
-        scale = torch.tensor([SCALES[i % len(SCALES)] for i in range(batch)])
+        scale = torch.tensor([POINT_SCALES[i % len(POINT_SCALES)] for i in range(batch)])
         given = {p.variable.name: p.value for p in self.segment.program.parameters}
         clocks = self.segment.solve.clocks if self.segment.kind == "implicit" else ()
         found = []
@@ -65,26 +65,28 @@ class Trial:
 
     def values(self, x: Arrays) -> Arrays:
         """What a forward segment gives."""
-        program = _opened(self.segment.program)
+        program = _open_parameters(self.segment.program)
         found = self._run(program, x)
-        return [_rows(found[v.name]) for v in program.outputs]
+        return [_to_rows(found[v.name]) for v in program.outputs]
 
     def tangents(self, x: Arrays, pairs: Sequence[Pair]) -> Arrays:
         """The derivative blocks of a forward segment."""
-        program = _opened(self.segment.program)
-        found = self._run(_only_slopes(program, pairs), x)
+        program = _open_parameters(self.segment.program)
+        found = self._run(_drop_values(program, pairs), x)
         rows = {v.name: v for v in program.outputs}
         columns = {v.name: v for v in program.inputs}
-        return [_block(found[f"{y}:{by}"], program, rows[y], columns[by]) for y, by in pairs]
+        return [
+            _reorder_block(found[f"{y}:{by}"], program, rows[y], columns[by]) for y, by in pairs
+        ]
 
-    def _residual_program(self) -> Program:
-        return _opened(open_residuals(self.segment))
+    def _open_residuals(self) -> Program:
+        return _open_parameters(open_residuals(self.segment))
 
     def residual(self, u: Tensor, x: Arrays) -> Tensor:
         """The residuals laid end to end."""
-        program = self._residual_program()
+        program = self._open_residuals()
         found = self._run(program, self._split(u, x))
-        return torch.cat([_rows(found[v.name]) for v in program.outputs])
+        return torch.cat([_to_rows(found[v.name]) for v in program.outputs])
 
     def _split(self, u: Tensor, x: Arrays) -> Arrays:
         segment = self.segment
@@ -92,16 +94,16 @@ class Trial:
 
     def matrix(self, u: Tensor, x: Arrays, by: Sequence[str] | None = None) -> Tensor:
         """The residuals' derivative by the unknowns, or by values read, (rows, columns, batch)."""
-        program = self._residual_program()
+        program = self._open_residuals()
         rows = program.outputs
         count = len(self.segment.solve.unknowns)
         known = {v.name: v for v in program.inputs}
         columns = [known[n] for n in (by or list(known)[:count])]
         pairs = [(r.name, c.name) for r in rows for c in columns]
-        found = self._run(_only_slopes(program, pairs), self._split(u, x))
+        found = self._run(_drop_values(program, pairs), self._split(u, x))
         return torch.cat([
             torch.cat([
-                _block(found[f"{r.name}:{c.name}"], program, r, c) for c in columns
+                _reorder_block(found[f"{r.name}:{c.name}"], program, r, c) for c in columns
             ], 1) for r in rows
         ])  # fmt: skip
 
@@ -109,15 +111,15 @@ class Trial:
 
     def judge_values(self, x: Arrays, gives: Arrays) -> str | None:
         """A forward graph gives the interpreter's values."""
-        return self._differs(lambda *y: self.values(list(y)), x, gives)
+        return self._compare(lambda *y: self.values(list(y)), x, gives)
 
     def judge_tangents(self, x: Arrays, gives: Arrays, pairs: Sequence[Pair]) -> str | None:
         """`_jvp` gives the interpreter's blocks."""
-        return self._differs(lambda *y: self.tangents(list(y), pairs), x, gives)
+        return self._compare(lambda *y: self.tangents(list(y), pairs), x, gives)
 
     def judge_residual(self, x: Arrays, gives: Arrays) -> str | None:
         r"""`_rhs` gives $-r$."""
-        return self._differs(lambda u, *y: [-self.residual(u, list(y))], x, gives)
+        return self._compare(lambda u, *y: [-self.residual(u, list(y))], x, gives)
 
     def judge_step(self, x: Arrays, gives: Arrays) -> str | None:
         r"""`_step` solves $A \Delta u = -r$, moves by it, and gives $-r$ there."""
@@ -126,7 +128,7 @@ class Trial:
         still = alpha == 0
         if not torch.equal(moved[:, still], u[:, still]):
             return "points of step length 0 move"
-        there = self._differs(lambda v, *y: [-self.residual(v, list(y))], [moved, *rest], [after])
+        there = self._compare(lambda v, *y: [-self.residual(v, list(y))], [moved, *rest], [after])
         if there is not None:
             return there
         going = ~still
@@ -135,17 +137,17 @@ class Trial:
         # the update is read off the difference of unknowns, which rounds by their size
         noise = u.abs().amax(0)[going]
         matrix = self.matrix(u, rest)[..., going]
-        return self._unsolved(matrix, update[:, None], right[:, None], noise)
+        return self._check_solution(matrix, update[:, None], right[:, None], noise)
 
     def judge_sensitivity(self, x: Arrays, gives: Arrays, by: Sequence[str]) -> str | None:
         """`_ift` solves $A X = -B$."""
         u, *rest = x
         right = -self.matrix(u, rest, by)
-        return self._unsolved(self.matrix(u, rest), gives[0], right, torch.zeros(u.shape[-1]))
+        return self._check_solution(self.matrix(u, rest), gives[0], right, torch.zeros(u.shape[-1]))
 
     def judge_guess(self, x: Arrays, gives: Arrays) -> str | None:
         """`_predictor` gives the guesses."""
-        program = _opened(self.segment.program)
+        program = _open_parameters(self.segment.program)
         left = iter(self.segment.node.args)
         starts = tuple(
             replace(v, name=f"start {v.name}", nodes=tuple(next(left) for _ in v.nodes))
@@ -155,11 +157,11 @@ class Trial:
 
         def start(*y: Tensor) -> Arrays:
             found = self._run(only, list(y))
-            return [torch.cat([_rows(found[v.name]) for v in starts])]
+            return [torch.cat([_to_rows(found[v.name]) for v in starts])]
 
-        return self._differs(start, x, gives)
+        return self._compare(start, x, gives)
 
-    def _differs(self, expected: Callable[..., Arrays], x: Arrays, gives: Arrays) -> str | None:
+    def _compare(self, expected: Callable[..., Arrays], x: Arrays, gives: Arrays) -> str | None:
         """Compared within what a change of the arguments by rounding makes of the results."""
         eps = torch.finfo(self.dtype).eps
         signs = [torch.where(torch.arange(a.numel()).reshape(a.shape) % 2 == 0, 1, -1) for a in x]
@@ -180,7 +182,7 @@ class Trial:
                 return f"result {k} is off by {float(worst):.1e} at {int(wrong.sum())} places"
         return None
 
-    def _unsolved(self, a: Tensor, x: Tensor, b: Tensor, noise: Tensor) -> str | None:
+    def _check_solution(self, a: Tensor, x: Tensor, b: Tensor, noise: Tensor) -> str | None:
         """Whether $A x = b$ fails by more than rounding in some point that is finite."""
         a, x, b = (t.permute(2, 0, 1).double() for t in (a, x, b))
         finite = a.isfinite().all((1, 2)) & b.isfinite().all((1, 2)) & x.isfinite().all((1, 2))
@@ -195,18 +197,18 @@ class Trial:
         return None
 
 
-def _opened(program: Program) -> Program:
+def _open_parameters(program: Program) -> Program:
     """The same with its parameters as inputs."""
     return replace(program, inputs=program.given, parameters=())
 
 
-def _only_slopes(program: Program, pairs: Sequence[Pair]) -> Program:
+def _drop_values(program: Program, pairs: Sequence[Pair]) -> Program:
     """The derivatives of a program, without its values."""
     wide = with_jacobian(program, pairs)
     return replace(wide, outputs=wide.outputs[len(program.outputs) :], value_count=0)
 
 
-def _block(x: Tensor, space: Space, row: Variable, column: Variable) -> Tensor:
+def _reorder_block(x: Tensor, space: Space, row: Variable, column: Variable) -> Tensor:
     """A block (batch, *axes, *axes, *base, *base) as (rows, columns, batch)."""
     y, by = shape_of(row, space), shape_of(column, space)
     shape = (*y.sizes, *by.sizes, *y.base, *by.base)
@@ -217,6 +219,6 @@ def _block(x: Tensor, space: Space, row: Variable, column: Variable) -> Tensor:
     return x.reshape(y.width, by.width, -1)
 
 
-def _rows(x: Tensor) -> Tensor:
+def _to_rows(x: Tensor) -> Tensor:
     """(batch, *axes, *base) as (components, batch)."""
     return x.reshape(x.shape[0], -1).T

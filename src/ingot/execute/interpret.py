@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.batch_shape import find_slopes, flattened, restored, shape_of
+from ingot.execute.batch_shape import find_slopes, flatten_batch, restore_batch, shape_of
 from ingot.execute.interpret_parts import Parts, Record
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status, spoil_slopes
@@ -61,11 +61,11 @@ class Interpreter:
         program = self.program
         given = [(v, inputs[v.name]) for v in program.inputs]
         given += [(p.variable, p.value.data) for p in program.parameters]
-        flat, batch = flattened([(shape_of(v, program), x) for v, x in given])
+        flat, batch = flatten_batch([(shape_of(v, program), x) for v, x in given])
         points = math.prod(batch)
         if points == 0:
-            return self._nothing(batch)
-        call = _Call(self._equations, self.dtype, flat[0].device if flat else None, points)
+            return self._call_empty(batch)
+        call = _CallContext(self._equations, self.dtype, flat[0].device if flat else None, points)
         if self._couples_points:
             own = [(v, x.shape[: x.ndim - shape_of(v, program).rank]) for v, x in given]
             known = {n.id: find_dims(shape, batch) for v, shape in own for n in v.nodes}
@@ -82,7 +82,7 @@ class Interpreter:
             left = call.batch_of(v.nodes, batch)
             parts = [on.take(values[n.id], v.axes, math.prod(left)) for n in v.nodes]
             stacked = torch.stack(parts, dim=-1)
-            outputs[v.name] = restored(stacked, left, shape_of(v, program))
+            outputs[v.name] = restore_batch(stacked, left, shape_of(v, program))
         for node in self._lines if self._couples_points else ():
             if operation(node.op).is_block and call.reduced[node.id] != ():
                 call.spread(node)
@@ -90,7 +90,7 @@ class Interpreter:
         statuses = (*(call.statuses[s] for s in program.solves), *told)
         return spoil_slopes(outputs, statuses, self._slopes), statuses
 
-    def _nothing(self, batch: tuple[int, ...]) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+    def _call_empty(self, batch: tuple[int, ...]) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """What a call without points gives."""
         if self._couples_points:
             message = "a model that sums over points is given none"
@@ -109,12 +109,12 @@ class Interpreter:
         """All steps, one after another."""
         return step_through(self, self.program, transient, self.dtype)
 
-    def arranged(self, transient: Transient) -> Callable[[], History]:
+    def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""
         return partial(self.transient, transient)
 
 
-class _Call:
+class _CallContext:
     """What one call has to do with: its equations, precision, device, points; and its statuses."""
 
     def __init__(
@@ -129,7 +129,7 @@ class _Call:
         self.batch: tuple[int, ...] = (points,)
         self.reduced: Mapping[int, tuple[int, ...] | None] = {}
 
-    def inside(self, batch: tuple[int, ...]) -> "_Call":
+    def inside(self, batch: tuple[int, ...]) -> "_CallContext":
         """The same for lines of a block's own, which are numbered anew, at the points it has."""
         if not self.reduced:
             return self
@@ -155,13 +155,13 @@ class _Call:
 class _TorchArrays:
     """Lines as tensors, with one dimension for every axis of a layout and points last."""
 
-    def __init__(self, layout: Layout, call: _Call) -> None:
+    def __init__(self, layout: Layout, call: _CallContext) -> None:
         self.layout = layout
         self.call = call
 
     def over(self, layout: Layout, points: int) -> "_TorchArrays":
         """Arrays of another layout, for some of the points."""
-        call = _Call(self.call.equations, self.call.dtype, self.call.device, points)
+        call = _CallContext(self.call.equations, self.call.dtype, self.call.device, points)
         return _TorchArrays(layout, call)
 
     def run(self, lines: Sequence[Node], values: Values, guards: Guards = NO_GUARDS) -> None:
@@ -178,9 +178,9 @@ class _TorchArrays:
             if not all(met[guard] for guard in guards.get(node.id, ())):
                 values[node.id] = self.fill(0.0)
                 continue
-            values[node.id] = self._value(node, [values[a.id] for a in node.args])
+            values[node.id] = self._evaluate(node, [values[a.id] for a in node.args])
 
-    def _value(self, node: Node, args: Sequence[Any]) -> Any:
+    def _evaluate(self, node: Node, args: Sequence[Any]) -> Any:
         row = ELEMENTWISE.get(node.op)
         if row is None:
             return operation(node.op).evaluate(self._narrow(node), self.layout.space, node, args)
@@ -223,7 +223,7 @@ class _TorchArrays:
     ) -> Tensor:
         """The function that torch's spelling says."""
         dim = 0 if axis is None else self.layout.dim(axis)
-        return _evaluate(torch, len(args))(*args, dim)
+        return _compile_spelling(torch, len(args))(*args, dim)
 
     def place(self, x: Tensor, axes: Sequence[Axis]) -> Tensor:
         """A tensor (points, *axes) with a dimension for every axis and the points last."""
@@ -293,7 +293,7 @@ class _TorchArrays:
 
 
 @cache
-def _evaluate(spelled: str, arity: int) -> Callable[..., Tensor]:
+def _compile_spelling(spelled: str, arity: int) -> Callable[..., Tensor]:
     """A function of operands and a dimension, from its spelling."""
     names = [f"x{i}" for i in range(arity)]
     body = spelled.format(*names, dim="dim")
@@ -327,7 +327,7 @@ class _Equations:
         self.slope_lines = [n for n in lines if n.id in varying and n.id not in rows]
         self.layout = Layout(builder, (*known, *lines))
 
-    def start(self, around: _TorchArrays, given: Sequence[Tensor]) -> "_Point":
+    def start(self, around: _TorchArrays, given: Sequence[Tensor]) -> "_EquationsAt":
         """The lines that do not change with the unknowns, given what the solve reads."""
         on = _TorchArrays(self.layout, around.call.inside(around.call.batch))
         values: Values = {}
@@ -340,10 +340,10 @@ class _Equations:
         for node, part, shape, axes in zip(self.seeds, parts, shapes, seeded, strict=True):
             values[node.id] = on.place(part.reshape(1, *shape), axes)
         on.run(self.fixed, values)
-        return _Point(self, on, values)
+        return _EquationsAt(self, on, values)
 
 
-class _Point:
+class _EquationsAt:
     """The equations of a solve at given arguments, and at the unknowns last evaluated."""
 
     def __init__(self, equations: _Equations, on: _TorchArrays, values: Values) -> None:

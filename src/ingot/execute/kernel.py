@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from ingot.errors import raise_if
-from ingot.execute.autograd_guard import lost_gradients
+from ingot.execute.autograd_guard import find_lost_gradients
 from ingot.execute.batch_shape import find_slopes, shape_of
-from ingot.execute.cxx_build import NATIVE, built
-from ingot.execute.cxx_source import entries, section, unit
-from ingot.execute.kernel_run import Arranged, Native, Solver
+from ingot.execute.cxx_build import NATIVE_FLAGS, load_library
+from ingot.execute.cxx_source import write_entries, write_section, write_unit
+from ingot.execute.kernel_run import KernelEntry, KernelTransient, SolveRules
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient
 from ingot.program import Choices, Program, compile_passes
@@ -35,7 +35,7 @@ class Kernel:
         self.compiled = library.compiled[entry]
         self.source = library.source
         self.slopes = find_slopes(program)
-        self.native = Native(
+        self.entry = KernelEntry(
             run=getattr(library.native, f"ingot_{entry}_steps"),
             lanes=library.native.ingot_lanes(),
             inputs=tuple(shape_of(v, program) for v in program.inputs),
@@ -44,7 +44,7 @@ class Kernel:
                 for p in program.parameters
             ),
             outputs=tuple(shape_of(v, program) for v in program.outputs),
-            solvers=tuple(Solver(s.name, s.newton) for s in self.compiled.solves),
+            solvers=tuple(SolveRules(s.name, s.newton) for s in self.compiled.solves),
             dtype=dtype,
         )
 
@@ -52,18 +52,18 @@ class Kernel:
         self, inputs: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
-        raise_if(lost_gradients(inputs, "a kernel"))
-        outputs, statuses = self.native(inputs)
+        raise_if(find_lost_gradients(inputs, "a kernel"))
+        outputs, statuses = self.entry(inputs)
         return spoil_slopes(outputs, statuses, self.slopes), statuses
 
     def transient(self, transient: Transient) -> History:
         """All steps in one native call; step 0 is taken as given."""
-        return self.arranged(transient)()
+        return self.arrange(transient)()
 
-    def arranged(self, transient: Transient) -> Arranged:
+    def arrange(self, transient: Transient) -> KernelTransient:
         """The transient with its arrays laid out, to be run any number of times."""
-        raise_if(lost_gradients({**transient.prescribed, **transient.initial}))
-        return Arranged(self.native, transient)
+        raise_if(find_lost_gradients({**transient.prescribed, **transient.initial}))
+        return KernelTransient(self.entry, transient)
 
 
 class _Library:
@@ -71,10 +71,10 @@ class _Library:
 
     def __init__(self, compiled: Mapping[str, Program], dtype: torch.dtype) -> None:
         self.compiled = compiled
-        sections = [section(program, entry) for entry, program in compiled.items()]
-        self.source = unit([*sections, entries("ingot", [*compiled])])
+        sections = [write_section(program, entry) for entry, program in compiled.items()]
+        self.source = write_unit([*sections, write_entries("ingot", [*compiled])])
         real = "double" if dtype == torch.float64 else "float"
-        self.native = built(self.source, (*NATIVE, f"-DINGOT_REAL={real}"))
+        self.native = load_library(self.source, (*NATIVE_FLAGS, f"-DINGOT_REAL={real}"))
 
 
 def compile_kernels(

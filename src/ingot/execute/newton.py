@@ -10,10 +10,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ingot.execute.status import Reason, Status, accepted_by
+from ingot.execute.status import Reason, Status, find_criteria
 from ingot.options import Newton
 
-__all__ = ["Rhs", "Step", "column_norms", "run_newton", "stalled_by_rounding"]
+__all__ = ["Rhs", "Step", "compute_norms", "find_stalled", "run_newton"]
 
 Rhs = Callable[[Tensor], Tensor]
 """Unknowns u -> the right-hand side $-r(u)$ of Newton's linear system."""
@@ -31,7 +31,7 @@ def run_newton(
     accepted only if the update was small too.
     """
     u, right = start, rhs(start)
-    size = first = column_norms(right)
+    size = first = compute_norms(right)
     reason = torch.full_like(size, Reason.OUT_OF_STEPS, dtype=torch.int8)
     reason.masked_fill_(size < rules.abs_tol, Reason.CONVERGED)
     reason.masked_fill_(~torch.isfinite(size), Reason.NOT_FINITE)
@@ -44,18 +44,18 @@ def run_newton(
             active = reason != Reason.NOT_FINITE
         moved, after = full, _ = step(u, right, active)
         if rules.linesearch == "NONE":
-            now = column_norms(after)
+            now = compute_norms(after)
         else:
             moved, after, now = _cut_back(rhs, rules, (u, right, size), (moved, after), active)
         iterations += active
         down = now < rules.rel_tol * first
         if in_parts:
-            allowed = rules.substep_del_tol * (column_norms(moved) + rules.abs_tol)
-            down &= column_norms(moved - u) < allowed
+            allowed = rules.substep_del_tol * (compute_norms(moved) + rules.abs_tol)
+            down &= compute_norms(moved - u) < allowed
         done = active & ((now < rules.abs_tol) | down)
         if u.dtype == torch.float32:
-            norms = column_norms(full - u), column_norms(u)
-            stalled = active & ~done & stalled_by_rounding(size, now, first, *norms)
+            norms = compute_norms(full - u), compute_norms(u)
+            stalled = active & ~done & find_stalled(size, now, first, *norms)
             if bool(stalled.any()):
                 moved, after = torch.where(stalled, u, moved), torch.where(stalled, right, after)
                 now = torch.where(stalled, size, now)
@@ -64,7 +64,7 @@ def run_newton(
         reason.masked_fill_(done, Reason.CONVERGED)
         reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)
     u = torch.where(reason == Reason.CONVERGED, u, math.nan)
-    accepted = accepted_by(reason, size, first, rules)
+    accepted = find_criteria(reason, size, first, rules)
     return u, Status(name, reason, iterations, size, torch.zeros_like(iterations), accepted)
 
 
@@ -84,7 +84,7 @@ def _cut_back(
     if rules.linesearch == "BACKTRACKING":
         promised = 2.0 * ((right / size) * (update / size)).sum(0)
     alpha = torch.ones_like(size)
-    now = column_norms(after)
+    now = compute_norms(after)
     for _ in range(2, rules.max_linesearch_iterations):
         decreased = (now / size).square() <= 1.0 - enough * alpha * promised
         accepted = decreased | (now <= rules.abs_tol) | ~active
@@ -93,11 +93,11 @@ def _cut_back(
         alpha = torch.where(accepted, alpha, alpha / rules.linesearch_cutback)
         moved = torch.where(accepted, moved, u + alpha * update)
         after = rhs(moved)
-        now = column_norms(after)
+        now = compute_norms(after)
     return moved, after, now
 
 
-def column_norms(x: Tensor) -> Tensor:
+def compute_norms(x: Tensor) -> Tensor:
     """The Euclidean norm of each column of (rows, points), wherever a norm itself is a number."""
     plain = torch.linalg.vector_norm(x, dim=0)
     info = torch.finfo(x.dtype)
@@ -110,7 +110,7 @@ def column_norms(x: Tensor) -> Tensor:
     return scale * torch.linalg.vector_norm(x / scale, dim=0)
 
 
-def stalled_by_rounding(
+def find_stalled(
     before: Tensor, now: Tensor, first: Tensor, update: Tensor, unknowns: Tensor
 ) -> Tensor:
     """Which points had come as far as single precision lets them before the update.

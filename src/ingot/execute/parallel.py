@@ -11,18 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-__all__ = ["Work", "shared"]
+__all__ = ["Work", "run_parallel"]
 
 Work = Callable[[int, int], None]
 
-FIRST = os.getpid()
-SHARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+IMPORTING_PROCESS = os.getpid()
+GOMP_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @cache
-def _team(process: int) -> tuple[Any, Any] | None:
+def _find_openmp(process: int) -> tuple[Any, Any] | None:
     """What runs a function on the threads of OpenMP, and what tells a thread its number."""
-    if process != FIRST:  # forked, and OpenMP does not know that its threads are gone
+    if process != IMPORTING_PROCESS:  # forked, and OpenMP does not know that its threads are gone
         return None
     try:
         names = ctypes.CDLL(None)
@@ -37,10 +37,10 @@ def _pool(_process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count())
 
 
-def shared(work: Work, ranges: Sequence[tuple[int, int]], *, is_long: bool) -> None:
+def run_parallel(work: Work, ranges: Sequence[tuple[int, int]], *, is_long: bool) -> None:
     """Work on all ranges, each in a thread of its own."""
     process = os.getpid()
-    team = _team(process) if is_long else None
+    team = _find_openmp(process) if is_long else None
     if team is None:
         for job in [_pool(process).submit(work, *each) for each in ranges]:
             job.result()
@@ -56,7 +56,7 @@ def shared(work: Work, ranges: Sequence[tuple[int, int]], *, is_long: bool) -> N
         except BaseException as error:  # which would be lost on its way through C
             raised.append(error)
 
-    parallel(SHARE(share), None, ctypes.c_uint(len(ranges)), ctypes.c_uint(0))
+    parallel(GOMP_FUNCTION(share), None, ctypes.c_uint(len(ranges)), ctypes.c_uint(0))
     if raised:
         raise raised[0]
     for each in left.values():  # the team may be smaller than asked for

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.autograd_guard import lost_gradients
-from ingot.execute.batch_shape import Shape, common
+from ingot.execute.autograd_guard import find_lost_gradients
+from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.status import Status, spoil_slopes
-from ingot.execute.transient import History, Transient, stepped
+from ingot.execute.transient import History, Transient, step_calls
 from ingot.types.batches import Level, PointRule, Reduced, apply_rule, find_dims
 
 __all__ = ["PassedInfo", "Segmented", "SegmentedInfo", "StepInfo"]
@@ -41,9 +41,9 @@ class PassedInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...]
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ValueShape:
         """What callers see of it."""
-        return Shape(self.name, self.sizes, self.base)
+        return ValueShape(self.name, self.sizes, self.base)
 
 
 class StepInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,7 +86,7 @@ class Segmented:
     def __init__(
         self, info: SegmentedInfo, runs: Sequence[Run | None], *, dtype: torch.dtype,
         parameters: Mapping[str, Tensor] | None = None, solves: Sequence[str] = (),
-        slopes: Sequence[tuple[Shape, Shape]] = (),
+        slopes: Sequence[tuple[ValueShape, ValueShape]] = (),
     ) -> None:  # fmt: skip
         self.info, self.runs, self.dtype = info, runs, dtype
         self.parameters = dict(parameters or {})
@@ -102,7 +102,7 @@ class Segmented:
         self, inputs: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)`, where sums have lost axes; statuses of solves."""
-        raise_if(lost_gradients(inputs, "a compiled segment"))
+        raise_if(find_lost_gradients(inputs, "a compiled segment"))
         values, reduced = self._begin(inputs)
         batch = reduced.batch
         statuses: dict[str, Status] = {}
@@ -123,7 +123,7 @@ class Segmented:
         """The batch of a call, and what of it each value has."""
         return self._begin(inputs)[1]
 
-    def shape(self, name: str) -> Shape:
+    def shape(self, name: str) -> ValueShape:
         """The shape of a value."""
         return self._value[name].shape
 
@@ -138,7 +138,7 @@ class Segmented:
         given = {**self.parameters, **inputs}
         rows = {key: given[name].to(self.dtype) for key, name in self.info.given.items()}
         own = {k: x.shape[: x.ndim - self.shape(k).rank] for k, x in rows.items()}
-        batch = common([tuple(shape) for shape in own.values()])
+        batch = join_batches([tuple(shape) for shape in own.values()])
         if math.prod(batch) == 0 and self.info.levels:
             message = "a model that sums over points is given none"
             raise IngotError([Problem("batch-reduction", message, None, "give it a point or more")])
@@ -159,10 +159,10 @@ class Segmented:
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
         keys = [*self.info.given.items()][: self.info.inputs]
-        shapes = [Shape(name, self._value[k].sizes, self._value[k].base) for k, name in keys]
-        return stepped(self, shapes, self.info.outputs, transient, self.dtype)
+        shapes = [ValueShape(name, self._value[k].sizes, self._value[k].base) for k, name in keys]
+        return step_calls(self, shapes, self.info.outputs, transient, self.dtype)
 
-    def arranged(self, transient: Transient) -> Callable[[], History]:
+    def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""
         return partial(self.transient, transient)
 

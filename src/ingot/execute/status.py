@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 
 from ingot.errors import Problem, raise_if
-from ingot.execute.batch_shape import Shape
+from ingot.execute.batch_shape import ValueShape
 from ingot.options import Newton
 from ingot.types.batches import Dims, remove_axes, spread_points
 
 __all__ = [
-    "Accepted",
+    "AcceptedResidual",
     "Criterion",
     "Reason",
     "Status",
-    "accepted_by",
     "failures",
+    "find_criteria",
     "require",
     "spoil_rows",
     "spoil_slopes",
@@ -43,7 +43,7 @@ class Criterion(IntEnum):
     ROUNDING = 3
 
 
-def accepted_by(reason: Tensor, size: Tensor, first: Tensor, rules: Newton) -> Tensor:
+def find_criteria(reason: Tensor, size: Tensor, first: Tensor, rules: Newton) -> Tensor:
     """What accepted each point, of its last residual and its first; newton.h does the same."""
     found = torch.full_like(reason, Criterion.ROUNDING)
     found[size < rules.rel_tol * first] = Criterion.REL_TOL
@@ -53,7 +53,7 @@ def accepted_by(reason: Tensor, size: Tensor, first: Tensor, rules: Newton) -> T
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedResidual:
     """The largest residual that was accepted: by what, and at which step and point."""
 
     residual: float
@@ -94,7 +94,7 @@ class Status:
         """Whether each point converged."""
         return self.reason == Reason.CONVERGED
 
-    def worst_accepted(self, by: Criterion | None = None) -> Accepted | None:
+    def find_worst_accepted(self, by: Criterion | None = None) -> AcceptedResidual | None:
         """The largest residual that any criterion accepted, or that one did."""
         chosen = torch.atleast_2d(self.converged if by is None else self.accepted == by)
         if not bool(chosen.any()):
@@ -102,9 +102,9 @@ class Status:
         sizes = torch.atleast_2d(self.residual).masked_fill(~chosen, -1.0)
         row, point = divmod(int(sizes.argmax()), sizes.shape[1])
         criterion = Criterion(int(torch.atleast_2d(self.accepted)[row, point]))
-        return Accepted(float(sizes[row, point]), criterion, row + self.begin, point)
+        return AcceptedResidual(float(sizes[row, point]), criterion, row + self.begin, point)
 
-    def first_failures(self) -> Tensor:
+    def find_first_failures(self) -> Tensor:
         """Rows and points of each point that failed, at its first failing step."""
         failed = torch.atleast_2d(~self.converged)
         if not failed.any():  # as most often: counting through all steps costs five times as much
@@ -113,7 +113,7 @@ class Status:
 
     def worst(self) -> tuple[int, int] | None:
         """The step and point of the largest residual at a first failure, if any failed."""
-        rows = self.first_failures()
+        rows = self.find_first_failures()
         if len(rows) == 0:
             return None
         sizes = torch.atleast_2d(self.residual)[rows[:, 0], rows[:, 1]]
@@ -131,8 +131,8 @@ class Status:
         reason = Reason(int(torch.atleast_2d(self.reason)[row, point]))
         when = f" at step {step}" if self.reason.ndim == 2 else ""
         message = (
-            f"'{self.solve}': {len(self.first_failures())} of {self.reason.shape[-1]} points did"
-            f" not converge; worst is point {point}{when}, residual {residual:.1e}"
+            f"'{self.solve}': {len(self.find_first_failures())} of {self.reason.shape[-1]} points"
+            f" did not converge; worst is point {point}{when}, residual {residual:.1e}"
             f" ({reason.name.lower().replace('_', ' ')})"
         )
         fix = "halve the time step, or raise max_its"
@@ -142,7 +142,9 @@ class Status:
 
 
 def spoil_slopes(
-    outputs: dict[str, Tensor], statuses: Iterable[Status], slopes: Sequence[tuple[Shape, Shape]]
+    outputs: dict[str, Tensor],
+    statuses: Iterable[Status],
+    slopes: Sequence[tuple[ValueShape, ValueShape]],
 ) -> dict[str, Tensor]:
     """The outputs with derivatives that are NaN where points failed, as their values are there.
 
@@ -152,13 +154,15 @@ def spoil_slopes(
     if not failed or not bool((points := torch.stack(failed).any(0)).any()):
         return outputs
     for of, slope in slopes:
-        into = Shape("", slope.sizes[len(of.sizes) :], slope.base[len(of.base) :])
+        into = ValueShape("", slope.sizes[len(of.sizes) :], slope.base[len(of.base) :])
         value, block = outputs[of.name], outputs[slope.name]
         outputs[slope.name] = spoil_rows(block, value, points, of, into)
     return outputs
 
 
-def spoil_rows(block: Tensor, output: Tensor, failed: Tensor, out: Shape, into: Shape) -> Tensor:
+def spoil_rows(
+    block: Tensor, output: Tensor, failed: Tensor, out: ValueShape, into: ValueShape
+) -> Tensor:
     """A block that is NaN in the rows in which its output is NaN, at the points that failed."""
     batch = output.shape[: output.ndim - out.rank]
     wrong = output.isnan()

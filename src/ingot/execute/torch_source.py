@@ -13,10 +13,10 @@ from ingot.program import Axis, Node, Variable, operation, sort_lines
 from ingot.program.arrays import Layout
 from ingot.types.elementwise import ELEMENTWISE, Elementwise
 
-__all__ = ["Function", "Printer"]
+__all__ = ["TorchFunction", "TorchPrinter"]
 
 
-class Function:
+class TorchFunction:
     """A torch function in the writing: its arguments, lines and constants."""
 
     def __init__(self, layout: Layout, arguments: Sequence[str]) -> None:
@@ -41,9 +41,9 @@ class Function:
         """Numbers of a shape, taken from `tables`."""
         at = len(self.tables)
         self.tables += values.ravel().tolist()
-        return self.write(f"tables[{at}:{len(self.tables)}].view({_listed(shape)})")
+        return self.write(f"tables[{at}:{len(self.tables)}].view({_join(shape)})")
 
-    def places(self, values: np.ndarray) -> str:
+    def index_constant(self, values: np.ndarray) -> str:
         """Whole numbers, flat, taken from `index`."""
         at = len(self.index)
         self.index += values.ravel().tolist()
@@ -65,22 +65,22 @@ class Function:
         return f"{head}\n{body}\n    return ({', '.join(gives)},)\n"
 
 
-class Printer:
+class TorchPrinter:
     """Writes nodes into a function, each once; knows which of them differ from point to point.
 
     It is the `Arrays` of structural operations: an array is the name of its line.
     """
 
-    def __init__(self, function: Function, dtype: str) -> None:
+    def __init__(self, function: TorchFunction, dtype: str) -> None:
         self.to = function
         self.dtype = f"torch.{dtype}"
         self.names: dict[int, str] = {}
         self.varies: set[int] = set()
         self.shared: dict[str, str] = {}
 
-    def without(self, ids: set[int]) -> "Printer":
+    def forget(self, ids: set[int]) -> "TorchPrinter":
         """A printer into the same function that knows all but some nodes."""
-        other = Printer(self.to, self.dtype.removeprefix("torch."))
+        other = TorchPrinter(self.to, self.dtype.removeprefix("torch."))
         other.names = {i: n for i, n in self.names.items() if i not in ids}
         other.varies = self.varies - ids
         other.shared = self.shared
@@ -100,13 +100,13 @@ class Printer:
             else:
                 if block is None:
                     rows = f"{argument}[{first}:{first + math.prod(sizes) * count}]"
-                    block = self.to.write(f"{rows}.unflatten(0, ({_listed([*sizes, count])}))")
+                    block = self.to.write(f"{rows}.unflatten(0, ({_join([*sizes, count])}))")
                 part = f"{block}.select({len(sizes)}, {i})"
                 if order != sorted(order):
-                    part += f".permute({_listed([*order, len(sizes)])})"
+                    part += f".permute({_join([*order, len(sizes)])})"
                 full = self.to.own_sizes(variable.axes)
                 if full != [sizes[i] for i in order]:
-                    part += f".reshape({_listed([*full, -1])})"
+                    part += f".reshape({_join([*full, -1])})"
                 self.names[node.id] = self.to.write(part)
             self.varies.add(node.id)
 
@@ -140,7 +140,7 @@ class Printer:
     def number(self, node: Node) -> str:
         """A node as an operand of arithmetic."""
         if node.op == "const":
-            return _literal(node.attr)
+            return _write_literal(node.attr)
         name = self.names[node.id]
         return self._share(f"{name}.to({self.dtype})") if node.is_condition else name
 
@@ -167,7 +167,7 @@ class Printer:
         if self.dtype == "torch.float32":
             with np.errstate(over="ignore"):
                 number = float(np.float32(number))
-        return self._share(f"tables.new_full((1,), {_literal(number)})")
+        return self._share(f"tables.new_full((1,), {_write_literal(number)})")
 
     def table(self, values: np.ndarray, axes: Sequence[Axis]) -> str:
         """Numbers along axes."""
@@ -189,7 +189,7 @@ class Printer:
 
     def replay(self, roots: Sequence[Node], known: Mapping[int, str]) -> list[str]:
         """The lines inside an operation, given the names of those they are over."""
-        inner = self.without(set(self.names))
+        inner = self.forget(set(self.names))
         inner.names.update(known)
         inner.lines(sort_lines(roots))
         return [inner.tensor(r) for r in roots]
@@ -201,22 +201,22 @@ class Printer:
         to = self.to
         name = self.tensor(node)
         if node.id not in self.varies or set(node.axes) != set(axes):
-            name = to.write(f"{name}.expand({_listed([*to.sizes(axes), batch])})")
+            name = to.write(f"{name}.expand({_join([*to.sizes(axes), batch])})")
         order = to.layout.order(axes)
         if to.layout.keys:
             # sums leave dimensions of one behind
             wanted = [to.space.extent(axes[i]) for i in order]
-            name = to.write(f"{name}.reshape({_listed([*wanted, batch])})")
+            name = to.write(f"{name}.reshape({_join([*wanted, batch])})")
         if order != sorted(order):
             back = [order.index(i) for i in range(len(order))]
-            name = to.write(f"{name}.permute({_listed([*back, len(order)])})")
+            name = to.write(f"{name}.permute({_join([*back, len(order)])})")
         return name
 
     def value(self, variable: Variable) -> str:
         """A variable as (components, batch), the entries of its axes outermost."""
-        return self.stacked(variable.nodes, variable.axes)
+        return self.stack(variable.nodes, variable.axes)
 
-    def stacked(
+    def stack(
         self, nodes: Sequence[Node], axes: Sequence[Axis], seed: Axis | None = None,
         batch: str = "batch",
     ) -> str:  # fmt: skip
@@ -227,18 +227,18 @@ class Printer:
         parts = [self.spread(n, over, batch) for n in nodes]
         entries = to.space.size(axes)
         if entries == 1:
-            whole = _listed([len(nodes), *tail])
-            return to.write(f"torch.stack([{_listed(parts)}]).reshape({whole})")
-        flat = [to.write(f"{n}.reshape({_listed([entries, *tail])})") for n in parts]
-        whole = _listed([entries * len(nodes), *tail])
-        return to.write(f"torch.stack([{_listed(flat)}], 1).reshape({whole})")
+            whole = _join([len(nodes), *tail])
+            return to.write(f"torch.stack([{_join(parts)}]).reshape({whole})")
+        flat = [to.write(f"{n}.reshape({_join([entries, *tail])})") for n in parts]
+        whole = _join([entries * len(nodes), *tail])
+        return to.write(f"torch.stack([{_join(flat)}], 1).reshape({whole})")
 
 
-def _literal(number: float) -> str:
+def _write_literal(number: float) -> str:
     if math.isfinite(number):
         return repr(number) if number >= 0 else f"({number!r})"
     return f"float('{number}')"
 
 
-def _listed(items: Iterable[object]) -> str:
+def _join(items: Iterable[object]) -> str:
     return ", ".join(map(str, items))

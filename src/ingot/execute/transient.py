@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ingot.execute.batch_shape import Shape, shape_of
+from ingot.execute.batch_shape import ValueShape, shape_of
 from ingot.execute.status import Status
 from ingot.types import lag
 
 if TYPE_CHECKING:
     from ingot.program import Program
 
-__all__ = ["History", "Transient", "step_through", "stepped"]
+__all__ = ["History", "Transient", "step_calls", "step_through"]
 
 Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], tuple[Status, ...]]]
 
@@ -48,11 +48,11 @@ def step_through(
 ) -> History:
     """The history, one call a step."""
     inputs = [shape_of(v, program) for v in program.inputs]
-    return stepped(call, inputs, [v.name for v in program.outputs], transient, dtype)
+    return step_calls(call, inputs, [v.name for v in program.outputs], transient, dtype)
 
 
-def stepped(
-    call: Call, given: Sequence[Shape], gives: Sequence[str], transient: Transient,
+def step_calls(
+    call: Call, given: Sequence[ValueShape], gives: Sequence[str], transient: Transient,
     dtype: torch.dtype,
 ) -> History:  # fmt: skip
     """The history of whatever is called with arrays of such shapes and gives such outputs."""
@@ -82,10 +82,12 @@ def stepped(
         if rows:
             first = torch.zeros_like(rows[0]) if first is None else first.expand_as(rows[0])
             histories[name] = torch.stack([first.to(rows[0].dtype), *rows])
-    return History(histories, tuple(_joined(column) for column in zip(*statuses, strict=True)))
+    return History(
+        histories, tuple(_stack_statuses(column) for column in zip(*statuses, strict=True))
+    )
 
 
-def _joined(column: tuple[Status, ...]) -> Status:
+def _stack_statuses(column: tuple[Status, ...]) -> Status:
     return Status(
         column[0].solve,
         torch.stack([s.reason for s in column]),

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from ingot.execute.compiler import headers
-from ingot.execute.cxx_source import entries
-from ingot.execute.cxx_values import number
+from ingot.execute.compiler import join_headers
+from ingot.execute.cxx_source import write_entries
+from ingot.execute.cxx_values import write_number
 from ingot.options import Knob, Newton, knobs_of, meta_of
 from ingot.package.header import ERRORS, block_sizes
 from ingot.package.metadata import Metadata
@@ -20,9 +20,9 @@ def wrapper(meta: Metadata) -> str:
     assert meta.kernel is not None
     prefix = meta.kernel.prefix
     if meta.cuts:
-        return entries(prefix, meta.entries)
-    shown = [entries(prefix, meta.entries), *(_entry(prefix, x) for x in meta.entries)]
-    return "\n".join([*_tables(meta), headers(("c_functions.h",)), *shown, *_helpers(prefix)])
+        return write_entries(prefix, meta.entries)
+    shown = [write_entries(prefix, meta.entries), *(_entry(prefix, x) for x in meta.entries)]
+    return "\n".join([*_tables(meta), join_headers(("c_functions.h",)), *shown, *_helpers(prefix)])
 
 
 def _tables(meta: Metadata) -> list[str]:
@@ -46,7 +46,7 @@ def _tables(meta: Metadata) -> list[str]:
         "struct Status { int8_t reason; int32_t iterations; real residual; int32_t pivoted; };",
     ]  # fmt: skip
     for i, p in enumerate(constants):
-        rows.append(_row(f"constexpr real stored_{i}[]", map(number, p.value.values)))
+        rows.append(_row(f"constexpr real stored_{i}[]", map(write_number, p.value.values)))
     batches = [len(p.value.values) // p.variable.size for p in constants]
     rows.append(
         _row("constexpr Values stored[]", (f"{{stored_{i}, {n}}}" for i, n in enumerate(batches)))

@@ -14,7 +14,7 @@ from ingot.program.partition import Segment
 from ingot.types import Value
 
 if TYPE_CHECKING:
-    from ingot.execute.inductor import Planned
+    from ingot.execute.inductor import GraphPlan
 
 __all__ = ["Compilation", "Names", "Shapes"]
 
@@ -67,5 +67,5 @@ class Compilation:
 
     kernels: Mapping[str, Program] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
-    graphs: "Planned | None" = None
+    graphs: "GraphPlan | None" = None
     metadata: Metadata = _LATER

@@ -10,9 +10,9 @@ import torch
 
 from ingot.errors import Problem, raise_if
 from ingot.execute import compiler
-from ingot.execute.abi import rules_struct
-from ingot.execute.cpu_levels import best
-from ingot.execute.cxx_source import section
+from ingot.execute.abi import write_rules_struct
+from ingot.execute.cpu_levels import choose_levels
+from ingot.execute.cxx_source import write_section
 from ingot.execute.segments import describe_segments
 from ingot.execute.segments_run import SegmentedInfo
 from ingot.package.c_functions import wrapper
@@ -46,7 +46,7 @@ from ingot.program.partition import Segment
 from ingot.types import Value
 
 if TYPE_CHECKING:
-    from ingot.execute.inductor import Planned
+    from ingot.execute.inductor import GraphPlan
 
 __all__ = ["kernel_files", "lower"]
 
@@ -59,7 +59,7 @@ def lower(c: Compilation) -> Compilation:
     meta = _metadata(c)
     kernels: dict[str, Program] = {}
     sources: dict[str, str] = {}
-    graphs: Planned | None = None
+    graphs: GraphPlan | None = None
     if "kernel" in c.target.backend:
         kernels, cuts = _compile_kernels(c)
         meta = msgspec.structs.replace(meta, kernel=kernel_files(c), cuts=cuts)
@@ -82,7 +82,7 @@ def lower(c: Compilation) -> Compilation:
 def kernel_files(c: Compilation) -> KernelFiles:
     """What the kernel backend consists of; the prefix is not yet of this package alone."""
     name = c.model.name
-    levels = best() if c.target.baseline else best()[:1]
+    levels = choose_levels() if c.target.baseline else choose_levels()[:1]
     libraries = {level: f"{name}-{level}.so" for level in levels}
     return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", c.target.c_prefix or c_name(name))
 
@@ -134,11 +134,11 @@ def _print_kernels(
     program linked against two of one name would run the first for both.
     """
     parts = [
-        section(kernel, entry, c.target.inline)
+        write_section(kernel, entry, c.target.inline)
         for kernel, entry in zip(kernels.values(), meta.entries, strict=True)
     ]
     real = "double" if meta.dtype == "float64" else "float"
-    start = [f"#define INGOT_REAL {real}", rules_struct(), compiler.headers()]
+    start = [f"#define INGOT_REAL {real}", write_rules_struct(), compiler.join_headers()]
     source = "\n".join([*start, *parts])
     notes = Notes(find_first_guesses(c.program), _renamed(c.inputs), _renamed(c.outputs))
     kernel = meta.kernel

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import msgspec
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.cpu_levels import supported
+from ingot.execute.cpu_levels import find_supported_levels
 from ingot.graphs.torch_private import VERSION
 
 __all__ = [
@@ -160,8 +160,10 @@ def other_torch(version: str, again: str) -> Iterator[Problem]:
 
 def other_level(level: str) -> Iterator[Problem]:
     """Graphs run only on CPUs that have what they were compiled for."""
-    if level not in supported():
-        told = f"the package was compiled for {level}, this machine runs {supported()[0]}"
+    if level not in find_supported_levels():
+        told = (
+            f"the package was compiled for {level}, this machine runs {find_supported_levels()[0]}"
+        )
         yield Problem("wrong-level", told, None, "compile it on a machine like this one")
 
 

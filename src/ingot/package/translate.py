@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ingot.execute import compiler
-from ingot.execute.cpu_levels import flags
+from ingot.execute.cpu_levels import choose_flags
 from ingot.package.compilation import Compilation
 from ingot.package.metadata import Metadata
 from ingot.package.seal import write_sealed
@@ -29,7 +29,7 @@ def translate(
 
     def compile_level(level: str, library: str) -> None:
         assert kernel is not None
-        chosen = (*compiler.FLAGS, *flags(level))
+        chosen = (*compiler.FLAGS, *choose_flags(level))
         compiler.translate(folder / kernel.source, chosen, folder / library)
         progress(library)
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.cpu_levels import supported
+from ingot.execute.cpu_levels import find_supported_levels
 from ingot.graphs.torch_private import children_of
 from ingot.package.seal import (
     BLANK,
@@ -114,7 +114,7 @@ def save(
         )
         save_tensors([t.detach().clone() for t in state], made / STATE)
         description = Description(
-            torch_version=torch_version(), level=supported()[0], plan=plan, units=units,
+            torch_version=torch_version(), level=find_supported_levels()[0], plan=plan, units=units,
             report=report, digests={},
         )  # fmt: skip
         write_sealed(description, made / NAME)

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if, warn_of
-from ingot.execute.autograd_guard import lost_gradients, lost_tangents
-from ingot.execute.batch_shape import Shape, common
-from ingot.execute.call_layout import Again, Signature, Told, signature
-from ingot.execute.kernel_run import KEPT
+from ingot.execute.autograd_guard import find_lost_gradients, find_lost_tangents
+from ingot.execute.batch_shape import ValueShape, join_batches
+from ingot.execute.call_layout import FastCall, Signature, StatusReader, signature_of
+from ingot.execute.kernel_run import MAX_CALL_LAYOUTS
 from ingot.execute.status import Status, failures, spoil_rows
 from ingot.execute.transient import History, Transient
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
@@ -60,7 +60,7 @@ class Artifact(nn.Module):
         self._every = (*self._shapes, *self._names)
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._seen: set[Signature] = set()
-        self._again: Again | None = None
+        self._again: FastCall | None = None
         self._picked = _picker(tuple(self._shapes))
         self._last = threading.local()
 
@@ -220,7 +220,7 @@ class Artifact(nn.Module):
         if arrays:
             return {n: x.numpy() for n, x in outputs.items()}
         if not differ:
-            self._again = self._backend.again(values, key)
+            self._again = self._backend.make_fast_call(values, key)
         return outputs
 
     def jacobian(self, inputs: Arrays) -> Blocks:
@@ -274,17 +274,17 @@ class Artifact(nn.Module):
 
     def transient(self, transient: Transient) -> History:
         """Many steps in one native call."""
-        history = self.arranged(transient)()
+        history = self.arrange(transient)()
         warn_of(failures(history.statuses))
         return history
 
-    def arranged(self, transient: Transient) -> Callable[[], History]:
+    def arrange(self, transient: Transient) -> Callable[[], History]:
         """A transient with its arrays laid out, to be run any number of times."""
         promoted = {n: getattr(self, key) for n, key in self._names.items()}
         raise_if(self._unfit(promoted))
         raise_if(self._unlike_steps(transient))
-        raise_if(lost_gradients({**transient.prescribed, **transient.initial, **promoted}))
-        return self._backend.arranged(transient, [x.detach() for x in promoted.values()])
+        raise_if(find_lost_gradients({**transient.prescribed, **transient.initial, **promoted}))
+        return self._backend.arrange(transient, [x.detach() for x in promoted.values()])
 
     # derivatives
 
@@ -323,7 +323,7 @@ class Artifact(nn.Module):
         return outputs, blocks, failed
 
     def _failed(
-        self, told: Told, values: Mapping[str, Tensor], shapes: Mapping[str, Shape]
+        self, told: StatusReader, values: Mapping[str, Tensor], shapes: Mapping[str, ValueShape]
     ) -> Tensor | None:
         """Tell of the solves; which points of the batch failed, if any; a value has all points."""
         if not self._tell(told):
@@ -378,7 +378,7 @@ class Artifact(nn.Module):
             for n, x in pulled.items()
         }
 
-    def _tell(self, told: Told) -> bool:
+    def _tell(self, told: StatusReader) -> bool:
         """Keep what the solves reported for `status`, and warn of points that failed, if any."""
         self._last.told = told
         problems = failures(told()) if self.metadata.solvers else ()
@@ -391,7 +391,7 @@ class Artifact(nn.Module):
         Parameters require gradients from the start, which asks for nothing.
         """
         inputs = dict(zip(self._shapes, values, strict=False))
-        raise_if(lost_gradients({**inputs, **along}, "a derivative"))
+        raise_if(find_lost_gradients({**inputs, **along}, "a derivative"))
 
     def _blocks(self, inputs: Arrays, by: set[str]) -> Blocks:
         values, key = self._checked(inputs)
@@ -445,7 +445,7 @@ class Artifact(nn.Module):
         try:
             held: Any = self._held(self._parameters)
             values = [*map(inputs.__getitem__, self._shapes), *held]
-            key = signature(values)
+            key = signature_of(values)
         except (AttributeError, KeyError, TypeError, IndexError, RuntimeError):
             pass  # whatever it is, it is told below
         else:
@@ -456,8 +456,8 @@ class Artifact(nn.Module):
         promoted = {n: getattr(self, key, None) for n, key in self._names.items()}
         values = [*self._examined(inputs).values(), *promoted.values()]
         raise_if(self._unfit(promoted))
-        key = signature(values)
-        if len(self._seen) >= KEPT:
+        key = signature_of(values)
+        if len(self._seen) >= MAX_CALL_LAYOUTS:
             self._seen.clear()
         self._seen.add(key)
         return values, key
@@ -479,7 +479,7 @@ class Artifact(nn.Module):
     def _directions(
         self,
         along: Arrays,
-        known: Mapping[str, Shape],
+        known: Mapping[str, ValueShape],
         word: Word,
         values: Sequence[Tensor],
     ) -> dict[str, Tensor]:
@@ -489,13 +489,13 @@ class Artifact(nn.Module):
         shapes = (*self._shapes.values(), *self._parameter_shapes.values())
         pairs = list(zip(shapes, values, strict=True))
         pairs += [(known[n], x) for n, x in given.items() if n not in self._backend.sums]
-        common([tuple(x.shape[: x.ndim - s.rank]) for s, x in pairs])
+        join_batches([tuple(x.shape[: x.ndim - s.rank]) for s, x in pairs])
         return given
 
     def _read(
         self,
         values: Arrays,
-        known: Mapping[str, Shape],
+        known: Mapping[str, ValueShape],
         word: Word,
     ) -> tuple[dict[str, Tensor], list[Problem]]:
         if not isinstance(values, Mapping):
@@ -514,7 +514,7 @@ class Artifact(nn.Module):
             if value is None:
                 problems.append(_unreadable(name, values[name]))
                 continue
-            problems += lost_tangents({name: value}, INSTEAD)
+            problems += find_lost_tangents({name: value}, INSTEAD)
             problems += self._misfits(name, known[name], value)
             given[name] = value
         return given, problems
@@ -538,7 +538,7 @@ class Artifact(nn.Module):
                     now = now.to(self.dtype) if x.is_floating_point() else now
                     yield from self._misfits(name, known[name], now)
 
-    def _misfits(self, name: str, shape: Shape, value: Tensor) -> list[Problem]:
+    def _misfits(self, name: str, shape: ValueShape, value: Tensor) -> list[Problem]:
         found = []
         if value.dtype != self.dtype:
             kind = str(value.dtype).removeprefix("torch.")
@@ -568,7 +568,7 @@ class _Autograd(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, artifact: Artifact, *values: Tensor) -> Any:
-        key = signature(values)
+        key = signature_of(values)
         ctx.artifact = artifact
         ctx.shapes = [v.shape for v in values]
         ctx.set_materialize_grads(False)
@@ -636,7 +636,7 @@ def _picker(names: tuple[str, ...]) -> Callable[[Arrays], tuple[Any, ...]]:
 
 
 def _product(
-    block: Tensor, other: Tensor, out: Shape, into: Shape, *, turned: bool = False
+    block: Tensor, other: Tensor, out: ValueShape, into: ValueShape, *, turned: bool = False
 ) -> Tensor:
     """A block times a tangent of its input, or, turned, times a cotangent of its output."""
     left, right = len(out.sizes), len(into.sizes)

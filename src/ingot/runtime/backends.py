@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.batch_shape import Shape
-from ingot.execute.call_layout import Again, Signature, Told, signature
+from ingot.execute.batch_shape import ValueShape
+from ingot.execute.call_layout import FastCall, Signature, StatusReader, signature_of
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.kernel_run import Arranged, Native, Solver
+from ingot.execute.kernel_run import KernelEntry, KernelTransient, SolveRules
 from ingot.execute.segments_run import Segmented, SegmentedInfo, StepInfo
 from ingot.execute.transient import History, Transient
 from ingot.package.metadata import KernelFiles, Metadata, ParameterInfo, VariableInfo
@@ -36,27 +36,27 @@ class Backend(Protocol):
     has_adjoints: bool
     sums: frozenset[str]
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
         """The outputs `(*batch, *axes, *base)`; the key is the signature of the values."""
         ...
 
-    def again(self, values: Sequence[Tensor], key: Signature) -> Again | None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> FastCall | None:
         """A quicker way to make the call that was just made, if there is one."""
         ...
 
     def slopes(
         self, values: Sequence[Tensor], key: Signature
-    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and all compiled blocks, unbatched where the batch does not matter."""
         ...
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, Told]:
+    ) -> tuple[Outputs, Outputs, StatusReader]:
         """The outputs, and the adjoints of all values at every point, by name."""
         ...
 
-    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+    def arrange(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """A transient, to be run any number of times."""
         ...
 
@@ -91,27 +91,27 @@ class KernelBackend:
             reads = [_marked(v) for v in self._outputs]
             self._adjoint = self._native(meta, kernel, "vjp", reads=reads, gives=adjoints)
 
-    def _blocks(self) -> list[Shape]:
+    def _blocks(self) -> list[ValueShape]:
         given = {v.name: v for v in (*self._inputs, *self._fixed)}
         gives = {v.name: v for v in self._outputs}
         return [
-            Shape(f"{y}:{x}", gives[y].sizes + given[x].sizes, gives[y].base + given[x].base)
+            ValueShape(f"{y}:{x}", gives[y].sizes + given[x].sizes, gives[y].base + given[x].base)
             for y, x in self._pairs
         ]
 
     def _native(
-        self, meta: Metadata, kernel: KernelFiles, entry: str, *, reads: Sequence[Shape] = (),
-        gives: Sequence[Shape] = (),
-    ) -> Native:  # fmt: skip
+        self, meta: Metadata, kernel: KernelFiles, entry: str, *, reads: Sequence[ValueShape] = (),
+        gives: Sequence[ValueShape] = (),
+    ) -> KernelEntry:  # fmt: skip
         """An entry of the library, and what it reads and gives beyond values."""
         dtype: torch.dtype = getattr(torch, meta.dtype)
-        return Native(
+        return KernelEntry(
             run=_named(self._library, f"{kernel.prefix}_{entry}_steps"),
             lanes=_named(self._library, f"{kernel.prefix}_lanes")(),
             inputs=(*self._inputs, *reads, *self._fixed),
             hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
             outputs=(*self._outputs, *gives),
-            solvers=tuple(Solver(s.name, s) for s in meta.solvers),
+            solvers=tuple(SolveRules(s.name, s) for s in meta.solvers),
             dtype=dtype,
         )
 
@@ -119,28 +119,28 @@ class KernelBackend:
         """The same library under other solver rules."""
         return KernelBackend(meta, self._library)
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
         """The outputs."""
-        outputs, reports = self._forward.called(values, key)
-        return outputs, reports.single
+        outputs, reports = self._forward.call(values, key)
+        return outputs, reports.read_only_step
 
-    def again(self, values: Sequence[Tensor], key: Signature) -> Again | None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> FastCall | None:
         """A quicker way to make a call like this one."""
-        return self._forward.again(values, key)
+        return self._forward.make_fast_call(values, key)
 
     def slopes(
         self, values: Sequence[Tensor], key: Signature
-    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         assert self._jacobian is not None
-        found, reports = self._jacobian.called(values, key)
+        found, reports = self._jacobian.call(values, key)
         blocks = {(y, x): found.pop(f"{y}:{x}") for y, x in self._pairs}
         if self._free:
             somewhere = blocks
             if not all(x.numel() for x in blocks.values()):
                 somewhere = self._anywhere(values)
             blocks |= {pair: self._first(somewhere[pair], pair) for pair in self._free}
-        return found, blocks, reports.single
+        return found, blocks, reports.read_only_step
 
     def _anywhere(self, values: Sequence[Tensor]) -> dict[Pair, Tensor]:
         """The blocks at one point, for those that are the same at all where there is none."""
@@ -150,7 +150,7 @@ class KernelBackend:
             x if x.shape == shape else x.new_ones(shape)
             for x, shape in zip(values, shapes, strict=True)
         ]
-        found, _ = self._jacobian.called(ones, signature(ones))
+        found, _ = self._jacobian.call(ones, signature_of(ones))
         return {(y, x): found[f"{y}:{x}"] for y, x in self._pairs}
 
     def _first(self, block: Tensor, pair: Pair) -> Tensor:
@@ -160,7 +160,7 @@ class KernelBackend:
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, Told]:
+    ) -> tuple[Outputs, Outputs, StatusReader]:
         """The outputs and adjoints; cotangents that are not given are zero."""
         assert self._adjoint is not None
         count = len(self._inputs)
@@ -170,21 +170,21 @@ class KernelBackend:
             for v in self._outputs
         ]
         whole = [*values[:count], *against, *values[count:]]
-        found, reports = self._adjoint.called(whole, signature(whole))
+        found, reports = self._adjoint.call(whole, signature_of(whole))
         names = [v.name for v in (*self._inputs, *self._fixed)]
-        return found, {x: found.pop(_mark(x)) for x in names}, reports.single
+        return found, {x: found.pop(_mark(x)) for x in names}, reports.read_only_step
 
-    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+    def arrange(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """All steps in one native call."""
         whole = self._forward
         count = len(whole.inputs) - len(self._fixed)
         fixed = tuple(zip(self._fixed, promoted, strict=True))
-        native = Native(
+        native = KernelEntry(
             run=whole.run, lanes=whole.lanes, inputs=whole.inputs[:count],
             hidden=(*fixed, *whole.hidden), outputs=whole.outputs, solvers=whole.solvers,
             dtype=whole.dtype,
         )  # fmt: skip
-        return Arranged(native, transient)
+        return KernelTransient(native, transient)
 
 
 class SegmentedBackend:
@@ -213,10 +213,10 @@ class SegmentedBackend:
         assert kernel is not None
         dtype: torch.dtype = getattr(torch, meta.dtype)
         shapes = {v.name: v.shape for v in cut.values}
-        rules = {s.name: Solver(s.name, s) for s in meta.solvers}
+        rules = {s.name: SolveRules(s.name, s) for s in meta.solvers}
 
-        def native(i: int, step: StepInfo) -> Native:
-            return Native(
+        def native(i: int, step: StepInfo) -> KernelEntry:
+            return KernelEntry(
                 run=_named(self._library, f"{kernel.prefix}_{name}_{i}_steps"),
                 lanes=_named(self._library, f"{kernel.prefix}_lanes")(),
                 inputs=tuple(shapes[n] for n in step.reads), hidden=(),
@@ -236,17 +236,17 @@ class SegmentedBackend:
         names = (*self._inputs, *self._parameters)
         return {n: x.detach() for n, x in zip(names, values, strict=True)}
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
         """The outputs."""
         outputs, statuses = self._runs["forward"](self._given(values))
         return outputs, lambda: statuses
 
-    def again(self, values: Sequence[Tensor], key: Signature) -> None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> None:
         """There is none."""
 
     def slopes(
         self, values: Sequence[Tensor], key: Signature
-    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         run = self._runs["jacobian"]
         found, statuses = run(self._given(values))
@@ -258,7 +258,7 @@ class SegmentedBackend:
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, Told]:
+    ) -> tuple[Outputs, Outputs, StatusReader]:
         """The outputs and adjoints; cotangents that are not given are zero."""
         run, given = self._runs["vjp"], self._given(values)
         reduced = self._runs["forward"].find_batch(given)
@@ -275,10 +275,10 @@ class SegmentedBackend:
         names = (*self._inputs, *self._parameters)
         return found, {x: found.pop(f"a.{x}") for x in names}, lambda: statuses
 
-    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+    def arrange(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """All steps, one after another."""
         fixed = dict(zip(self._parameters, promoted, strict=True))
-        return self._runs["forward"].under(fixed).arranged(transient)
+        return self._runs["forward"].under(fixed).arrange(transient)
 
 
 def load_kernel(meta: Metadata, library: ctypes.CDLL) -> KernelBackend | SegmentedBackend:
@@ -299,7 +299,7 @@ class GraphBackend:
         dtype: torch.dtype = getattr(torch, meta.dtype)
         constants = {p.variable.name: tensor_of(p, dtype) for p in meta.constants}
         rules = {s.name: s for s in meta.solvers}
-        self._program = program.under(parameters=constants, rules=rules)
+        self._program = program.rebind(parameters=constants, rules=rules)
 
     @staticmethod
     def of(meta: Metadata, read: Callable[[str], bytes]) -> "GraphBackend":
@@ -314,31 +314,31 @@ class GraphBackend:
     def _named(self, values: Sequence[Tensor]) -> Mapping[str, Tensor]:
         return dict(zip((*self._inputs, *self._parameters), values, strict=True))
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, Told]:
+    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
         """The outputs."""
         outputs, statuses = self._program(self._named(values))
         return outputs, lambda: statuses
 
-    def again(self, values: Sequence[Tensor], key: Signature) -> None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> None:
         """There is none."""
 
     def slopes(
         self, values: Sequence[Tensor], key: Signature
-    ) -> tuple[Outputs, dict[Pair, Tensor], Told]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         outputs, statuses, blocks = self._program.run(self._named(values), slopes=True)
         return outputs, blocks, lambda: statuses
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, Told]:
+    ) -> tuple[Outputs, Outputs, StatusReader]:
         """Graphs have no adjoints."""
         raise NotImplementedError
 
-    def arranged(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
+    def arrange(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """All steps, one after another."""
         fixed = dict(zip(self._parameters, promoted, strict=True))
-        return self._program.under(parameters=fixed).arranged(transient)
+        return self._program.rebind(parameters=fixed).arrange(transient)
 
 
 def _named(library: ctypes.CDLL, name: str) -> Any:
@@ -357,13 +357,13 @@ def _mark(name: str) -> str:
     return f"adjoint of {name}"
 
 
-def _marked(v: Shape) -> Shape:
-    return Shape(_mark(v.name), v.sizes, v.base)
+def _marked(v: ValueShape) -> ValueShape:
+    return ValueShape(_mark(v.name), v.sizes, v.base)
 
 
-def shape_of(v: VariableInfo) -> Shape:
+def shape_of(v: VariableInfo) -> ValueShape:
     """The shape of a package's variable."""
-    return Shape(v.name, v.sub_batch, v.base)
+    return ValueShape(v.name, v.sub_batch, v.base)
 
 
 def tensor_of(p: ParameterInfo, dtype: torch.dtype) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from ingot.codegen.library import open_library
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import compiler
-from ingot.execute.cpu_levels import flags, supported
+from ingot.execute.cpu_levels import choose_flags, find_supported_levels
 from ingot.options import PackagedBackend
 from ingot.package.consistent import inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata
@@ -105,7 +105,7 @@ def _library(meta: Metadata, contents: Mapping[str, bytes]) -> ctypes.CDLL:
     """The library of the best CPU level that runs here, or one rebuilt from the source."""
     kernel = meta.kernel
     assert kernel is not None
-    have = supported()
+    have = find_supported_levels()
     level = next((x for x in have if x in kernel.libraries), None)
     if level is not None:
         if level != have[0]:
@@ -113,7 +113,7 @@ def _library(meta: Metadata, contents: Mapping[str, bytes]) -> ctypes.CDLL:
         return open_library(contents[kernel.libraries[level]])
     held = ", ".join(kernel.libraries)
     try:
-        compiler.command()
+        compiler.find_compiler()
     except IngotError:
         raise _problem(
             "wrong-level",
@@ -123,7 +123,7 @@ def _library(meta: Metadata, contents: Mapping[str, bytes]) -> ctypes.CDLL:
     LOG.warning("%s: rebuilding for %s, the package holds %s", meta.name, have[0], held)
     with tempfile.TemporaryDirectory() as scratch:
         library = Path(scratch) / "rebuilt.so"
-        chosen = (*compiler.FLAGS, *flags(have[0]))
+        chosen = (*compiler.FLAGS, *choose_flags(have[0]))
         source = Path(scratch) / "rebuilt.cpp"
         source.write_bytes(contents[kernel.source])
         compiler.translate(source, chosen, library)

@@ -123,7 +123,7 @@ def _archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
 
 
 def _compile(graph: GraphModule, name: str, shapes: Open) -> bytes:
-    compiler.command()
+    compiler.find_compiler()
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch)
@@ -166,7 +166,7 @@ def _key(graph: GraphModule, shapes: Open) -> str:
     parts = [
         graph.code, *takes, repr(hints), *held, repr(SETTINGS),
         Path(str(torch_private.__file__)).read_text(),
-        torch_private.BUILD, compiler.processor(), compiler.version(),
+        torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip
     return key_of(*parts)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.cpu_levels import supported
+from ingot.execute.cpu_levels import find_supported_levels
 from ingot.package.seal import (
     BLANK,
     Digest,
@@ -77,7 +77,7 @@ def save(joint: Joint, folder: str | Path) -> Path:
         save_tensors(values, made / STATE)
         kinds: Any = {name: half.kind for name, half in present.items()}
         described = Described(
-            FORMAT, SCHEMA, torch_version(), supported()[0], joint.strategy, kinds,
+            FORMAT, SCHEMA, torch_version(), find_supported_levels()[0], joint.strategy, kinds,
             joint.signature, joint.saved, {},
         )  # fmt: skip
         write_sealed(described, made / NAME)

@@ -54,7 +54,7 @@ def on_host(program: SequenceSource, folder: Path) -> dict[str, cuda.Launch]:
     """The loops of a program for GPUs, run by this process."""
     entries = "".join(ENTRY.format(name=slot.name) for slot in program.kernels)
     source = f"{HOST}{program.source}{entries}"
-    library = open_library(cxx_build.compiled(source, compiler.FLAGS, folder))
+    library = open_library(cxx_build.compile_library(source, compiler.FLAGS, folder))
 
     def launched(name: str) -> Callable[[int, bytes], None]:
         entry = getattr(library, f"host_{name}")

@@ -16,7 +16,7 @@ from torch import Tensor
 from ingot.errors import IngotError, warn_of
 from ingot.execute import Executor, executor
 from ingot.execute.batch_shape import shape_of
-from ingot.execute.call_layout import layout
+from ingot.execute.call_layout import lay_out_output
 from ingot.execute.status import Reason, Status, failures
 from ingot.graphs.torch_private import OpOverload
 from ingot.program import Program, freeze
@@ -113,7 +113,7 @@ def operation() -> OpOverload:
         model, batch = MODELS[name], MODELS[name].batch(fields)
         found = {v.name: shape_of(v, model.program) for v in model.program.outputs}
         shapes = (found[each] for each in model.outputs)
-        return [fields[0].new_empty_strided(*layout(s, batch)) for s in shapes]
+        return [fields[0].new_empty_strided(*lay_out_output(s, batch)) for s in shapes]
 
     return torch.ops.ingot.material.default
 

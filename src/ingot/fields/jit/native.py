@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ingot.execute.cxx_build import NATIVE, built
+from ingot.execute.cxx_build import NATIVE_FLAGS, load_library
 from ingot.fields.jit.cuda import OPTIONS, Launch, loaded
 from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import SequenceSource, Slot
@@ -27,7 +27,7 @@ KEPT = 64
 CHUNK = 1024
 """The least number of points that a thread takes at a time."""
 
-FLAGS = (*(flag for flag in NATIVE if flag != "-O1"), "-O2")
+FLAGS = (*(flag for flag in NATIVE_FLAGS if flag != "-O1"), "-O2")
 
 SETTINGS = " ".join((*FLAGS, *OPTIONS))
 """How sources are compiled."""
@@ -142,7 +142,7 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
     if device.type == "cuda":
         functions = loaded(program.source, device)
         return {slot.name: Launch(functions(slot.name)) for slot in program.kernels}
-    library = built(program.source, FLAGS)
+    library = load_library(program.source, FLAGS)
     return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
 
 
