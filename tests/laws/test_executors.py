@@ -40,6 +40,7 @@ BATCH = LARGEST + 12 - LARGEST % 12  # folds into two and three axes
 ON_AXES = [case for case in USUAL if any(n.axes for n in case.program().lines)]
 MOST_OPERATIONS = 100  # of a law whose values, slopes and adjoints the plain suite writes out
 SHORT = [case for case in USUAL if case.program().count() < MOST_OPERATIONS]
+FAMILIES = by_family(USUAL)
 LONG = [case for case in USUAL if case not in SHORT]
 PARTS = {"usual": SHORT, "loops": ON_AXES, "rest": [*LONG, *REST]}
 DOUBLE, SINGLE = (1e-10, 1e-15), (2e-4, 2e-5)
@@ -225,10 +226,10 @@ def test_inputs_that_are_not_batched_are_spread(name: Name, part: str, first: in
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("family", sorted(by_family(USUAL)))
+@pytest.mark.parametrize("family", sorted(FAMILIES))
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["double", "single"])
 def test_graphs_agree_with_plain_torch(family: str, dtype: Precision) -> None:
-    cases = by_family(USUAL)[family]
+    cases = FAMILIES[family]
     executor = compile_graphs(with_slopes(cases, dtype), dtype)
     allowed = SINGLE if dtype == torch.float32 else DOUBLE
     inputs = {n: x.to(dtype) for n, x in given(cases, "at random").items()}

@@ -11,7 +11,7 @@ from ingot.program import Builder, Program, along_direction, with_adjoint
 from ingot.program.rewrite import renew
 from tests.laws.samples import Case
 
-LARGEST_FAMILY = 12  # laws of one graph, which torch compiles in about a minute
+MOST_LINES = 800  # of the laws of one graph, which torch compiles in half a minute
 
 
 def joined(programs: Mapping[str, Program]) -> Program:
@@ -69,14 +69,14 @@ def one_for_each_function(cases: Sequence[Case]) -> list[Case]:
 
 def by_family(cases: Sequence[Case]) -> dict[str, list[Case]]:
     """Cases by the file of their law, in groups that one graph can hold."""
-    files: dict[str, list[Case]] = {}
+    groups: dict[str, list[Case]] = {}
+    lines: dict[str, int] = {}
     for case in cases:
-        files.setdefault(case.declared.function.__module__.rpartition(".")[2], []).append(case)
-    return {
-        f"{name} {start // LARGEST_FAMILY}": group[start : start + LARGEST_FAMILY]
-        for name, group in files.items()
-        for start in range(0, len(group), LARGEST_FAMILY)
-    }
+        file = case.declared.function.__module__.rpartition(".")[2]
+        length = len(_sloped(case.program()).lines)
+        lines[file] = lines.get(file, 0) + length
+        groups.setdefault(f"{file} {lines[file] // MOST_LINES}", []).append(case)
+    return groups
 
 
 def padded(inputs: Mapping[str, Tensor], batch: int) -> dict[str, Tensor]:
