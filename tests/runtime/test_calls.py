@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ingot import IngotError
+from ingot import IngotError, types
 from tests import packages
 from tests.calls import odd, plain
 from tests.packages import inputs_of
@@ -65,3 +65,34 @@ def test_odd_calls_are_refused_or_right(kind: str, count: int) -> None:
         compared(found, one.interpreted({n: x for n, x in values.items() if x is not None}))
         tally["right"] += 1
     assert min(tally.values()) > count // 10, tally
+
+
+@pytest.mark.parametrize("name", ["elastic", "diffusion"])
+def test_kinds_give_kinds(name: str) -> None:
+    one = getattr(packages, name)()
+    artifact = one.artifact("kernel")
+    plain_inputs = inputs_of(one, 5)
+
+    def wrapped(x: torch.Tensor, info: Any) -> Any:
+        return types.KINDS[info.kind](x, sub_batch_ndim=len(info.sub_batch))
+
+    kinds = {n: wrapped(x, artifact.inputs[n]) for n, x in plain_inputs.items()}
+    found, expected = artifact(kinds), artifact(plain_inputs)
+    for output, value in expected.items():
+        info = artifact.outputs[output]
+        assert type(found[output]) is types.KINDS[info.kind]
+        assert found[output].sub == len(info.sub_batch)
+        assert torch.equal(found[output].data, value)
+    first = next(iter(kinds))
+    mixed = artifact({**plain_inputs, first: kinds[first]})
+    assert len(kinds) == 1 or all(torch.equal(mixed[n], x) for n, x in expected.items())
+
+
+def test_another_kind_is_refused_by_name() -> None:
+    one = packages.elastic()
+    inputs: dict[str, Any] = dict(inputs_of(one, 3))
+    artifact = one.artifact("kernel")
+    name = next(n for n, v in artifact.inputs.items() if v.kind == "SR2")
+    inputs[name] = types.Vec.zeros(3)
+    with pytest.raises(IngotError, match=f"'{name}' is a Vec, not a SR2"):
+        artifact(inputs)

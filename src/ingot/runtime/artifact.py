@@ -22,7 +22,7 @@ from ingot.execute.transient import History, Transient
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
-from ingot.types import lag
+from ingot.types import KINDS, Value, lag
 
 __all__ = ["Artifact"]
 
@@ -57,6 +57,8 @@ class Artifact(nn.Module):
         self._shapes = {v.name: shape_of(v) for v in meta.inputs}
         self._output_shapes = {v.name: shape_of(v) for v in meta.outputs}
         self._parameter_shapes = {p.variable.name: shape_of(p.variable) for p in meta.parameters}
+        variables = (*meta.inputs, *meta.outputs, *(p.variable for p in meta.parameters))
+        self._kinds = {v.name: v.kind for v in variables}
         self._every = (*self._shapes, *self._names)
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._seen: set[Signature] = set()
@@ -209,8 +211,14 @@ class Artifact(nn.Module):
         return super().__call__(inputs)
 
     def forward(self, inputs: Arrays) -> dict[str, Any]:
-        """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays."""
+        """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays, and kinds
+        such as `SR2(x)` give kinds.
+        """
         values, key = self._checked(inputs)
+        if inputs and all(isinstance(x, Value) for x in inputs.values()):
+            outputs = self.forward(dict(zip(self._shapes, values, strict=False)))
+            axes = {v.name: (KINDS[v.kind], len(v.sub_batch)) for v in self.metadata.outputs}
+            return {n: axes[n][0](x, sub_batch_ndim=axes[n][1]) for n, x in outputs.items()}
         arrays = bool(inputs) and all(isinstance(x, np.ndarray) for x in inputs.values())
         differ = any(x.requires_grad for x in values)
         if differ and torch.is_grad_enabled() and not arrays:
@@ -510,9 +518,12 @@ class Artifact(nn.Module):
         ]  # fmt: skip
         given: dict[str, Tensor] = {}
         for name in (n for n in known if n in values):
-            value = _as_tensor(values[name])
+            found = values[name]
+            if isinstance(found, Value) and type(found).__name__ == self._kinds[name]:
+                found = found.data
+            value = _as_tensor(found)
             if value is None:
-                problems.append(_unreadable(name, values[name]))
+                problems.append(_unreadable(name, found, self._kinds[name]))
                 continue
             problems += find_lost_tangents({name: value}, INSTEAD)
             problems += self._misfits(name, known[name], value)
@@ -529,7 +540,7 @@ class Artifact(nn.Module):
                     fix = did_you_mean(name, known) or f"one of: {', '.join(known)}"
                     yield Problem("unknown-input", f"there is no input '{name}'", None, fix)
                 elif x is None or not isinstance(given, Tensor):
-                    yield _unreadable(name, given)
+                    yield _unreadable(name, given, self._kinds[name])
                 elif steps is not None and (x.ndim == 0 or len(x) != steps):
                     told = f"'{name}' has shape {tuple(x.shape)}, the transient has {steps} steps"
                     yield Problem("wrong-shape", told, None, f"give it the shape ({steps}, ...)")
@@ -673,8 +684,11 @@ def _as_tensor(value: Any) -> Tensor | None:
     return value if plain and not without_storage(value) else None
 
 
-def _unreadable(name: str, value: Any) -> Problem:
+def _unreadable(name: str, value: Any, kind: str) -> Problem:
     fix = "give a torch or NumPy array"
+    if isinstance(value, Value):
+        told = f"'{name}' is {_told(value)}, not a {kind}"
+        return Problem("wrong-input", told, None, f"give {kind}(...), or its tensor")
     if isinstance(value, np.ma.MaskedArray):
         fix = "fill what is masked: x.filled(number)"
     elif isinstance(value, Tensor) and type(value) not in PLAIN:
