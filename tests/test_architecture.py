@@ -232,7 +232,10 @@ def test_a_room_speaks_one_dialect(room: str) -> None:
 
 # one table of operations
 
-TABLES = {"types/elementwise.py", "program/operations.py", "program/implicit.py"}
+TABLES = {
+    "types/elementwise.py", "program/operations.py", "program/axis_operations.py",
+    "program/implicit.py",
+}  # fmt: skip
 OTHER_WORDS = {
     "types/__init__.py": "the names that laws call",
     "types/algebra.py": "the names that laws call",

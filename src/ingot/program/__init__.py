@@ -6,6 +6,7 @@ Here: everything that knows lines. Not here: what a law says (catalog), how line
 import torch
 
 from ingot.model import Model
+from ingot.program import axis_operations as axis_operations
 from ingot.program import contraction as contraction
 from ingot.program import interpolation as interpolation
 from ingot.program import repetition as repetition
