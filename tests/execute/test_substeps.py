@@ -1,6 +1,7 @@
 """A step that fails whole is taken in parts: the states and derivatives of the parts prescribed."""
 
 import math
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +19,7 @@ from ingot.execute.inductor_metadata import ImplicitSegment
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
-from ingot.hit import read_text
+from ingot.hit import read, read_text
 from ingot.model import build
 from ingot.program import Program, freeze, trace, with_adjoint, with_jacobian
 from ingot.program.pipeline import Choices
@@ -396,6 +397,19 @@ def shifted(program: Program, name: str, by: float) -> Program:
         replace(p, value=type(p.value)(p.value.data + by)) if p.variable.name == name else p
         for p in program.parameters
     ))  # fmt: skip
+
+
+@pytest.mark.parametrize("run", [Interpreter, Kernel])
+def test_parts_and_their_derivatives_are_those_of_the_peer(run: Executor, cases: Path) -> None:
+    gold = tomllib.loads((Path(__file__).parents[1] / "gold" / "substeps.toml").read_text())
+    tree = read(cases / "aoti" / "implicit_substep_nl" / "model.i")
+    own = freeze(trace(build(tree, "model")), 1e-16)
+    inputs = {n: torch.tensor(x, dtype=torch.float64) for n, x in gold["given"].items()}
+    found, (status,) = run(with_jacobian(own, [("x", n) for n in inputs]))(inputs)
+    assert int((status.iterations > 25).sum()) == 8
+    wanted = {"x": gold["found"]["x"]} | {f"x:{n}": x for n, x in gold["slopes"].items()}
+    for n, x in wanted.items():
+        assert torch.allclose(found[n], torch.tensor(x, dtype=torch.float64), rtol=1e-10)
 
 
 def test_points_that_converge_whole_have_the_bits_of_a_model_without_the_option() -> None:
