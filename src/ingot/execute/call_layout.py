@@ -1,4 +1,4 @@
-"""A call of a kernel laid out for arrays of one signature: only their addresses are missing."""
+"""Call layouts: argument structs of a kernel for arrays of one signature, less their addresses."""
 
 import ctypes
 import math
@@ -42,7 +42,7 @@ Signature = tuple[
 
 
 def signature_of(values: Sequence[Tensor]) -> Signature:
-    """All that decides how a call reads its arrays, but for where they are."""
+    """The key of a call layout: shapes, strides, precisions and devices, but no addresses."""
     return tuple([(x.shape, x.stride(), x.dtype, x.layout, x.device, x.is_neg()) for x in values])
 
 
@@ -99,7 +99,7 @@ class Reports(NamedTuple):
 
 
 class CallLayout:
-    """How a call reads and gives arrays: strides, shapes, and room for the addresses."""
+    """The layout of a call: strides and shapes of its arrays, and room for their addresses."""
 
     def __init__(
         self, inputs: Sequence[ValueShape], hidden: Sequence[tuple[ValueShape, Tensor]],
@@ -149,9 +149,9 @@ class CallLayout:
 
 
 class FastCall:
-    """Small calls like one before: nothing is examined but that their arrays lie as those did.
+    """The fast path of small calls: guards check the layout, argument structs are used again.
 
-    Rows with addresses are used again; each call takes some that no other call is using.
+    Each call takes structs that no other thread is using.
     """
 
     def __init__(

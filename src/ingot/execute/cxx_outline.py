@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Outline", "plan_outline", "write_outlined"]
 
 MIN_LINES_TO_OUTLINE = 24
-"""Below how many lines a function is not worth its calls."""
+"""Below so many lines a function is not worth its calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Long programs cut into functions of bounded length, so that compile time stays linear.
+"""Long programs split into functions of bounded length, so that compile time stays linear.
 
-A cut is made where the fewest values are alive; those that cross it lie in a scratch array.
+The split is where liveness is least; values that are live across it lie in a scratch array.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from ingot.program.schedule import schedule_lines
 __all__ = ["MAX_FUNCTION_LINES", "SplitFunctions", "is_long", "split_functions"]
 
 MAX_FUNCTION_LINES = 8000
-"""The number of lines beyond which a function is cut."""
+"""Above so many lines a function is split: compile time grows faster than its length."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How values are written in C++: numbers, conditions, entries of arrays."""
+"""C++ spellings of values: numbers, lane masks, entries of arrays."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -32,13 +32,13 @@ from ingot.types import lag
 __all__ = ["KernelEntry", "KernelTransient", "SolveRules"]
 
 MIN_WORK_FOR_THREADS = 1000
-"""The number of points times steps from which a second thread pays."""
+"""Points times steps from which a second thread pays."""
 
 MIN_WORK_FOR_OPENMP = 200_000
-"""The number of points times steps from which work is long."""
+"""Points times steps from which work runs on torch's OpenMP pool (parallel.py)."""
 
 MAX_CALL_LAYOUTS = 256
-"""How many signatures of calls are remembered."""
+"""Call layouts kept by signature: batches that keep changing must not fill memory."""
 
 MAX_KEPT_BYTES = 1 << 26
 """The largest history whose memory is kept for the next run of the same transient.

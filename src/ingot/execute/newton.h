@@ -237,7 +237,7 @@ template <int n> struct Search {
     return norm(moved, n) < splat(k.substep_del_tol) * (norm(u, n) + splat(k.abs_tol));
   }
 
-  // newton.py, stalled_by_rounding: the points that had come as far as single precision lets them
+  // newton.py, find_stalled: the points that had come as far as single precision lets them
   // before an update that did not halve the residual; they are put back.
   INGOT_INLINE M stalled(M now) {
     const M stuck = active & ~now & ~(size < splat(0.5) * before);

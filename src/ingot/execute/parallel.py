@@ -1,7 +1,7 @@
-"""shared: work on ranges -> done by several threads, long work by those of torch.
+"""Parallel for: work on ranges -> done by a thread each.
 
-They stay awake for some milliseconds after a loop of torch, and others would share cores with
-them. But they wait awake for each other: where cores are taken, short work is done by others.
+Long work runs on the OpenMP pool of torch, which spins after its loops: a second pool would
+oversubscribe the cores. Short work runs on a pool of our own, since OpenMP's barrier spins too.
 """
 
 import ctypes
