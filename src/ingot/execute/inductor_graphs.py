@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.derivative import Derivative, differentiate_rows
-from ingot.execute.torch_source import TorchFunction, TorchPrinter
+from ingot.execute.torch_source import GraphSource, TorchPrinter
 from ingot.program import Axis, Node, Program, Space, Variable, sort_lines
 from ingot.program.arrays import Layout
 from ingot.program.differentiate import jacobian
@@ -70,7 +70,7 @@ class _GraphWriter:
         inputs = [f"x{i}" for i in range(len(reads))]
         self.lines = sort_lines(roots)
         layout = Layout(space, self.lines, [*axes, *(a for v in reads for a in v.axes)])
-        self.function = TorchFunction(layout, [*names, *inputs])
+        self.function = GraphSource(layout, [*names, *inputs])
         self.printer = TorchPrinter(self.function, dtype)
         self.needed = {n.id for n in self.lines}
         for v, name in zip(reads, inputs, strict=True):

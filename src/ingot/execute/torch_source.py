@@ -13,10 +13,10 @@ from ingot.program import Axis, Node, Variable, operation, sort_lines
 from ingot.program.arrays import Layout
 from ingot.types.elementwise import ELEMENTWISE, Elementwise
 
-__all__ = ["TorchFunction", "TorchPrinter"]
+__all__ = ["GraphSource", "TorchPrinter"]
 
 
-class TorchFunction:
+class GraphSource:
     """A torch function in the writing: its arguments, lines and constants."""
 
     def __init__(self, layout: Layout, arguments: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class TorchPrinter:
     It is the `Arrays` of structural operations: an array is the name of its line.
     """
 
-    def __init__(self, function: TorchFunction, dtype: str) -> None:
+    def __init__(self, function: GraphSource, dtype: str) -> None:
         self.to = function
         self.dtype = f"torch.{dtype}"
         self.names: dict[int, str] = {}
