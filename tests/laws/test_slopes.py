@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ingot.execute.interpret import Interpreter
 from ingot.program import along_direction
-from tests.laws.samples import Case, all_cases
+from tests.laws.samples import Case, all_cases, corners
 
 every_case = pytest.mark.parametrize("case", [c for c in all_cases() if c.slots], ids=str)
 STEP = 1e-6
@@ -59,3 +59,26 @@ def test_no_slope_is_silently_zero(case: Case) -> None:
     for name, slope in slopes.items():
         moves = expected[name].abs() > 1e-8 * (1.0 + values[name].abs().max())
         assert not bool((moves & ~kinks[name] & (slope == 0.0)).any()), name
+
+
+@every_case
+def test_batch_is_a_loop_to_a_few_ulp(case: Case) -> None:
+    inputs = corners(case)
+    run = Interpreter(case.program())
+    whole, _ = run(inputs)
+    for i in range(len(next(iter(inputs.values())))):
+        alone, _ = run({name: x[i] for name, x in inputs.items()})
+        for name, x in whole.items():
+            assert alone[name].shape == x[i].shape
+            torch.testing.assert_close(alone[name], x[i], rtol=1e-15, atol=0.0)
+
+
+@every_case
+def test_an_input_that_is_not_batched_is_spread(case: Case) -> None:
+    inputs = case.draw(2, 4)
+    run = Interpreter(case.program())
+    for name in inputs:
+        one = {n: x[0] if n == name else x for n, x in inputs.items()}
+        same = {n: x[:1].expand_as(x) if n == name else x for n, x in inputs.items()}
+        ours, theirs = run(one)[0], run(same)[0]
+        assert all(torch.equal(ours[n].expand_as(x), x) for n, x in theirs.items()), name
