@@ -47,7 +47,8 @@ def test_a_package_tells_what_it_holds(capsys: Captured) -> None:
     assert any(row.startswith("  slope  alpha by ") for row in rows)
     assert any("extra (the same for all points)" in row for row in rows)
     assert any(row.startswith("  segment 0  implicit [update]: ") for row in rows)
-    assert "  solver  [update] abs_tol 1e-10, rel_tol 1e-12, max_its 25, stop point" in rows
+    rules = "abs_tol 1e-10, rel_tol 1e-12, max_its 25, stop point, substep_del_tol 1e-06"
+    assert f"  solver  [update] {rules}" in rows
 
 
 def test_a_batched_constant_is_stored(capsys: Captured) -> None:

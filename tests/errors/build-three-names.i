@@ -1,3 +1,4 @@
+# call: build parts
 [Models]
   [parts]
     type = VecComponents
