@@ -474,7 +474,7 @@ from ingot.execute.cxx_source import write_source
 from ingot.program import compile_passes
 from tests.systems import plasticity, program_of
 text = plasticity("MinMapComplementarity", isotropic=True, kinematic=True)
-print(sha256(source(compile_passes(program_of(text))).encode()).hexdigest())
+print(sha256(write_source(compile_passes(program_of(text))).encode()).hexdigest())
 """
 
 

@@ -162,7 +162,8 @@ class Attempt:
         """Those of an arrow, whose unknowns lie on some of them."""
         if not any(c.axes for c in self.solve.columns):
             return ()
-        return tuple({a for n in (*self.solve.columns, *self.inside) for a in n.axes})
+        lines = (*self.solve.columns, *self.inside)
+        return tuple(dict.fromkeys(a for n in lines for a in n.axes))
 
     def _evaluate(self, builder: Builder, rows: Matrix, unit_pivots: list[Pivot]) -> "Entries":
         probes = self.probes.fork()
