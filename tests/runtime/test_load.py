@@ -63,7 +63,7 @@ def test_package_loads_from_the_working_folder(
 def test_other_schema_is_refused_with_the_command(folder: Path) -> None:
     edited(folder, schema_version=99)
     assert told(folder) == (
-        "error[wrong-schema]: elastic_meta.json has schema version 99, this Ingot reads 3\n"
+        "error[wrong-schema]: elastic_meta.json has schema version 99, this Ingot reads 4\n"
         "  fix: compile it again: ingot compile model.i --model elastic"
     )
 
