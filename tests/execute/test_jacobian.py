@@ -29,7 +29,7 @@ FILES = {
     "chaboche": (f"{MECHANICS}/viscoplasticity/chaboche", (2, 9), 1e-10, 1e-2),
     "crystal": (f"{MECHANICS}/crystal_plasticity/single_crystal_coupled", (2, 8), 1e-12, 1e-3),
 }
-SMALL = ("isoharden", "free_sintering", "pyrolysis", "combined")
+SMALL = ("isoharden", "free_sintering", "pyrolysis")
 
 
 @dataclass(frozen=True, eq=False)

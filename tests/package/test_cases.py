@@ -66,16 +66,14 @@ CASES = {
     ),
 }
 NONLINEAR = ("implicit_substep_nl", "implicit_substep_ramp", "krylov_gmres_deriv")
-SMALL = ("forward_provider_param", "implicit_cross_group_sub_batch")
-"""The cases whose graphs are compiled in every run of the tests."""
 
 
 def on_each_backend() -> list[object]:
     found = []
     for name in CASES:
-        marks = () if name in SMALL else [pytest.mark.exhaustive]
         found.append(pytest.param(name, "kernel", id=f"{name}-kernel"))
-        found.append(pytest.param(name, "inductor", id=f"{name}-inductor", marks=marks))
+        graphs = pytest.param(name, "inductor", id=f"{name}-inductor", marks=pytest.mark.exhaustive)
+        found.append(graphs)
     return found
 
 

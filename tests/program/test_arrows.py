@@ -114,7 +114,7 @@ def draw(program: Program, *batch: int) -> dict[str, Tensor]:
 PAIRS = [("E", "p"), ("s", "p"), ("h", "p"), ("E", "x"), ("s", "x"), ("h", "x")]
 
 
-@pytest.mark.parametrize("grains", [1, 4, 70])
+@pytest.mark.parametrize("grains", [1, 70, pytest.param(4, marks=pytest.mark.exhaustive)])
 def test_values_and_derivatives_agree_with_torch(grains: int) -> None:
     program = program_of(grains)
     changed = [
