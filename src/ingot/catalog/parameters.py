@@ -2,19 +2,17 @@
 
 from ingot.catalog.declare import Fixed, Parameter, T, model, named
 from ingot.options import Positive
-from ingot.types import MRP, R2, SR2, SSR4, WR2, MillerIndex, Scalar, Vec, exp
+from ingot.types import MRP, R2, SR2, SSR4, WR2, MillerIndex, Scalar, Value, Vec, exp
+
+KINDS: tuple[type[Value], ...] = (Scalar, Vec, MRP, WR2, R2, SR2, SSR4, MillerIndex)
 
 
-@model.family(
-    ScalarConstantParameter=Scalar,
-    VecConstantParameter=Vec,
-    MRPConstantParameter=MRP,
-    WR2ConstantParameter=WR2,
-    R2ConstantParameter=R2,
-    SR2ConstantParameter=SR2,
-    SSR4ConstantParameter=SSR4,
-    MillerIndexConstantParameter=MillerIndex,
-)(gives=named("{block}", option="parameter"))
+def over_kinds(pattern: str) -> dict[str, type[Value]]:
+    """The types of a family by their names, in which `{}` is a kind."""
+    return {pattern.format(kind.__name__): kind for kind in KINDS}
+
+
+@model.family(**over_kinds("{}ConstantParameter"))(gives=named("{block}", option="parameter"))
 def ConstantParameter(*, value: Parameter[T]) -> T:
     r"""A parameter that several models may share, $p = v$.
 
@@ -23,31 +21,13 @@ def ConstantParameter(*, value: Parameter[T]) -> T:
     return value  # type: ignore[reportReturnType]
 
 
-@model.family(
-    ScalarInputParameter=Scalar,
-    VecInputParameter=Vec,
-    MRPInputParameter=MRP,
-    WR2InputParameter=WR2,
-    R2InputParameter=R2,
-    SR2InputParameter=SR2,
-    SSR4InputParameter=SSR4,
-    MillerIndexInputParameter=MillerIndex,
-)(gives="parameter")
+@model.family(**over_kinds("{}InputParameter"))(gives="parameter")
 def InputParameter(variable: T) -> T:
     r"""A parameter that is read as an input, $p = x$."""
     return variable
 
 
-@model.family(
-    ScalarParameterToVariable=Scalar,
-    VecParameterToVariable=Vec,
-    MRPParameterToVariable=MRP,
-    WR2ParameterToVariable=WR2,
-    R2ParameterToVariable=R2,
-    SR2ParameterToVariable=SR2,
-    SSR4ParameterToVariable=SSR4,
-    MillerIndexParameterToVariable=MillerIndex,
-)(gives="to")
+@model.family(**over_kinds("{}ParameterToVariable"))(gives="to")
 def ParameterToVariable(*, from_: Parameter[T]) -> T:
     r"""A variable that has the value of a parameter, $x = p$.
 
@@ -56,16 +36,7 @@ def ParameterToVariable(*, from_: Parameter[T]) -> T:
     return from_  # type: ignore[reportReturnType]
 
 
-@model.family(
-    CopyScalar=Scalar,
-    CopyVec=Vec,
-    CopyMRP=MRP,
-    CopyWR2=WR2,
-    CopyR2=R2,
-    CopySR2=SR2,
-    CopySSR4=SSR4,
-    CopyMillerIndex=MillerIndex,
-)(gives="to")
+@model.family(**over_kinds("Copy{}"))(gives="to")
 def Copy(from_: T) -> T:
     r"""A variable under another name, $y = x$."""
     return from_
