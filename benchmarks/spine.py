@@ -22,15 +22,8 @@ from ingot.hit import read
 from ingot.model import Factory
 from ingot.program import Program, prepared, sort_lines, trace, walk_passes
 from ingot.program.band import Band
-from ingot.program.eliminate import (
-    BORDERS,
-    TIES,
-    Attempt,
-    Eliminated,
-    NotWorth,
-    eliminate,
-    tell_states,
-)
+from ingot.program.eliminate import TIES, Attempt, Eliminated, NotWorth, eliminate
+from ingot.program.forms import BORDERS, tell_states
 from ingot.program.operations import operation
 from ingot.program.probe import Probes
 from ingot.program.program import count_operations

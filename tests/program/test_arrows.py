@@ -20,7 +20,7 @@ from ingot.program import (
     with_adjoint,
     with_jacobian,
 )  # fmt: skip
-from ingot.program.eliminate import is_arrow
+from ingot.program.extended import is_arrow
 from ingot.types import Scalar, total
 from tests.program.declared import declared
 

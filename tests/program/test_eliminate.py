@@ -13,18 +13,11 @@ import numpy as np
 import pytest
 
 import ingot
-import ingot.program.eliminate as module
+import ingot.program.forms as module
 from ingot.errors import IngotError
 from ingot.program import Node, Program, Solve, sort_lines
-from ingot.program.eliminate import (
-    Attempt,
-    Eliminated,
-    Form,
-    choose_form,
-    eliminate,
-    solve_again,
-    tell_states,
-)  # fmt: skip
+from ingot.program.eliminate import Attempt, Eliminated, Form, eliminate, solve_again
+from ingot.program.forms import choose_form, tell_states
 from ingot.program.probe import Probes
 from ingot.types import Scalar, add_up, atan, exp, minimum, sqrt
 from tests.systems import (

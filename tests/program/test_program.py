@@ -22,7 +22,8 @@ from ingot.program import (
     with_adjoint,
     with_jacobian,
 )  # fmt: skip
-from ingot.program.eliminate import Attempt, choose_form, eliminate, solve_again
+from ingot.program.eliminate import Attempt, eliminate, solve_again
+from ingot.program.forms import choose_form
 from ingot.program.partition import partition
 from ingot.program.probe import Probes
 from ingot.program.regions import format_regions

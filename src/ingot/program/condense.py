@@ -9,15 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ingot.program.builder import sort_lines
-from ingot.program.eliminate import (
-    EXTENDED_WORTH,
-    TIES,
-    Attempt,
-    Eliminated,
-    Pivot,
-    System,
-    Ties,
-)  # fmt: skip
+from ingot.program.eliminate import TIES, Attempt, Eliminated, System, Ties
+from ingot.program.extended import Pivot
+from ingot.program.forms import EXTENDED_WORTH
 from ingot.program.implicit import Solve
 from ingot.program.program import find_dependent
 from ingot.program.regions import MIN_INSTANCES_TO_CONDENSE, Region, Twins

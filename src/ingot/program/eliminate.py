@@ -8,10 +8,9 @@ nothing behind.
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from itertools import pairwise
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -19,10 +18,11 @@ import numpy as np
 from ingot.errors import IngotError, Problem
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space, sort_lines
 from ingot.program.differentiate import jacobian
+from ingot.program.extended import Matrix, Pivot, build_extended, find_inside
 from ingot.program.implicit import Solve
-from ingot.program.operations import operation, sum_over
+from ingot.program.operations import sum_over
 from ingot.program.probe import Probes
-from ingot.program.program import count_operations, find_dependent
+from ingot.program.program import count_operations
 
 __all__ = [
     "TIES",
@@ -31,16 +31,12 @@ __all__ = [
     "Form",
     "Pivot",
     "Ties",
-    "choose_form",
     "eliminate",
-    "is_arrow",
     "solve_again",
-    "tell_states",
 ]  # fmt: skip
 
 Form = Literal["jacobian", "accumulated", "extended", "condensed"]
 SAFE_FORMS: tuple[Form, ...] = ("jacobian", "accumulated")
-Pivot = tuple[int, int]
 Ties = tuple[int, int]
 TIES: tuple[Ties, ...] = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 """Ways to settle ties between pivots; in the extended form they decide much of the cost."""
@@ -50,24 +46,6 @@ float64 would be lost in it."""
 SUSPECT_PIVOT = 1e-10
 """A pivot below this part of its column at run time is not trusted; below the bound at compile
 time, so that a state somewhat worse than all probed ones does not take the slow routine."""
-EXTENDED_WORTH = 2 / 3
-"""The part of the best form's operations that the extended one may take to be chosen: it divides
-by derivatives of intermediates, which loses digits on stiff states, and is checked at run time.
-With the substitution to come it takes at least 1.07 times the operations of its factors (published
-cases), so that factors longer than this are given up."""
-BORDERS = (None, -1, 1)
-"""How many entries net the elimination of an intermediate may add to go first in the extended form:
-what stays, the border, is what many lines read and what reads many (a norm, a trace). None: no
-intermediate goes first. Which is shortest differs (benchmarks.spine)."""
-
-
-MIN_DENSE_UNKNOWNS = 32
-"""From so many unknowns on a dense Jacobian is not eliminated where it need not be: 2/3 n^3 lines
-are 20 000, which take tens of seconds to write and minutes to compile."""
-MAX_DENSE_OPERATIONS = 200_000
-"""What a dense Jacobian may take: 67 unknowns, a minute to write and more to compile."""
-DENSE_SHARE = 1 / 4
-"""The part of a Jacobian's entries from which on it counts as dense: its factors fill up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +87,6 @@ class NotWorth(Exception):
     """The elimination takes more operations, or more risk, than it may."""
 
 
-Matrix = list[dict[int, Node]]
 Numbers = list[dict[int, np.ndarray]]
 
 
@@ -236,72 +213,6 @@ def _singular(solve: Solve, system: "System") -> IngotError:
         + (f": none is left to decide {left}" if left else ""),
         None, "let every unknown appear in a residual of its own",
     )])  # fmt: skip
-
-
-def find_inside(solve: Solve) -> list[Node]:
-    """The intermediates between unknowns and residuals, in order."""
-    inside = find_dependent(solve.rows, solve.columns)
-    own = {c.id for c in solve.columns}
-    return [n for n in sort_lines(solve.rows) if n.id in inside and n.id not in own]
-
-
-def build_extended(b: Builder, solve: Solve, lines: Sequence[Node]) -> tuple[Matrix, list[Pivot]]:
-    """One row for every intermediate between unknowns and residuals, the residuals' rows last.
-
-    Columns count the unknowns first, then the intermediates. Also the unit pivots of the latter.
-    """
-    column = {n.id: j for j, n in enumerate((*solve.columns, *lines))}
-    rows: Matrix = []
-    first: list[Pivot] = []
-    for node in lines:
-        row = {j: b.slopes.emit("neg", slope) for j, slope in _slopes(b, node, column).items()}
-        row[column[node.id]] = b.one
-        first.append((len(rows), column[node.id]))
-        rows.append(row)
-    for node in solve.rows:
-        rows.append({column[node.id]: b.one} if node.id in column else {})
-    return rows, first
-
-
-def _slopes(b: Builder, node: Node, column: Mapping[int, int]) -> dict[int, Node]:
-    """The slopes of a line by those of its operands that have columns.
-
-    Of a sum over an axis they are those by every entry, on that axis.
-    """
-    rule = operation(node.op)
-    if any(a not in node.axes for arg in node.args for a in arg.axes):
-        found: dict[int, Node] = {}
-        for arg, slope in rule.pull(b.slopes, node, b.one):
-            if arg.id in column:
-                j = column[arg.id]
-                found[j] = b.slopes.emit("add", found[j], slope) if j in found else slope
-        return found
-    ones = {a.id: {(column[a.id], ()): b.one} for a in node.args if a.id in column}
-    return {j: slope for (j, _), slope in rule.push(b.slopes, node, ones, ()).items()}
-
-
-def is_arrow(solve: Solve) -> bool:
-    """Whether entries along the axes of a solve's unknowns meet in sums alone, axis within axis.
-
-    Its matrix is then an arrow: a block for every entry, and a border that they share; the blocks
-    may be arrows again.
-    """
-    if any(set(r.axes) - set(c.axes) for r, c in zip(solve.rows, solve.columns, strict=True)):
-        return False
-    inside = find_inside(solve)
-    nest = sorted({frozenset(n.axes) for n in (*solve.columns, *inside)}, key=len)
-    if any(not a <= b for a, b in pairwise(nest)):
-        return False
-    return not any(operation(n.op).is_block or _reads_apart(n) for n in inside)
-
-
-def _reads_apart(node: Node) -> bool:
-    """Whether a line reads across an axis that it has, or along one that its operand lacks."""
-    own = {a.key for a in node.axes}
-    gone = {a for arg in node.args for a in arg.axes if a not in node.axes}
-    return any(a.key in own for a in gone) or bool(
-        gone and any(set(node.axes) - set(arg.axes) for arg in node.args if gone & set(arg.axes))
-    )
 
 
 class System:
@@ -625,97 +536,3 @@ class _Unsummed:
             term = sum_over(self.slopes.builder, self.terms.pop(over), inner)
             self.add(term, tuple(a for a in over if a != inner))
         return self.terms[()]
-
-
-def tell_states(attempt: Attempt, safe: Eliminated) -> bool:
-    """Whether most probe states are states of the model: there the safe update is a number.
-
-    Where few are (a temperature or a porosity that must be positive), pivots that seem safe may
-    lose their digits at states that were never seen, as a bordered form did for free sintering.
-    """
-    probes = attempt.probes.fork()
-    finite = reduce(np.logical_and, [np.isfinite(probes.values(x)) for x in safe.update])
-    return bool(np.mean(finite) > 0.5)
-
-
-def choose_form(attempt: Attempt) -> tuple[Eliminated, dict[str, int]]:
-    """The cheapest form that is worth its risk, and what each costs that was finished.
-
-    With lines on axes, which remain loops, and with solves inside the residuals, only the
-    Jacobian's entries are plain lines; those of an arrow are sums over its axes.
-    """
-    solve = attempt.solve
-    on_axes = any(c.axes for c in solve.columns)
-    if not on_axes and any(n.axes or operation(n.op).is_block for n in sort_lines(solve.rows)):
-        best = eliminate(attempt, "jacobian")
-        return best, {"jacobian": best.operations}
-    if not on_axes and is_dense(solve):
-        expected = 2 / 3 * len(solve.columns) ** 3
-        free = _choose_extended(attempt, BORDERS[1:], EXTENDED_WORTH * expected, 0)
-        if free is not None and tell_states(attempt, free):
-            return free, {"extended": free.operations}
-        if expected > MAX_DENSE_OPERATIONS:
-            count = len(solve.columns)
-            message = f"the {count} unknowns of [{solve.name}] all meet in each other's residuals"
-            raise IngotError([Problem("program-too-long", message, None, "solve for fewer")])
-    tries = [eliminate(attempt, form) for form in (SAFE_FORMS[1:] if on_axes else SAFE_FORMS)]
-    costs: dict[str, int] = {tried.form: tried.operations for tried in tries}
-    best = min(tries, key=lambda e: e.operations)
-    borders = _find_borders(attempt, best)
-    free = _choose_extended(attempt, borders, best.operations * EXTENDED_WORTH, best.risk)
-    if free is None:
-        return best, costs
-    return free, {**costs, "extended": free.operations}
-
-
-def is_dense(solve: Solve) -> bool:
-    """Whether many unknowns meet in most residuals, as sizes of precipitates do in what is left of
-    the solution: then the Jacobian's own elimination is known to be long without being written.
-    """
-    if len(solve.columns) < MIN_DENSE_UNKNOWNS:
-        return False
-    read = {c.id: 1 << j for j, c in enumerate(solve.columns)}
-    for node in sort_lines(solve.rows):
-        for arg in node.args:
-            read[node.id] = read.get(node.id, 0) | read.get(arg.id, 0)
-    entries = sum(read.get(row.id, 0).bit_count() for row in solve.rows)
-    return entries > DENSE_SHARE * len(solve.columns) ** 2
-
-
-def _choose_extended(
-    attempt: Attempt, borders: Iterable[int | None], limit: float, max_risk: int
-) -> Eliminated | None:
-    """The extended form within some operations and risk, or None if none is.
-
-    Of ways to settle ties the safest is taken, then the shortest; of borders the first that is
-    worth it, for another may be somewhat shorter, but takes as long again to find.
-    """
-    for border in borders:
-        best = _try_extended(attempt, border, TIES[0], limit, max_risk)
-        if best is None:
-            continue
-        for ties in TIES[1:]:
-            most = best.operations if best.risk == 0 else limit
-            other = _try_extended(attempt, border, ties, most, best.risk)
-            best = min(filter(None, (best, other)), key=lambda e: (e.risk, e.operations))
-        return best
-    return None
-
-
-def _find_borders(attempt: Attempt, safe: Eliminated) -> Iterator[int | None]:
-    yield BORDERS[0]
-    if tell_states(attempt, safe):
-        yield from BORDERS[1:]
-
-
-def _try_extended(
-    attempt: Attempt, border: int | None, ties: Ties, limit: float, max_risk: int
-) -> Eliminated | None:
-    """An extended form within these bounds, or None."""
-    try:
-        found = eliminate(
-            attempt, "extended", limit=limit, max_risk=max_risk, ties=ties, border=border
-        )
-    except NotWorth:
-        return None
-    return found if found.operations <= limit else None

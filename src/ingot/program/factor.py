@@ -13,14 +13,9 @@ from ingot.program.band import Band, find_band
 from ingot.program.builder import Builder, Node, Space, sort_lines
 from ingot.program.condense import condense, condense_safely
 from ingot.program.differentiate import differentiate_along
-from ingot.program.eliminate import (
-    Attempt,
-    Eliminated,
-    choose_form,
-    eliminate,
-    is_arrow,
-    solve_again,
-)  # fmt: skip
+from ingot.program.eliminate import Attempt, Eliminated, eliminate, solve_again
+from ingot.program.extended import is_arrow
+from ingot.program.forms import choose_form
 from ingot.program.implicit import Solve
 from ingot.program.probe import Probes
 from ingot.program.program import Program, count_operations, find_frontier

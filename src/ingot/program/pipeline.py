@@ -8,7 +8,7 @@ from typing import Any
 from ingot.errors import raise_if
 from ingot.program.band import MIN_ENTRIES_TO_BAND, find_band, prefer_band
 from ingot.program.builder import Builder, Node, sort_lines
-from ingot.program.eliminate import is_arrow
+from ingot.program.extended import is_arrow
 from ingot.program.factor import factor_solves
 from ingot.program.implicit import Solve
 from ingot.program.invariants import verify
