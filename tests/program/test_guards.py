@@ -24,7 +24,15 @@ def Always(x: Scalar, warm: Scalar) -> tuple[Scalar, Scalar]:
     return where(warm <= 0.0, guess, x), guess
 
 
-LAWS = {"cold": Cold, "always": Always}
+def Asked(x: Scalar, warm: Scalar) -> tuple[Scalar, Scalar]:
+    """A loop whose selection decides what another selects, made before either condition."""
+    guess = repeat(3, lambda y: sin(y) + x, x)
+    other = repeat(2, lambda y: sin(y) - x, warm * x)
+    start = where(warm <= 0.0, guess, x)
+    return where(start + warm > 0.0, other, start), where(start + warm > 0.0, other * start, warm)
+
+
+LAWS = {"cold": Cold, "always": Always, "asked": Asked}
 
 
 def at(warm: float | Tensor) -> dict[str, Tensor]:

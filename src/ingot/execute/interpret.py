@@ -52,7 +52,7 @@ class Interpreter:
         self._guards: Guards = {}
         if not self._couples_points:
             self._guards = find_guards(self._lines, program.roots)
-            self._lines = sort_guarded(self._lines, self._guards, {n.id for n in given})
+            self._lines = sort_guarded(self._lines, self._guards)
 
     def __call__(
         self, inputs: Mapping[str, Tensor]

@@ -3,9 +3,9 @@
 Only loops are worth the question; a first guess that is for the first step alone is one.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ingot.program.builder import Node, sort_until
+from ingot.program.builder import Node
 from ingot.program.operations import operation
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -34,9 +34,20 @@ def find_guards(lines: Sequence[Node], roots: Iterable[Node]) -> Guards:
     return {i: guard for i, guard in guards.items() if guard} if spared else {}
 
 
-def sort_guarded(lines: Sequence[Node], guards: Guards, known: Container[int]) -> list[Node]:
-    """The lines, conditions of guards and what these need first."""
-    asked = {condition for guard in guards.values() for condition, _ in guard}
-    first = sort_until([n for n in lines if n.id in asked], known)
-    before = {n.id for n in first}
-    return [*first, *(n for n in lines if n.id not in before)]
+def sort_guarded(lines: Sequence[Node], guards: Guards) -> list[Node]:
+    """The lines in their order, but conditions of a line's guard, and what these need, before it.
+
+    That is no circle: all that reads a guarded line passes a selection by the condition, which
+    therefore comes after the condition.
+    """
+    by_id = {n.id: n for n in lines}
+    placed: dict[int, Node] = {}
+    stack = [n.id for n in reversed(lines)]
+    while stack:
+        node = by_id[stack[-1]]
+        asked = (c for c, _ in sorted(guards.get(node.id, ())))
+        needs = [i for i in (*asked, *(a.id for a in node.args)) if i in by_id and i not in placed]
+        if not needs:
+            placed.setdefault(stack.pop(), node)
+        stack.extend(reversed(needs))
+    return list(placed.values())
