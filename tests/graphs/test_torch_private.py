@@ -192,6 +192,19 @@ def test_every_name_has_a_test() -> None:
     assert untested == ["compile_ahead"]
 
 
+class Wrapped:
+    def __init__(self, data: Tensor, sub: int) -> None:
+        self.data, self.sub = data, sub
+
+
+def test_trees_are_registered_under_a_private_name_alone() -> None:
+    """The public `torch.export.register_dataclass` takes dataclasses, which values are not."""
+    torch_private.register_value(Wrapped)
+    found = torch.func.vmap(lambda x: Wrapped(x.data * 2, x.sub))(Wrapped(torch.ones(3), 1))
+    assert isinstance(found, Wrapped) and found.sub == 1 and found.data.tolist() == [2, 2, 2]
+    assert not hasattr(torch.utils, "pytree") and not hasattr(torch, "pytree")
+
+
 def test_version_is_that_of_torch() -> None:
     assert torch.__version__ == torch_private.BUILD
     assert torch_private.BUILD.split("+")[0] == torch_private.VERSION

@@ -6,7 +6,7 @@ in tests/graphs/test_torch_private.py fail once it is not. Importing this import
 
 import operator
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,10 @@ __all__ = [
     "fake_tensor", "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace",
     "hint_of", "inductor_table", "load_graph", "merge_equal_lines", "non_persistent", "note_writes",
     "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
-    "raw_stream", "reads_values", "refuses_generator", "replace_tensors", "run_operations",
-    "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
-    "substitute_sizes", "take_out_tokens", "trace_values", "tracing_context", "transformed",
-    "transforms", "was_written", "without_storage", "wrapped", "write_archive",
+    "raw_stream", "reads_values", "refuses_generator", "register_value", "replace_tensors",
+    "run_operations", "same_layout", "same_tensors", "schema_of", "see_lost_gradients",
+    "simplify_expression", "substitute_sizes", "take_out_tokens", "trace_values", "tracing_context",
+    "transformed", "transforms", "was_written", "without_storage", "wrapped", "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -73,6 +73,26 @@ parameters_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_par
 buffers_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_buffers")
 children_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_modules")
 non_persistent: Callable[[nn.Module], set[str]] = operator.attrgetter("_non_persistent_buffers_set")
+
+
+def register_value(kind: type) -> None:
+    """Let torch see the tensor inside a value: an object with `data` and a static `sub`.
+
+    Torch puts anything in the place of a tensor (a number of an axis, None), so none is checked.
+    """
+
+    def rebuild(leaves: Iterable[Any], sub: int) -> Any:
+        made = object.__new__(kind)
+        (made.data,), made.sub = leaves, sub
+        return made
+
+    def keyed(value: Any) -> tuple[list[tuple[Any, Any]], int]:
+        return [(pytree.GetAttrKey("data"), value.data)], value.sub
+
+    pytree.register_pytree_node(
+        kind, lambda value: ([value.data], value.sub), rebuild, flatten_with_keys_fn=keyed,
+        serialized_type_name=f"{kind.__module__}.{kind.__qualname__}",
+    )  # fmt: skip
 
 
 def replace_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> AbstractContextManager:

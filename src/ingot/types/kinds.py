@@ -1,5 +1,6 @@
 """The kinds of values: shapes, storage (Mandel for symmetric tensors) and their constructors."""
 
+import importlib
 import math
 from typing import Any, ClassVar, Self
 
@@ -189,3 +190,8 @@ class SSR4(Value):
 KINDS: dict[str, type[Value]] = {
     kind.__name__: kind for kind in (Scalar, Vec, SR2, WR2, R2, MRP, SSR4, MillerIndex, Quaternion)
 }
+
+# Torch has no public way to say it, and its private names live in a room below this one.
+_private = importlib.import_module("ingot.graphs.torch_private")
+for _kind in (*KINDS.values(), Flag):
+    _private.register_value(_kind)
