@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from ingot.execute.cxx_lines import Access, Lines
 from ingot.execute.cxx_values import Place, read_name
 from ingot.program import Node, Solve, Space
-from ingot.program.substeps import Accumulate, Part, leaf_arguments, open_part
+from ingot.program.solve_operations import Accumulate, leaf_arguments
+from ingot.program.substeps import Part, open_part
 
 __all__ = ["PartWriter"]
 

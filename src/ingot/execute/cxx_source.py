@@ -20,7 +20,7 @@ from ingot.program.factor import Factored
 from ingot.program.program import find_dependent
 from ingot.program.regions import Inline, find_regions
 from ingot.program.schedule import schedule_lines
-from ingot.program.substeps import Accumulate
+from ingot.program.solve_operations import Accumulate
 
 __all__ = ["write_entries", "write_section", "write_source", "write_unit"]
 

@@ -24,7 +24,7 @@ from ingot.program.guards import Guards, find_guards, sort_guarded
 from ingot.program.opaque import Opaque, find_opaque
 from ingot.program.points import find_reduced
 from ingot.program.program import find_dependent, find_solves
-from ingot.program.substeps import Accumulate
+from ingot.program.solve_operations import Accumulate
 from ingot.types.batches import find_dims, remove_axes
 from ingot.types.elementwise import ELEMENTWISE
 

@@ -17,7 +17,8 @@ from ingot.execute.bisection import Bisection, Merged
 from ingot.execute.status import Status
 from ingot.program import Node, Solve, Space, sort_lines
 from ingot.program.arrays import Layout
-from ingot.program.substeps import Accumulate, leaf_arguments, open_part
+from ingot.program.solve_operations import Accumulate, leaf_arguments
+from ingot.program.substeps import open_part
 
 __all__ = ["Parts", "Record"]
 

@@ -17,12 +17,13 @@ from ingot.program.derivatives import (
     with_adjoint,
     with_jacobian,
 )  # fmt: skip
-from ingot.program.implicit import Linear, Solve
+from ingot.program.implicit import Solve
 from ingot.program.invariants import verify
 from ingot.program.operations import Operation, operation
 from ingot.program.pipeline import PASSES, Choices, compile_passes, walk_passes
 from ingot.program.program import Newton, Parameter, Program, Variable, find_first_guesses
 from ingot.program.rewrite import freeze
+from ingot.program.solve_operations import Linear
 from ingot.program.tracer import trace
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Structural operations along an axis: sum, window and its transpose pad, append, arange."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -9,13 +9,17 @@ import numpy as np
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space
 from ingot.program.operations import (
     Arrays,
+    Axes,
     Bars,
+    Known,
+    LinearOperation,
+    Nodes,
     Operation,
+    Place,
     Tangent,
     find_axis,
     keep_nonzero,
     operation,
-    refuse_shifts,
     require_axis,
     sum_over,
 )
@@ -26,31 +30,19 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class _Sum(Operation):
+class _Sum(LinearOperation):
     """The sum over an axis, which is gone afterwards; its attribute is that axis."""
 
     name = "sum"
     arity = 1
     reads_across = True
 
-    def build(
-        self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
-    ) -> Node:
+    def build(self, b: Builder, args: Nodes, *, axis: str, own: Axes = (), **_: Any) -> Node:
         (x,) = args
         return sum_over(b, x, require_axis(args, axis, own))
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return sum_over(b, args[0], node.attr)
-
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
-        axis: Axis = node.attr
-        result: Tangent = {}
-        for (column, shifts), t in known.get(node.args[0].id, {}).items():
-            refuse_shifts(shifts, columns, column, axis)
-            result[column, shifts] = sum_over(d.builder, t, axis)
-        return keep_nonzero(result)
 
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
         return [(node.args[0], bar)]
@@ -65,9 +57,7 @@ class _Sum(Operation):
         return on.spell("{0}.sum({dim}, keepdim=True)",
                         lambda x, dim: x.sum(axis=dim, keepdims=True), args, node.attr)  # fmt: skip
 
-    def write_cxx_line(
-        self, lines: Any, node: Node, place: Mapping[tuple[str, int], str], name: str
-    ) -> str:
+    def write_cxx_line(self, lines: Any, node: Node, place: Place, name: str) -> str:
         term = lines.read(node.args[0], {**place, node.attr.key: "k"})
         count = lines.space.extent(node.attr)
         return f"V {name} = V{{}}; for (int k = 0; k < {count}; ++k) {name} += {term};"
@@ -98,11 +88,7 @@ class _Shift(Operation):
         now = next(a for a in node.axes if a.key == held.key)
         return held, first, abs(now.offset - held.offset) - first
 
-    def build(
-        self, b: Builder, args: tuple[Node, ...], *, axis: str, first: int, last: int,
-        own: Sequence[Axis] = (),
-        **_: Any,
-    ) -> Node:  # fmt: skip
+    def build(self, b: Builder, args: Nodes, *, axis: str, first: int, last: int, **_: Any) -> Node:
         (x,) = args
         held = find_axis(x, axis)
         return self.shift(b, x, held if held is not None else Axis(axis), first, last)
@@ -116,9 +102,7 @@ class _Shift(Operation):
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return self.shift(b, args[0], *self.ends(node))
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
         held, first, last = self.ends(node)
         result: Tangent = {}
         for (column, shifts), t in known.get(node.args[0].id, {}).items():
@@ -174,7 +158,7 @@ class _Window(_Shift):
                         lambda x, dim: np.take(x, range(first, first + size), axis=dim),
                         args, held)  # fmt: skip
 
-    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+    def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
         held, first, _ = self.ends(node)
         return lines.read(node.args[0], {**place, held.key: f"{place[held.key]} + {first}"})
 
@@ -209,7 +193,7 @@ class _Pad(_Shift):
             pad, args, held,
         )  # fmt: skip
 
-    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+    def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
         held, first, _ = self.ends(node)
         i = place[held.key]
         inside = lines.read(node.args[0], {**place, held.key: f"{i} - {first}"})
@@ -222,10 +206,8 @@ class _Append(Operation):
     name = "append"
 
     def build(
-        self, b: Builder, args: tuple[Node, ...], *, axis: str, side: str,
-        own: Sequence[Axis] = (),
-        **_: Any,
-    ) -> Node:  # fmt: skip
+        self, b: Builder, args: Nodes, *, axis: str, side: str, own: Axes = (), **_: Any
+    ) -> Node:
         x, extra = args
         held = require_axis((x,), axis, own)
         first, last = (1, 0) if side == "left" else (0, 1)
@@ -241,9 +223,7 @@ class _Arange(Operation):
 
     name = "arange"
 
-    def build(
-        self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
-    ) -> Node:
+    def build(self, b: Builder, args: Nodes, *, axis: str, own: Axes = (), **_: Any) -> Node:
         held = require_axis(args, axis, own)
         return b.table(np.arange(b.extent(held)), (held,))
 

@@ -1,6 +1,6 @@
 """Matrix products along a named axis as one line, so that small dense layers are laws."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +8,10 @@ import numpy as np
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space
 from ingot.program.operations import (
     Arrays,
+    Axes,
     Bars,
+    Known,
+    Nodes,
     Operation,
     Place,
     Tangent,
@@ -56,9 +59,7 @@ class _Contract(Operation):
         axes = {a for arg in node.args for a in arg.axes} - {axis}
         assert both and axes == set(node.axes), f"axes of contract {node}"
 
-    def build(
-        self, b: Builder, args: tuple[Node, ...], *, axis: str, own: Sequence[Axis] = (), **_: Any
-    ) -> Node:
+    def build(self, b: Builder, args: Nodes, *, axis: str, own: Axes = (), **_: Any) -> Node:
         x, y = args
         return _contract(b, x, y, require_axis(args, axis, own))
 
@@ -66,9 +67,7 @@ class _Contract(Operation):
         (x, y), (axis, is_structural) = args, node.attr
         return _contract(b.slopes if is_structural else b, x, y, axis)
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
         axis, _ = node.attr
         result: Tangent = {}
         for arg, other in zip(node.args, reversed(node.args), strict=True):

@@ -16,9 +16,9 @@ from ingot.program.differentiate import differentiate_along
 from ingot.program.eliminate import Attempt, Eliminated, eliminate, solve_again
 from ingot.program.extended import is_arrow
 from ingot.program.forms import choose_form
-from ingot.program.implicit import Solve
+from ingot.program.implicit import Solve, enclose
 from ingot.program.probe import Probes
-from ingot.program.program import Program, count_operations, find_frontier
+from ingot.program.program import Program, count_operations
 from ingot.program.regions import find_regions
 from ingot.program.rewrite import Replay
 
@@ -216,16 +216,5 @@ def _placeholders(b: Builder, solve: Solve, role: str) -> tuple[Node, ...]:
 
 def _close(space: Space, solve: Solve, factored: Factored) -> _Closed:
     """Hoist what changes with no unknown out of the solve, and keep the lines that are read."""
-    roots = factored.roots(solve)
-    outside = find_frontier(roots, (*solve.columns, *factored.placeholders))
-    if solve.substeps is not None:
-        outside, substeps = solve.substeps.join(outside, solve.columns)
-        solve = replace(solve, substeps=substeps)
-    own = Builder(space.extents)
-    copied = {
-        n.id: own.node(n.op, (), n.attr, n.axes)
-        for n in (*solve.columns, *factored.placeholders)
-    }  # fmt: skip
-    copied |= {g.id: own.node("given", (), (i,), g.axes) for i, g in enumerate(outside)}
-    whole = replace(solve, factored=factored)
-    return _Closed(whole.copy(Replay(own, copied), outside), solve.given, outside)
+    closed, outside = enclose(space, replace(solve, factored=factored))
+    return _Closed(closed, solve.given, outside)

@@ -14,13 +14,16 @@ from ingot.errors import IngotError, Problem
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space
 from ingot.program.operations import (
     Arrays,
+    Axes,
     Bars,
+    Known,
+    LinearOperation,
+    Nodes,
     Operation,
     Place,
     Tangent,
     keep_nonzero,
     reduce_to,
-    refuse_shifts,
     require_axis,
     sum_over,
 )  # fmt: skip
@@ -40,9 +43,8 @@ class _Interpolate(Operation):
     name = "interpolate"
 
     def build(
-        self, b: Builder, args: tuple[Node, ...], *, axis: Sequence[str], own: Sequence[Axis] = (),
-        **_: Any,
-    ) -> Node:  # fmt: skip
+        self, b: Builder, args: Nodes, *, axis: Sequence[str], own: Axes = (), **_: Any
+    ) -> Node:
         count = len(axis)
         ordinates = args[-1]
         sides: list[tuple[Axis, Node, Node, Node]] = []
@@ -115,9 +117,7 @@ class _Locate(Operation):
         x, knots = args
         return _locate(b, x, knots, node.attr)
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
         return {}
 
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
@@ -196,7 +196,7 @@ _GATHER = (
 _LANES = "make<V>([&](int lane) __attribute__((always_inline)) {{ return {}; }})"
 
 
-class _Pick(Operation):
+class _Pick(LinearOperation):
     """The entry of its first operand at indices, its others, along the axes of its attribute."""
 
     name = "pick"
@@ -210,18 +210,6 @@ class _Pick(Operation):
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return pick(b, args[0], dict(zip(node.attr, args[1:], strict=True)))
-
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
-        table, *indices = node.args
-        result: Tangent = {}
-        for (column, shifts), t in known.get(table.id, {}).items():
-            for axis in node.attr:
-                refuse_shifts(shifts, columns, column, axis)
-            picked = pick(d.builder, t, dict(zip(node.attr, indices, strict=True)))
-            result[column, shifts] = picked
-        return keep_nonzero(result)
 
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
         table, *indices = node.args
@@ -295,9 +283,7 @@ class _Choose(Operation):
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
         return _choose(b, args[0], args[1:])
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
         index, *entries = node.args
         tangents = [known.get(e.id, {}) for e in entries]
         keys = dict.fromkeys(key for t in tangents for key in t)

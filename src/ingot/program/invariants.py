@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from ingot.program.builder import Node, Space, sort_lines
-from ingot.program.implicit import Linear, Solve
+from ingot.program.implicit import Solve
 from ingot.program.operations import operation
 from ingot.program.program import Program
 from ingot.types.elementwise import ELEMENTWISE
@@ -48,8 +48,6 @@ def _verify_lines(
             _verify_lines(space, inner, placeholders, done)
         if node.op == "solve":
             _verify_solve(space, node, done)
-        elif node.op == "linear":
-            _verify_linear(node)
         known[node.id] = node
 
 
@@ -65,21 +63,4 @@ def _verify_solve(space: Space, node: Node, done: dict[int, Solve]) -> None:
     if id(solve) in done:
         return
     done[id(solve)] = solve
-    given = [*solve.columns, *solve.given]
-    roots = solve.rows
-    if solve.factored is not None:
-        given += solve.factored.placeholders
-        roots = solve.factored.roots(solve)
-    _verify_lines(space, roots, given, done)
-
-
-def _verify_linear(node: Node) -> None:
-    linear: Linear = node.attr
-    solve = linear.solve
-    width = len(solve.columns)
-    assert len(node.args) == width * (1 + linear.sides) + len(solve.given), f"{solve}: arguments"
-    block = node.args[0].args[0]
-    assert block.attr == solve, f"{solve}: linearised at the solution of another solve"
-    if solve.factored is not None:
-        ready = solve.factored.adjoint if linear.is_transposed else solve.factored.linear
-        assert ready is not None, f"{solve} was factored without the systems that are asked for"
+    _verify_lines(space, solve.roots, (*solve.columns, *solve.given, *solve.system_inputs), done)

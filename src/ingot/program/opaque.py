@@ -17,6 +17,8 @@ from ingot.errors import IngotError, Problem, Span
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space, sort_lines
 from ingot.program.operations import (
     Bars,
+    Known,
+    Nodes,
     Operation,
     Tangent,
     Unstructured,
@@ -263,9 +265,7 @@ class _Call(_OpaqueBlock):
 
     name = "opaque"
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> dict[int, Tangent]:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> dict[int, Tangent]:
         b, opaque = d.builder, node.attr
         own = opaque.own()
         keys = sorted({key for a in node.args for key in known.get(a.id, {})})
@@ -331,7 +331,7 @@ class _Multiply(_OpaqueBlock):
             None, "write that part as laws: programs differentiate them to any order",
         )])  # fmt: skip
 
-    def push(self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]) -> Any:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Any:
         raise self._refuse(node)
 
     def pull(self, d: Slopes, node: Node, bar: Any) -> Bars:

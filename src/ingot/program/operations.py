@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
 
 __all__ = [
-    "SAFE_DIVISOR", "Arrays", "Bars", "Key", "Operation", "Place", "Tangent", "Unstructured",
-    "find_axis", "keep_nonzero", "lower_bound", "operation", "reduce_to", "refuse_coupled",
-    "refuse_shifts", "require_axis", "sum_over",
+    "SAFE_DIVISOR", "Arrays", "Axes", "Bars", "Key", "Known", "LinearOperation", "Nodes",
+    "Operation", "Place", "Tangent", "Unstructured", "find_axis", "keep_nonzero", "lower_bound",
+    "operation", "reduce_to", "refuse_coupled", "refuse_shifts", "require_axis", "sum_over",
 ]  # fmt: skip
 
+Axes = Sequence[Axis]
+Nodes = Sequence[Node]
 Key = tuple[int, tuple[int, ...]]
 Tangent = dict[Key, Node]
 """A sparse row of a derivative, {(column, shifts): coefficient}.
@@ -31,6 +33,8 @@ Tangent = dict[Key, Node]
 For a column on axes, entry `i` of the row reads the column's entry `i + shift`; dense columns
 carry a seed axis of their own instead, and no shifts.
 """
+Known = Mapping[int, Any]
+"""The tangents of lines by their ids; those of a block's results by item."""
 Bars = list[tuple[Node, Any]]
 Place = Mapping[tuple[str, int], str]
 """The C++ loop index of each axis, by its key."""
@@ -105,7 +109,7 @@ class Operation:
         if "name" in vars(cls):
             _KNOWN[cls.name] = cls()
 
-    def build(self, b: Builder, args: tuple[Node, ...], **static: Any) -> Node:
+    def build(self, b: Builder, args: Nodes, **static: Any) -> Node:
         """The line for operands as a law gives them; `own` are the axes of the law."""
         raise NotImplementedError(self.name)
 
@@ -113,7 +117,7 @@ class Operation:
         """The same operation on other operands, folded again."""
         return b.node(node.op, args, node.attr, node.axes)
 
-    def push(self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]) -> Any:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Any:
         """The tangent of the line, given those of its operands (forward mode)."""
         raise NotImplementedError(self.name)
 
@@ -146,13 +150,11 @@ class Operation:
         """The line as an array, given those of its operands."""
         raise NotImplementedError(self.name)
 
-    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+    def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
         """The C++ expression of one entry; `lines.read(operand, place)` writes operands."""
         raise NotImplementedError(self.name)
 
-    def write_cxx_line(
-        self, lines: Any, node: Node, place: Mapping[tuple[str, int], str], name: str
-    ) -> str:
+    def write_cxx_line(self, lines: Any, node: Node, place: Place, name: str) -> str:
         """The C++ statement that computes one entry under a name."""
         return f"const V {name} = {self.write_cxx(lines, node, place)};"
 
@@ -215,6 +217,23 @@ def keep_nonzero(tangent: Tangent) -> Tangent:
     return {key: t for key, t in tangent.items() if not t.is_constant(0.0)}
 
 
+class LinearOperation(Operation):
+    """An operation that is linear in its first operand: the tangent of a line is the same operation
+    on that of the operand.
+    """
+
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
+        """The operation on the operand's tangents."""
+        first, *others = node.args
+        result: Tangent = {}
+        for (column, shifts), t in known.get(first.id, {}).items():
+            for axis in first.axes:
+                if axis not in node.axes:
+                    refuse_shifts(shifts, columns, column, axis)
+            result[column, shifts] = self.rebuild(d.builder, node, (t, *others))
+        return keep_nonzero(result)
+
+
 class _OfRow(Operation):
     """An elementwise operation."""
 
@@ -232,9 +251,7 @@ class _OfRow(Operation):
         pairs = zip(node.args, slopes, strict=True)
         return [(a, s) for a, s in pairs if s is not None and not s.is_constant(0.0)]
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
         if self.row.is_selection:
             # one selection of tangents instead of two masked products: nothing is 0 * inf
             condition, a, b = node.args
@@ -283,9 +300,7 @@ class _Leaf(Operation):
     arity = 0
     is_leaf = is_free = True
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
         return {}
 
     def pull(self, d: Slopes, node: Node, bar: Any) -> Bars:
@@ -339,7 +354,7 @@ class _Eye(_Leaf):
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return on.table(np.eye(space.extent(node.axes[0])), node.axes)
 
-    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+    def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
         a, b = (place[axis.key] for axis in node.axes)
         return f"splat({a} == {b})"
 
@@ -352,7 +367,7 @@ class _Epsilon(_Leaf):
 
     name = "eps"
 
-    def build(self, b: Builder, args: tuple[Node, ...], **static: Any) -> Node:
+    def build(self, b: Builder, args: Nodes, **static: Any) -> Node:
         return b.node("eps")
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:

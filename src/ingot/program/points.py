@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ingot.errors import IngotError, Problem, Span
 from ingot.program.builder import Builder, Node, Slopes, Space, sort_lines
-from ingot.program.operations import Bars, Operation, Tangent, operation
+from ingot.program.operations import Bars, Known, Nodes, Operation, Tangent, operation
 from ingot.types.batches import (
     EVERY_POINT,
     Dims,
@@ -64,6 +64,12 @@ class _OfPoints(Operation):
 
     is_whole = couples_points = True
 
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
+        def apply(t: Node) -> Node:
+            return d.builder.node(node.op, (t, *node.args[1:]), node.attr, t.axes)
+
+        return {key: apply(t) for key, t in known.get(node.args[0].id, {}).items()}
+
     def unroll(self, to: Any, node: Node, entry: tuple[int, ...]) -> NoReturn:
         raise IngotError([self.refuse(node, "generated C++")])
 
@@ -95,14 +101,6 @@ class _BatchSum(_OfPoints):
     name = "batch_sum"
     arity = 1
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
-        held = known.get(node.args[0].id, {})
-        return {
-            key: d.builder.node("batch_sum", (t,), node.attr, t.axes) for key, t in held.items()
-        }
-
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
         rule = "spread mean" if node.attr.is_mean else "spread sum"
         return [(node.args[0], _match(d.builder, rule, bar, node.args[0], node.attr))]
@@ -122,15 +120,6 @@ class _BatchMatch(_OfPoints):
 
     name = "batch_match"
     arity = 2
-
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
-        held = known.get(node.args[0].id, {})
-        return {
-            key: d.builder.node("batch_match", (t, node.args[1]), node.attr, t.axes)
-            for key, t in held.items()
-        }
 
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
         raise self.refuse_points(node, "whose adjoint is differentiated again")

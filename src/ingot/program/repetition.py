@@ -17,6 +17,8 @@ from ingot.program.operations import (
     Arrays,
     Bars,
     Key,
+    Known,
+    Nodes,
     Operation,
     Place,
     Tangent,
@@ -247,9 +249,7 @@ class _Repeat(Operation):
 
     # derivatives
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> dict[int, Tangent]:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> dict[int, Tangent]:
         """Tangents are carried along with the values."""
         from ingot.program.differentiate import push
 

@@ -11,11 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ingot.errors import IngotError, Problem
-from ingot.program.builder import Axis, Builder, Node, Slopes, Space, sort_lines
+from ingot.program.builder import Builder, Node, Slopes, Space, sort_lines
 from ingot.program.operations import (
     Arrays,
     Bars,
+    Known,
+    Nodes,
     Operation,
+    Place,
     Tangent,
     operation,
     reduce_to,
@@ -30,8 +33,7 @@ if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
 
 __all__ = [
-    "MAX_LEVEL", "Accumulate", "Part", "Substeps", "accumulate_adjoints", "accumulate_tangents",
-    "find_parts", "find_substeps", "leaf_arguments", "open_part", "take_in_parts",
+    "MAX_LEVEL", "Part", "Substeps", "find_parts", "find_substeps", "open_part", "take_in_parts",
 ]  # fmt: skip
 
 MAX_LEVEL = 52
@@ -84,6 +86,21 @@ class Substeps:
         hints = tuple(dict.fromkeys(n for n in own if n in self.hints and n not in read))
         return (*read, *hints), replace(self, hints=hints)
 
+    def unroll(self, to: "Unrolling") -> "Substeps":
+        """The same over the entries of its lines."""
+
+        def entries(nodes: Sequence[Node]) -> tuple[Node, ...]:
+            return tuple(m for n in nodes for m in to.entries(n).values())
+
+        chain = [
+            (to.at(c, c.axes, e), to.at(f, c.axes, e))
+            for c, f in zip(self.carried, self.follows, strict=True)
+            for e in to.space.entries(c.axes)
+        ]
+        leaves = tuple(n for n in entries(self.leaves) if not n.is_number)
+        carried, follows = (tuple(pair[i] for pair in chain) for i in (0, 1))
+        return Substeps(self.level, leaves, carried, follows, entries(self.hints))
+
 
 class _Part(Operation):
     """A value that an update reads, over a part of its step: itself, over the whole step.
@@ -94,9 +111,7 @@ class _Part(Operation):
     name = "part"
     is_free = True
 
-    def push(
-        self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]
-    ) -> Tangent:
+    def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
         return known.get(node.args[0].id, {})
 
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
@@ -109,7 +124,7 @@ class _Part(Operation):
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
         return args[0]
 
-    def write_cxx(self, lines: Any, node: Node, place: Mapping[tuple[str, int], str]) -> str:
+    def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
         return lines.read(node.args[0], place)
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
@@ -371,166 +386,3 @@ def _blend(b: Builder, at: Node, old: Node, new: Node) -> Node:
     return b.emit(
         "add", b.emit("mul", b.emit("sub", 1.0, at), old), b.emit("mul", at, new)
     )  # fmt: skip
-
-
-# derivatives
-
-
-@dataclass(frozen=True, slots=True)
-class Accumulate:
-    """Derivatives of a solve through the parts of its step, in the place of those of `linear` at
-    points whose step was taken in parts.
-
-    Its node reads the solution, a number of leaves, the results of `linear` for each side, then the
-    tangents of the leaves for each side; its items are (unknown, side). is_transposed: it reads the
-    adjoints of the unknowns in the place of tangents; its items are also the adjoints of leaves,
-    and `linear`'s own are zero at such points.
-    """
-
-    solve: "Solve"
-    sides: int
-    leaves: int
-    is_transposed: bool = False
-
-    @property
-    def digest(self) -> tuple[str, int, int, bool]:
-        """What tells them apart."""
-        return self.solve.digest, self.sides, self.leaves, self.is_transposed
-
-    def leaf_lines(self, node: Node) -> tuple[Node, ...]:
-        """The leaves of the node."""
-        width = len(self.solve.columns)
-        return node.args[width : width + self.leaves]
-
-    def side(self, node: Node, side: int) -> tuple[Node, ...]:
-        """What `linear` gives for a side, by unknowns."""
-        width = len(self.solve.columns)
-        first = width + self.leaves + side * width
-        return node.args[first : first + width]
-
-    def along(self, node: Node, side: int) -> tuple[Node, ...]:
-        """The tangents of leaves of a side, or the adjoints of the unknowns."""
-        width = len(self.solve.columns)
-        each = width if self.is_transposed else self.leaves
-        first = width + self.leaves + self.sides * width + side * each
-        return node.args[first : first + each]
-
-    def seeds(self, node: Node, side: int) -> tuple[Axis, ...]:
-        """The seed axes of a side, which stands for as many as they have entries."""
-        lines = (*self.side(node, side), *self.along(node, side))
-        axes = {a.key: a for n in lines for a in n.axes if a.seed}
-        return tuple(sorted(axes.values(), key=lambda a: a.seed))
-
-
-def leaf_arguments(node: Node) -> tuple[Node, ...]:
-    """The lines that a solve's node reads as leaves that its solution depends on."""
-    solve: Solve = node.attr
-    assert solve.substeps is not None
-    argument = dict(zip(solve.given, node.args[len(solve.columns) :], strict=True))
-    return tuple(argument[n] for n in solve.substeps.varied)
-
-
-def accumulate_tangents(
-    b: Builder, node: Node, known: Mapping[int, Any], result: dict[int, Tangent],
-    items: Sequence[Node],
-) -> dict[int, Tangent]:  # fmt: skip
-    """The tangents of unknowns, also where a step is taken in parts; result: those of `linear`."""
-    leaves = leaf_arguments(node)
-    keys = list(next(iter(result.values())))
-    base = [result[i][key] for key in keys for i in range(len(items))]
-    along = [known.get(n.id, {}).get(key, b.zero) for key in keys for n in leaves]
-    attr = Accumulate(node.attr, len(keys), len(leaves))
-    block = b.node("accumulate", (*items, *leaves, *base, *along), attr)
-    return {
-        i: {
-            key: b.node("item", (block,), (i, k), (*item.axes, *attr.seeds(block, k)))
-            for k, key in enumerate(keys)
-        }
-        for i, item in enumerate(items)
-    }
-
-
-def accumulate_adjoints(
-    b: Builder, node: Node, items: Sequence[Node], solution: Sequence[Node], bars: Sequence[Node]
-) -> tuple[list[Node], Bars]:
-    """The solution of the transposed system, zero where a step is taken in parts; and what the
-    parts add to the adjoints of leaves.
-    """
-    leaves = leaf_arguments(node)
-    attr = Accumulate(node.attr, 1, len(leaves), is_transposed=True)
-    block = b.node("accumulate", (*items, *leaves, *solution, *bars), attr)
-    whole = [b.node("item", (block,), (i, 0), n.axes) for i, n in enumerate(items)]
-    added = [(n, b.node("item", (block,), ("leaf", j), n.axes)) for j, n in enumerate(leaves)]
-    return whole, added
-
-
-class _Accumulate(Operation):
-    name = "accumulate"
-    is_block = is_free = True
-
-    def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
-        return b.node("accumulate", args, replace(node.attr, solve=args[0].args[0].attr))
-
-    def verify(self, space: Space, node: Node) -> None:
-        attr: Accumulate = node.attr
-        width = len(attr.solve.columns)
-        each = width if attr.is_transposed else attr.leaves
-        reads = width + attr.leaves + attr.sides * (width + each)
-        assert len(node.args) == reads, f"{attr.solve}: arguments of its parts"
-        assert node.args[0].args[0].attr == attr.solve, f"{attr.solve}: parts of another solve"
-
-    def push(self, d: Slopes, node: Node, known: Mapping[int, Any], columns: Sequence[Node]) -> Any:
-        return operation("linear").push(d, node, known, columns)
-
-    def pull(self, d: Slopes, node: Node, bar: Any) -> Bars:
-        return operation("linear").pull(d, node, bar)
-
-    def unroll_block(self, to: "Unrolling", node: Node) -> Node:
-        """The same without axes, a side for each entry of seed axes."""
-        from ingot.program.implicit import read_items
-
-        attr: Accumulate = node.attr
-        block = to.done[node.args[0].args[0].id][()]
-        leaves = attr.leaf_lines(node)
-        flat = [m for n in leaves for m in to.entries(n).values()]
-        base: list[Node] = []
-        along: list[Node] = []
-        for side in range(attr.sides):
-            seeds = attr.seeds(node, side)
-            for entry in to.space.entries(seeds):
-                base += to.flatten(attr.solve, attr.side(node, side), seeds, entry)
-                if attr.is_transposed:
-                    along += to.flatten(attr.solve, attr.along(node, side), seeds, entry)
-                    continue
-                for leaf, tangent in zip(leaves, attr.along(node, side), strict=True):
-                    axes = (*leaf.axes, *seeds)
-                    along += [
-                        to.at(tangent, axes, (*e, *entry)) for e in to.space.entries(leaf.axes)
-                    ]
-        solution = read_items(to.builder, block)
-        sides = len(base) // len(solution)
-        unrolled = replace(attr, solve=block.attr, sides=sides, leaves=len(flat))
-        return to.builder.node("accumulate", (*solution, *flat, *base, *along), unrolled)
-
-    def unroll_item(self, to: "Unrolling", node: Node) -> dict[tuple[int, ...], Node]:
-        block = node.args[0]
-        attr: Accumulate = block.attr
-        if node.attr[0] != "leaf":
-            return operation("linear").unroll_item(to, node)
-        new = to.done[block.id][()]
-        leaves = attr.leaf_lines(block)
-        start = sum(to.space.size(n.axes) for n in leaves[: node.attr[1]])
-        return {
-            e: to.builder.node("item", (new,), ("leaf", start + i))
-            for i, e in enumerate(to.space.entries(leaves[node.attr[1]].axes))
-        }
-
-    def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
-        return on.block(node, args)
-
-    def write_cxx_block(self, lines: Any, node: Node) -> Any:
-        return lines.blocks(node, lines)
-
-    def write_text(self, node: Node, args: Sequence[str]) -> str:
-        what = "adjoint" if node.attr.is_transposed else "linear"
-        return f"{what} through parts({node.attr.solve.name}: {node.attr.sides} sides)"
