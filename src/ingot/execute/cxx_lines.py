@@ -6,8 +6,9 @@ from typing import Any
 
 from ingot.execute.cxx_loops import Loops
 from ingot.execute.cxx_outline import Outline, write_outlined
-from ingot.execute.cxx_values import Access, Place, cast_mask, read_name, write_number
+from ingot.execute.cxx_values import Access, cast_mask, read_name, write_number
 from ingot.program import Axis, Node, Space, operation
+from ingot.program.operations import Place
 from ingot.program.schedule import schedule_lines
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -41,6 +42,10 @@ class Lines:
     def name(self, names: Mapping[int, Access]) -> None:
         """Make nodes known."""
         self.names.update(names)
+
+    def name_all(self, nodes: Iterable[Node], names: Iterable[Access]) -> None:
+        """Make nodes known under names in the same order."""
+        self.names.update((n.id, name) for n, name in zip(nodes, names, strict=True))
 
     def read(self, node: Node, place: Place | None = None) -> str:
         """How a known node is written at a place."""
@@ -138,8 +143,7 @@ class Lines:
 
     def _name_leaf(self, node: Node) -> None:
         if node.op == "const":
-            text = f"splat({write_number(node.attr)})"
-            self.names[node.id] = lambda _: text
+            self.names[node.id] = read_name(f"splat({write_number(node.attr)})")
         elif node.op == "table":
             values = ", ".join(write_number(x) for x in node.attr)
             name = f"table_{hashlib.blake2b(values.encode(), digest_size=6).hexdigest()}"
@@ -169,7 +173,7 @@ class Lines:
             row = f"const {kind} {name} = {self.write_expression(node, place, fused)};"
         else:
             row = operation(node.op).write_cxx_line(self, node, place, name)
-        self.names[node.id] = lambda _: name
+        self.names[node.id] = read_name(name)
         return f"{indent}{row}"
 
     def write_expression(self, node: Node, place: Place, fused: set[int]) -> str:

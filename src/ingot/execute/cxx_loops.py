@@ -7,8 +7,9 @@ in small arrays of one entry of it.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_values import Access, read_name
+from ingot.execute.cxx_values import Access, find_operands, read_name
 from ingot.program import Axis, Node, operation
+from ingot.program.operations import Place
 
 if TYPE_CHECKING:
     from ingot.execute.cxx_lines import Lines
@@ -37,7 +38,7 @@ class Loops:
         self.readers: dict[int, set[int]] = {}
         count: dict[tuple[str, int], int] = {}
         for node in self.lines:
-            for arg in self._operands(node):
+            for arg in find_operands(node, self.fused):
                 self.readers.setdefault(arg.id, set()).add(node.id)
             for axis in node.axes:
                 count[axis.key] = count.get(axis.key, 0) + 1
@@ -48,16 +49,8 @@ class Loops:
         """All statements."""
         return self._write(self.lines, (), {}, self.to.indent)
 
-    def _operands(self, node: Node) -> Iterator[Node]:
-        """The lines that a line reads, those of products fused into it included."""
-        for arg in node.args:
-            if arg.id in self.fused:
-                yield from arg.args
-            else:
-                yield arg
-
     def _write(
-        self, lines: Sequence[Node], done: tuple[Axis, ...], place: Mapping[tuple[str, int], str],
+        self, lines: Sequence[Node], done: tuple[Axis, ...], place: Place,
         indent: str,
     ) -> list[str]:  # fmt: skip
         """Statements inside loops over some axes."""
@@ -102,7 +95,7 @@ class Loops:
         self, node: Node, waiting: Mapping[int, Node], inside: "Sequence[int] | dict[int, Node]"
     ) -> bool:
         """Whether a line reads one that has not run yet, nor runs before it in its group."""
-        return any(a.id in waiting and a.id not in inside for a in self._operands(node))
+        return any(a.id in waiting and a.id not in inside for a in find_operands(node, self.fused))
 
     def _keeps(self, node: Node, arg: Node) -> bool:
         """Whether all axes of an operand are a line's own, so that it may read across any."""
@@ -110,7 +103,7 @@ class Loops:
 
     def _loop(
         self, axis: Axis, group: Sequence[Node], done: tuple[Axis, ...],
-        place: Mapping[tuple[str, int], str], indent: str,
+        place: Place, indent: str,
     ) -> list[str]:  # fmt: skip
         """One loop for lines that have an axis, and for their sums over it."""
         inside = {n.id for n in group}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ingot.execute.cxx_arguments import RegionCall
 from ingot.execute.cxx_sums import SumLoops
-from ingot.execute.cxx_values import cast_mask, read_entry, read_name
+from ingot.execute.cxx_values import cast_mask, find_operands, read_entry, read_name
 from ingot.program import Node, Solve
 from ingot.program.regions import (
     MIN_INSTANCES_TO_OUTLINE,
@@ -154,11 +154,7 @@ class _OutlineWriter:
         return self.member[node.id].group if node.id in self.member else -1
 
     def _find_reads(self, node: Node) -> list[Node]:
-        """What a line reads, through products that are fused with it."""
-        found: list[Node] = []
-        for arg in node.args:
-            found += arg.args if arg.id in self.fused else (arg,)
-        return found
+        return find_operands(node, self.fused)
 
     def _find_readers(self) -> dict[int, list[Node]]:
         found: dict[int, list[Node]] = {}

@@ -1,40 +1,34 @@
 """A solve whose step may be taken in parts -> C++ functions of a part, and calls of parts.h."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_values import Place, read_name
-from ingot.program import Node, Solve, Space
+from ingot.execute.cxx_solve import SolveWriter
+from ingot.execute.cxx_values import read_name
+from ingot.program import Node, Solve
+from ingot.program.operations import Place
 from ingot.program.solve_operations import Accumulate, leaf_arguments
 from ingot.program.substeps import Part, open_part
 
 __all__ = ["PartWriter"]
 
-Flat = Callable[[str], list[Access]]
-"""How each unknown stands in an array of all."""
-
 _HERE = "const V* __restrict g, const V* __restrict c, V begin, V end"
 
 
 class PartWriter:
-    """Writes the functions of one solve, the k-th of a kernel.
+    """Writes the functions of a solve's node; writer: of the others of the solve."""
 
-    print_lines: a printer of lines at an indent; flat: where unknowns stand in an array.
-    """
-
-    def __init__(
-        self, space: Space, node: Node, k: int, print_lines: Callable[[str], Lines], flat: Flat
-    ) -> None:
-        self.space, self.node, self.k = space, node, k
+    def __init__(self, node: Node, writer: SolveWriter) -> None:
+        self.writer, self.node, self.k = writer, node, writer.k
+        self.space = space = writer.space
         self.part: Part = open_part(space, node)
         self.solve: Solve = node.attr
-        self.print_lines, self.flat = print_lines, flat
-        self.tables: list[str] = []
-        self.size = self._count(self.solve.columns)
-        self.given = max(self._count(self.solve.given), 1)
-        self.carried = self._count(self.part.carried)
-        self.leaves = self._count(self.part.leaves)
+        self.print_lines, self.flat = writer.start_lines, writer.read_unknowns
+        self.size = space.count_entries(self.solve.columns)
+        self.given = max(space.count_entries(self.solve.given), 1)
+        self.carried = space.count_entries(self.part.carried)
+        self.leaves = space.count_entries(self.part.leaves)
 
     @property
     def record(self) -> str:
@@ -87,12 +81,8 @@ class PartWriter:
             f" follow_{k}, {newton});",
         ]
 
-    def accumulate(
-        self, lines: Lines, node: Node, sided: Callable[..., list[Access]]
-    ) -> tuple[list[str], dict[object, Access]]:
-        """The results of `linear`, with derivatives through parts put in their place; sided: where
-        the unknowns of a side stand in an array.
-        """
+    def accumulate(self, lines: Lines, node: Node) -> tuple[list[str], dict[object, Access]]:
+        """The results of `linear`, with derivatives through parts put in their place."""
         attr: Accumulate = node.attr
         block, tag, indent = node.args[0].args[0].id, node.id, lines.indent
         sides = range(attr.sides)
@@ -110,7 +100,7 @@ class PartWriter:
             rows.append(f"{indent}const Array<V> {x}({self.size * starts[-1]});")
         for i in sides:
             axes = [(*seeds[i], *c.axes) for c in self.solve.columns]
-            targets = sided(self.solve, x, starts[i], seeds[i])
+            targets = self.writer.read_side(x, starts[i], seeds[i])
             if x == f"x{tag}":
                 rows += lines.store(targets, base[i], axes, indent)
             found |= {(slot, i): at for slot, at in enumerate(targets)}
@@ -178,9 +168,9 @@ class PartWriter:
         lines = self.print_lines("  ")
         p = self.part
         self._name(lines, self.solve.given, "g")
-        lines.name({n.id: at for n, at in zip(self.solve.columns, self.flat("u"), strict=True)})
+        lines.name_all(self.solve.columns, self.flat("u"))
         self._name(lines, p.carried, "c")
-        lines.name({n.id: read_name(w) for n, w in zip(p.ends, ("begin", "end"), strict=True)})
+        lines.name_all(p.ends, [read_name("begin"), read_name("end")])
         if "dc" in head or "dg" in head:
             self._name_directions(lines, head)
         rows = lines([n for nodes, _, _ in results for n in nodes] + [n for _, n, _ in others])
@@ -189,7 +179,7 @@ class PartWriter:
             rows += lines.store(at, nodes, [n.axes for n in like], "  ")
         for at, node, like in others:
             rows += lines.store([at], [node], [like.axes], "  ")
-        self.tables += lines.tables
+        self.writer.tables.update(dict.fromkeys(lines.tables))
         unused = head.replace("(", "([[maybe_unused]] ", 1).replace(", ", ", [[maybe_unused]] ")
         return [f"INGOT_COLD void {unused} {{", *rows, "}", ""]
 
@@ -200,13 +190,10 @@ class PartWriter:
             self._name(lines, p.tangents.leaves, "dg")
             self._name(lines, p.tangents.carried, "dc")
         else:
-            rows = zip(p.adjoints.rows, self.flat("x"), strict=True)
-            lines.name({n.id: at for n, at in rows})
+            lines.name_all(p.adjoints.rows, self.flat("x"))
             self._name(lines, p.adjoints.follows, "dc")
 
-    def _others(
-        self, follows: Sequence[Node], array: str = "f"
-    ) -> list[tuple[Access, Node, Node]]:  # fmt: skip
+    def _others(self, follows: Sequence[Node], array: str = "f") -> list[tuple[Access, Node, Node]]:
         """What is carried on that is no unknown, and where it goes."""
         p = self.part
         places = self._lay_out(p.carried, array)
@@ -227,16 +214,11 @@ class PartWriter:
         unused = unused.replace(", V*", ", [[maybe_unused]] V*")
         return [f"INGOT_COLD void {name}_{self.k}({unused}) {{", *rows, "}", ""]
 
-    def _count(self, nodes: Sequence[Node]) -> int:
-        return sum(self.space.size(n.axes) for n in nodes)
-
     def _lay_out(self, nodes: Sequence[Node], array: str) -> list[Access]:
         return self.print_lines("").lay_out(nodes, array)
 
     def _name(self, lines: Lines, nodes: Sequence[Node], array: str) -> None:
-        lines.name(
-            {n.id: at for n, at in zip(nodes, lines.lay_out(nodes, array), strict=True)}
-        )  # fmt: skip
+        lines.name_all(nodes, lines.lay_out(nodes, array))
 
 
 def _shift(access: Access, array: str, start: int, size: int, index: Access) -> Access:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_values import Place
+from ingot.execute.cxx_values import read_entry
 from ingot.program import Node, operation
 from ingot.program.schedule import schedule_lines
 
@@ -49,10 +49,10 @@ def split_functions(
 ) -> SplitFunctions:
     """Functions `name_i` that compute the roots of each phase from `g`, `u`, `b`, the scratch."""
     chunks: list[tuple[int, list[Node]]] = []
-    done = dict(known)
+    done = set(known)
     for phase, roots in enumerate(phases):
         lines = [n for n in schedule_lines(roots, done) if n.op != "const"]
-        done.update({n.id: _refuse_read for n in lines})
+        done |= {n.id for n in lines}
         chunks += [(phase, part) for part in _split_lines(lines)]
     last = _find_last_reads(phases, chunks)
     home = {n.id: i for i, (_, part) in enumerate(chunks) for n in part}
@@ -67,7 +67,7 @@ def split_functions(
         kept = [n for n in part if n.id in slots]
         body = lines(kept)
         body += [f"  t[{slots[n.id]}] = (V){lines.read(n)};" for n in kept]
-        places.update({n.id: _read_slot(n, slots[n.id]) for n in kept})
+        places.update({n.id: read_entry(n, f"t[{slots[n.id]}]") for n in kept})
         head = f"INGOT_CALL void {name}_{i}([[maybe_unused]] const V* __restrict g,"
         functions += [
             f"{head} [[maybe_unused]] const V* __restrict u,"
@@ -76,16 +76,6 @@ def split_functions(
         ]  # fmt: skip
         calls[phase].append(f"{name}_{i}")
     return SplitFunctions(functions, calls, places, size)
-
-
-def _refuse_read(_: Place) -> str:
-    raise AssertionError("a line is read before it is placed")
-
-
-def _read_slot(node: Node, number: int) -> Access:
-    """A value in the scratch; masks lie there bit by bit."""
-    text = f"((M)t[{number}])" if node.is_condition else f"t[{number}]"
-    return lambda _: text
 
 
 def _split_lines(lines: list[Node]) -> list[list[Node]]:

@@ -1,14 +1,21 @@
 """C++ spellings of values: numbers, lane masks, entries of arrays."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 
 from ingot.program import Node
+from ingot.program.operations import Place
 
-__all__ = ["ARRAY_ENTRY", "Access", "Place", "cast_mask", "read_entry", "read_name", "write_number"]
+__all__ = [
+    "ARRAY_ENTRY",
+    "Access",
+    "cast_mask",
+    "find_operands",
+    "read_entry",
+    "read_name",
+    "write_number",
+]
 
-Place = Mapping[tuple[str, int], str]
-"""The loop index of each axis, by its key."""
 Access = Callable[[Place], str]
 """How a value is written at a place."""
 
@@ -33,6 +40,11 @@ def cast_mask(node: Node) -> str:
 def read_entry(node: Node, text: str) -> Access:
     """A value in an array of numbers; conditions lie there as bits."""
     return read_name(f"((M){text})" if node.is_condition else text)
+
+
+def find_operands(node: Node, fused: Collection[int]) -> list[Node]:
+    """The lines that a line reads, through products that are fused with it."""
+    return [x for a in node.args for x in (a.args if a.id in fused else (a,))]
 
 
 def read_name(text: str) -> Access:

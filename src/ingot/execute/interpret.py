@@ -17,7 +17,7 @@ from ingot.execute.interpret_parts import Parts, Record
 from ingot.execute.newton import run_newton
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient, step_through
-from ingot.program import Axis, Builder, Node, Program, Solve, Space, operation, sort_lines
+from ingot.program import Axis, Node, Program, Solve, Space, operation, sort_lines
 from ingot.program.arrays import Layout
 from ingot.program.differentiate import differentiate_along
 from ingot.program.guards import Guards, find_guards, sort_guarded
@@ -309,8 +309,8 @@ class _Equations:
         if node is not None and solve.substeps is not None:
             self.parts = Parts(space, node, self)
         self.axes = [c.axes for c in solve.columns]
-        builder = Builder(space.extents, sort_lines((*solve.rows, *solve.columns, *solve.given)))
-        self.size = sum(builder.size(axes) for axes in self.axes)
+        builder = solve.builder(space.extents)
+        self.size = builder.count_entries(solve.columns)
         self.seed = Axis(f"unknowns of {solve.name}", 0, 1)
         builder.add_axis(self.seed.name, self.size)
         self.seeds = [

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
+from ingot.program.builder import Axis, Builder, Node, Space
 from ingot.program.differentiate import Unstructured, jacobian
 from ingot.program.implicit import Solve
 
@@ -59,5 +59,4 @@ def prefer_band(space: Space, solve: Solve, entries: int) -> bool:
     axes = {a for c in solve.columns for a in c.axes}
     if len(axes) != 1 or space.extent(*axes) < entries:
         return False
-    lines = sort_lines((*solve.rows, *solve.columns, *solve.given))
-    return find_band(Builder(space.extents, lines), solve) is not None
+    return find_band(solve.builder(space.extents), solve) is not None

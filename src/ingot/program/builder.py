@@ -17,7 +17,7 @@ from ingot.errors import IngotError, Problem
 from ingot.types import Value
 from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["Axis", "Builder", "Node", "Space", "Symbol", "sort_lines", "sort_until"]
+__all__ = ["Axis", "Builder", "Node", "Space", "Symbol", "reach", "sort_lines", "sort_until"]
 
 
 class Axis(NamedTuple):
@@ -91,6 +91,10 @@ class Space:
     def size(self, axes: Iterable[Axis]) -> int:
         """The number of entries on all axes together."""
         return math.prod(self.extent(a) for a in axes)
+
+    def count_entries(self, nodes: Iterable[Node]) -> int:
+        """The number of entries of all lines together."""
+        return sum(self.size(n.axes) for n in nodes)
 
     def entries(self, axes: Sequence[Axis]) -> list[tuple[int, ...]]:
         """Every place on the axes, the last running fastest."""
@@ -376,6 +380,18 @@ class Symbol:
         flat = data.reshape(*data.shape[:rank], -1)
         width = flat.shape[-1]
         return tuple(self._symbol(self.builder.table(flat[..., i], axes)) for i in range(width))
+
+
+def reach(roots: Iterable[Node], follow: Callable[[Node], Iterable[Node]]) -> dict[int, Node]:
+    """All lines met from the roots on, each once, by their ids; follow: where a line leads."""
+    found: dict[int, Node] = {}
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node.id not in found:
+            found[node.id] = node
+            stack += follow(node)
+    return found
 
 
 def sort_lines(roots: Iterable[Node], known: Iterable[Node] = ()) -> list[Node]:

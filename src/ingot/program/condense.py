@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from ingot.program.builder import sort_lines
 from ingot.program.eliminate import TIES, Attempt, Eliminated, System, Ties
-from ingot.program.extended import Pivot
+from ingot.program.extended import Pivot, find_inside
 from ingot.program.forms import EXTENDED_WORTH
 from ingot.program.implicit import Solve
-from ingot.program.program import find_dependent
 from ingot.program.regions import MIN_INSTANCES_TO_CONDENSE, Region, Twins
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -104,11 +103,7 @@ class _Places:
     """Where the lines of a solve stand in its extended system."""
 
     def __init__(self, solve: Solve) -> None:
-        self.inside = find_dependent(solve.rows, solve.columns)
-        columns = {c.id for c in solve.columns}
-        self.lines = [
-            n for n in sort_lines(solve.rows) if n.id in self.inside and n.id not in columns
-        ]
+        self.lines = find_inside(solve)
         self.row = {n.id: i for i, n in enumerate(self.lines)}
         self.column = {c.id: j for j, c in enumerate((*solve.columns, *self.lines))}
         self.residual = {n.id: len(self.lines) + i for i, n in enumerate(solve.rows)}
@@ -135,7 +130,7 @@ class _Places:
 
 def _hide(system: System, place: _Places, part: Region) -> None:
     """Eliminate a region's lines and unknowns for all instances at once."""
-    lines = [t for t in part.lines if t[0].id in place.inside]
+    lines = [t for t in part.lines if t[0].id in place.row]
     columns = _indices([*part.columns, *lines], place.column)
     rows = _indices(lines, place.row) | _indices(part.rows, place.residual)
     heap = [system.rank(i, j) for i in rows for j in system.rows[i] if j in columns]

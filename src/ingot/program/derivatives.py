@@ -24,8 +24,15 @@ def along_direction(program: Program) -> Program:
         replace(v, name=f"d.{v.name}", nodes=tuple(next(slopes) for _ in v.nodes), slope_of=v.name)
         for v in program.outputs
     ]
+    return _extend(program, b, extra, outputs)
+
+
+def _extend(
+    program: Program, b: Builder, inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> Program:
+    """The program with more inputs, and with derivatives as more outputs."""
     return replace(
-        program, extents=b.extents, inputs=(*program.inputs, *extra),
+        program, extents=b.extents, inputs=(*program.inputs, *inputs),
         outputs=(*program.outputs, *outputs), value_count=len(program.value_outputs),
     )  # fmt: skip
 
@@ -52,10 +59,7 @@ def with_adjoint(program: Program, outputs: Sequence[str], inputs: Sequence[str]
         replace(given[x], name=f"a.{x}", nodes=tuple(next(bars) for _ in given[x].nodes))
         for x in inputs
     ]
-    return replace(
-        program, extents=b.extents, inputs=(*program.inputs, *extra),
-        outputs=(*program.outputs, *added), value_count=len(program.value_outputs),
-    )  # fmt: skip
+    return _extend(program, b, extra, added)
 
 
 def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program:
@@ -63,8 +67,7 @@ def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program
 
     X is an input or a parameter that the program still has.
     """
-    inputs = {v.name: v for v in program.inputs}
-    inputs.update({p.variable.name: p.variable for p in program.parameters})
+    inputs = {v.name: v for v in program.given}
     outputs = {v.name: v for v in program.outputs}
     by = [(x, n) for x in dict.fromkeys(x for _, x in pairs) for n in inputs[x].nodes]
     rows = [(y, n) for y in dict.fromkeys(y for y, _ in pairs) for n in outputs[y].nodes]
@@ -81,12 +84,7 @@ def with_jacobian(program: Program, pairs: Sequence[tuple[str, str]]) -> Program
         nodes = tuple(line.get((j, ()), b.zero) for line in lines for j in columns)
         kind = block(outputs[y].kind.base + inputs[x].kind.base)
         added.append(Variable(f"{y}:{x}", kind, axes, nodes, slope_of=y))
-    return replace(
-        program,
-        extents=b.extents,
-        outputs=(*program.outputs, *added),
-        value_count=len(program.value_outputs),
-    )
+    return _extend(program, b, (), added)
 
 
 @cache

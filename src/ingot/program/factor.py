@@ -77,7 +77,7 @@ class Factored:
 
     def describe(self, space: Space, solve: Solve) -> str:
         """What was chosen, and what else was tried."""
-        size = sum(space.size(c.axes) for c in solve.columns)
+        size = space.count_entries(solve.columns)
         known = count_operations(space, solve.rows)
         title = f"solve [{solve.name}]: {size} unknowns, residual {known} operations"
         if isinstance(self.newton, Band):

@@ -1,6 +1,6 @@
 """Solves: residuals as a program of their own, what they read as arguments."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from ingot.errors import IngotError, Problem
 from ingot.options import Newton
 from ingot.program.builder import Builder, Node, Space, sort_lines
 from ingot.program.operations import refuse_coupled
-from ingot.program.program import Variable, digest_lines, find_frontier
+from ingot.program.program import Digested, Variable, digest_lines, find_frontier
 from ingot.program.rewrite import Replay
 from ingot.program.substeps import Substeps
 
@@ -20,7 +20,7 @@ __all__ = ["Solve", "close_solve", "enclose", "inline_residuals", "open_solve", 
 
 
 @dataclass(frozen=True, eq=False)
-class Solve:
+class Solve(Digested):
     """An implicit update: unknowns that make the residuals zero.
 
     Its residuals are lines of its own, over placeholders: `unknown` of the unknowns and `given` of
@@ -70,6 +70,10 @@ class Solve:
         """What its linear systems are given besides unknowns and arguments, once factored."""
         return () if self.factored is None else self.factored.placeholders
 
+    def builder(self, extents: Mapping[str, int]) -> Builder:
+        """A builder that continues its lines."""
+        return Builder(extents, sort_lines((*self.rows, *self.columns, *self.given)))
+
     def copy(self, copy: Callable[[Node], Node], given: Sequence[Node] | None = None) -> "Solve":
         """The same over copies of its lines; given: what the residuals read by now."""
 
@@ -84,12 +88,6 @@ class Solve:
             substeps=self.substeps.copy(copy) if self.substeps is not None else None,
             factored=self.factored.copy(copy) if self.factored is not None else None,
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Solve) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
     def __str__(self) -> str:
         return f"solve [{self.name}]"

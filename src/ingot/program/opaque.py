@@ -7,7 +7,8 @@ its Jacobian, or the transpose, times right-hand sides. Programs are cut there (
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 import torch
@@ -26,10 +27,10 @@ from ingot.program.operations import (
     operation,
     sum_over,
 )
+from ingot.program.program import Digested, Program
 from ingot.types import Value
 
 if TYPE_CHECKING:
-    from ingot.program.program import Program
     from ingot.program.unroll import Unrolling
 
 __all__ = [
@@ -99,7 +100,7 @@ class Port:
 
 
 @dataclass(frozen=True, eq=False)
-class Opaque:
+class Opaque(Digested):
     """A function that a program calls for all points at once.
 
     takes, gives: its values on all their axes; shared: how many of these axes, the first of each,
@@ -112,19 +113,13 @@ class Opaque:
     gives: tuple[Port, ...]
     shared: int = 0
     span: Span | None = None
-    digest: str = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def digest(self) -> str:
+        """What it computes, as a hash."""
         ports = [[(p.name, p.kind.__name__, p.axes) for p in ps] for ps in (self.takes, self.gives)]
         content = repr((self.name, self.function.digest, ports, self.shared))
-        told = hashlib.blake2b(content.encode(), digest_size=20).hexdigest()
-        object.__setattr__(self, "digest", told)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Opaque) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+        return hashlib.blake2b(content.encode(), digest_size=20).hexdigest()
 
     def own(self) -> set[str]:
         """The names of axes whose entries the function does not treat one by one."""
@@ -212,13 +207,13 @@ def _read(b: Builder, node: Node, ports: Sequence[Port]) -> list[Node]:
     return [b.node("item", (node,), i, a) for i, a in enumerate(axes)]
 
 
-def find_opaque(program: "Program") -> tuple[Opaque, ...]:
+def find_opaque(program: Program) -> tuple[Opaque, ...]:
     """All opaque functions that a program calls, inside its solves too."""
     blocks = (n for n in walk_lines(program) if isinstance(operation(n.op), _OpaqueBlock))
     return tuple(dict.fromkeys(_called(n) for n in blocks))
 
 
-def find_misplaced(program: "Program", what: str) -> tuple[Problem, ...]:
+def find_misplaced(program: Program, what: str) -> tuple[Problem, ...]:
     """A problem for each line that `what`, which runs points apart, cannot hold."""
     rules = ((operation(n.op), n) for n in walk_lines(program))
     return tuple(dict.fromkeys(rule.refuse(n, what) for rule, n in rules if rule.is_whole))
@@ -232,7 +227,7 @@ def is_whole(node: Node) -> bool:
     return rule.is_whole or any(is_whole(n) for n in sort_lines(roots))
 
 
-def walk_lines(program: "Program") -> Iterator[Node]:
+def walk_lines(program: Program) -> Iterator[Node]:
     """The lines of a program, of its solves, and those inside their operations."""
     left = [program.lines, *(sort_lines(s.rows) for s in program.solves)]
     while left:

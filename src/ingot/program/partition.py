@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ingot.program.builder import Builder, Node
+from ingot.program.builder import Builder, Node, reach
 from ingot.program.implicit import Solve, read_items
 from ingot.program.invariants import verify
 from ingot.program.operations import operation
@@ -282,14 +282,5 @@ def build_program(
 
 def _met(roots: Iterable[Node], known: Mapping[int, object]) -> list[Node]:
     """The known lines that the roots reach, in order."""
-    found: dict[int, Node] = {}
-    seen: set[int] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node.id in known:
-            found[node.id] = node
-        elif node.id not in seen:
-            seen.add(node.id)
-            stack += node.args
-    return [found[i] for i in sorted(found)]
+    met = reach(roots, lambda n: () if n.id in known else n.args)
+    return [met[i] for i in sorted(met) if i in known]

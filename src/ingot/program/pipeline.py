@@ -66,10 +66,10 @@ def _needs_lines(program: Program, solve: Solve) -> bool:
     """Whether the unknowns on an axis make neither band nor arrow, so that no loop solves them;
     solves inside the residuals are not counted, whose systems grow too fast.
     """
-    lines = sort_lines((*solve.rows, *solve.columns, *solve.given))
-    if not any(c.axes for c in solve.columns) or any(operation(n.op).is_block for n in lines):
+    blocks = (n for n in sort_lines(solve.rows) if operation(n.op).is_block)
+    if not any(c.axes for c in solve.columns) or any(blocks):
         return False
-    return not is_arrow(solve) and find_band(Builder(program.extents, lines), solve) is None
+    return not is_arrow(solve) and find_band(solve.builder(program.extents), solve) is None
 
 
 def _unroll_around_arrows(program: Program, choices: Choices) -> Program:

@@ -8,16 +8,31 @@ from types import MappingProxyType
 from typing import Any
 
 from ingot.options import Newton
-from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
+from ingot.program.builder import Axis, Builder, Node, Space, reach, sort_lines
 from ingot.program.operations import operation
 from ingot.program.schedule import schedule_lines
 from ingot.types import Value, places
 
 __all__ = [
-    "Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
+    "Digested", "Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
     "find_arguments", "find_dependent", "find_first_guesses", "find_frontier", "find_read",
     "find_solves",
 ]  # fmt: skip
+
+
+class Digested:
+    """A value that is the same as another where what tells them apart is."""
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells it apart, as a hash."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +176,7 @@ def find_first_guesses(program: Program) -> frozenset[str]:
 
 def find_read(roots: Iterable[Node]) -> set[int]:
     """The ids of all lines that roots depend on; a solve does not depend on its first guesses."""
-    read: set[int] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node.id not in read:
-            read.add(node.id)
-            stack += find_arguments(node) if node.op == "solve" else node.args
-    return read
+    return {*reach(roots, lambda n: find_arguments(n) if n.op == "solve" else n.args)}
 
 
 def find_arguments(solve: Node) -> list[Node]:
@@ -185,13 +193,8 @@ def find_dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:
     """
     found = {n.id for n in on}
     start = min(found, default=0)
-    seen: dict[int, Node] = {}
-    stack = [r for r in roots if r.id >= start]
-    while stack:
-        node = stack.pop()
-        if node.id not in seen:
-            seen[node.id] = node
-            stack += [a for a in node.args if a.id >= start]
+    later = (r for r in roots if r.id >= start)
+    seen = reach(later, lambda n: [a for a in n.args if a.id >= start])
     for i in sorted(seen):
         if any(a.id in found for a in seen[i].args):
             found.add(i)
@@ -201,21 +204,13 @@ def find_dependent(roots: Iterable[Node], on: Iterable[Node]) -> set[int]:
 def find_frontier(roots: Sequence[Node], on: Sequence[Node]) -> tuple[Node, ...]:
     """The lines that do not depend on `on` but are read by those that do, or are roots."""
     inside = find_dependent(roots, on)
-    found: dict[int, Node] = {}
-    seen: set[int] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node.id in inside:
-            if node.id not in seen:
-                seen.add(node.id)
-                stack += node.args
-        elif node.is_condition:
-            # a truth value is no number to pass around: it is told again from what it compares
-            stack += node.args
-        elif not node.is_number:
-            found[node.id] = node
-    return tuple(found[i] for i in sorted(found))
+
+    def is_own(node: Node) -> bool:
+        # a truth value is no number to pass around: it is told again from what it compares
+        return node.id in inside or node.is_condition
+
+    met = reach(roots, lambda n: n.args if is_own(n) else ())
+    return tuple(met[i] for i in sorted(met) if not (is_own(met[i]) or met[i].is_number))
 
 
 def count_operations(space: Space, roots: Iterable[Node], known: Iterable[Node] = ()) -> int:

@@ -25,7 +25,7 @@ from ingot.program.operations import (
     Unstructured,
     reduce_to,
 )  # fmt: skip
-from ingot.program.program import count_operations, digest_lines, find_frontier
+from ingot.program.program import Digested, count_operations, digest_lines, find_frontier
 from ingot.program.rewrite import Replay
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _UNNAMED = Axis("")
 
 
 @dataclass(frozen=True, eq=False)
-class Repeat:
+class Repeat(Digested):
     """A number of steps, each on what the one before gave.
 
     The body's lines are its own, over placeholders: `columns` of what is carried, `given` of what
@@ -99,12 +99,6 @@ class Repeat:
     def item(self, stacked: int, step: int = 0) -> int:
         """The number of the item that holds something stacked."""
         return len(self.columns) + stacked * (self.count if self.is_spread else 1) + step
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Repeat) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
 
 def repeat_lines(
@@ -419,16 +413,16 @@ class _Repeat(Operation):
         repeat: Repeat = block.attr
         new = to.done[block.id][()]
         width = len(repeat.columns)
-        size, axes = to.space.size, to.kept(node.axes)
+        axes = to.kept(node.axes)
         if node.attr < width:
-            first = sum(size(c.axes) for c in repeat.columns[: node.attr])
+            first = to.space.count_entries(repeat.columns[: node.attr])
             entries = to.space.entries(node.axes)
             return {
                 e: to.builder.node("item", (new,), first + i, axes) for i, e in enumerate(entries)
             }
         each = repeat.count if repeat.is_spread else 1
         k, step = divmod(node.attr - width, each)
-        first = sum(size(s.axes) for s in repeat.stacked[:k])
+        first = to.space.count_entries(repeat.stacked[:k])
         own = repeat.stacked[k].axes
         found = {}
         for e in to.space.entries(node.axes):
@@ -491,13 +485,13 @@ class _Repeat(Operation):
         flat = [a for part in parts for a in part]
         rows = lines([*starts, *given, *flat])
         columns = lines.lay_out(repeat.columns, f"c{tag}")
-        size = sum(lines.space.size(c.axes) for c in repeat.columns)
+        size = lines.space.count_entries(repeat.columns)
         rows.append(f"{indent}V c{tag}[{max(size, 1)}], t{tag}[{max(size, 1)}];")
         rows += lines.store(columns, starts, [c.axes for c in repeat.columns], indent)
         step = f"n{tag}"
         body = lines.nest(f"r{tag}_")
-        body.name({p.id: at for p, at in zip(repeat.columns, columns, strict=True)})
-        body.name({p.id: lines.names[a.id] for p, a in zip(repeat.given, given, strict=True)})
+        body.name_all(repeat.columns, columns)
+        body.name_all(repeat.given, [lines.names[a.id] for a in given])
         if repeat.is_spread and flat:
             rows.append(f"{indent}const V s{tag}[] = {{{', '.join(map(lines.read, flat))}}};")
         for i, (p, part) in enumerate(zip(repeat.slices, parts, strict=True)):

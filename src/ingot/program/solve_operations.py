@@ -389,7 +389,7 @@ class _Accumulate(_SolvedBlock):
             return super().unroll_item(to, node)
         new = to.done[block.id][()]
         leaves = attr.leaf_lines(block)
-        start = sum(to.space.size(n.axes) for n in leaves[: node.attr[1]])
+        start = to.space.count_entries(leaves[: node.attr[1]])
         return {
             e: to.builder.node("item", (new,), ("leaf", start + i))
             for i, e in enumerate(to.space.entries(leaves[node.attr[1]].axes))

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ingot.errors import IngotError, Problem
-from ingot.program.builder import Builder, Node, Slopes, Space, sort_lines
+from ingot.program.builder import Builder, Node, Slopes, Space, reach
 from ingot.program.operations import (
     Arrays,
     Bars,
@@ -139,14 +139,8 @@ def find_leaves(roots: Iterable[Node], who: str) -> dict[Node, None]:
 
     who: the name of the solve that reads them
     """
-    found: dict[Node, None] = {}
-    seen: set[int] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node.id in seen or node.is_number:
-            continue
-        seen.add(node.id)
+
+    def follow(node: Node) -> Sequence[Node]:
         refuse_coupled([node], f"which [{who}] would take in parts by itself")
         if node.op == "solve":
             raise IngotError([Problem(
@@ -155,29 +149,18 @@ def find_leaves(roots: Iterable[Node], who: str) -> dict[Node, None]:
                 f" cannot be taken in parts", None,
                 f"leave 'max_substepping_level' of [{who}] out",
             )])  # fmt: skip
-        if operation(node.op).is_placeholder:
-            found[node] = None
-        elif node.op == "part":
-            found |= dict.fromkeys(a for a in node.args if not a.is_number)
-        else:
-            stack += node.args
+        return () if node.op == "part" else node.args
+
+    met = reach(roots, follow).values()
+    found = {n for n in met if operation(n.op).is_placeholder}
+    found |= {a for n in met if n.op == "part" for a in n.args if not a.is_number}
     return dict.fromkeys(sorted(found, key=lambda n: n.id))
 
 
 def find_parts(roots: Iterable[Node]) -> dict[Node, None]:
     """The part lines that roots read."""
-    found: dict[Node, None] = {}
-    seen: set[int] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node.id not in seen:
-            seen.add(node.id)
-            if node.op == "part":
-                found[node] = None
-            else:
-                stack += node.args
-    return found
+    met = reach(roots, lambda n: () if n.op == "part" else n.args)
+    return dict.fromkeys(n for n in met.values() if n.op == "part")
 
 
 def take_in_parts(
@@ -358,7 +341,7 @@ def open_part(space: Space, node: Node) -> Part:
     width = len(solve.columns)
     args = node.args[width:]
     argument = dict(zip(solve.given, args, strict=True))
-    b = Builder(space.extents, sort_lines((*solve.rows, *solve.columns, *solve.given)))
+    b = solve.builder(space.extents)
     carried = tuple(
         b.node("unknown", (), ("carried", i), n.axes) for i, n in enumerate(substeps.carried)
     )

@@ -1,0 +1,319 @@
+"""A factored solve -> C++ functions: slopes of the residuals, Newton's loop, linear systems."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from ingot.execute.cxx_lines import Access, Lines
+from ingot.execute.cxx_split import MAX_FUNCTION_LINES, is_long, split_functions
+from ingot.program import Axis, Node, Solve, Space, sort_lines
+from ingot.program.band import Band
+from ingot.program.eliminate import Eliminated
+from ingot.program.factor import Factored
+from ingot.program.operations import Place
+from ingot.program.program import find_dependent
+from ingot.program.schedule import schedule_lines
+
+__all__ = ["SolveWriter"]
+
+MAX_PIVOTED = 512
+"""The unknowns of a system up to which there is a second routine: its dense matrix takes 16 MB of
+lanes then. Beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN."""
+
+StartLines = Callable[[str], Lines]
+StartOutlined = Callable[[Solve, str, Sequence[Node]], Lines]
+
+
+class SolveWriter:
+    """Writes the functions of one solve, the k-th of a kernel.
+
+    start_lines: a printer of lines at an indent; start_outlined: one that writes regions once,
+    given a result for each unknown.
+    """
+
+    def __init__(
+        self, space: Space, solve: Solve, k: int, start_lines: StartLines,
+        start_outlined: StartOutlined,
+    ) -> None:  # fmt: skip
+        assert solve.factored is not None, f"{solve} is not factored"
+        self.space, self.solve, self.k = space, solve, k
+        self.factored: Factored = solve.factored
+        self.start_lines, self.start_outlined = start_lines, start_outlined
+        self.size = space.count_entries(solve.columns)
+        self.tables: dict[str, None] = {}
+
+    def write(self) -> list[str]:
+        """All functions but those of a step in parts."""
+        f, newton = self.factored, self.factored.newton
+        # A backslash at its end would make the next line of code part of the comment.
+        told = f.describe(self.space, self.solve).splitlines()
+        rows = [f"// {line}".rstrip("\\") for line in told]
+        rows += [*self._write_slopes(), ""]
+        is_band = isinstance(newton, Band)
+        rows += self._write_band_newton(newton) if is_band else self._write_newton(newton)
+        rows.append("")
+        for kind, solution in (("linear", f.linear), ("adjoint", f.adjoint)):
+            if solution is not None and is_band:
+                rows += [*self._write_band_linear(newton, kind), ""]
+            elif solution is not None:
+                rows += [*self._write_linear(solution, kind), ""]
+        return rows
+
+    @cached_property
+    def nests(self) -> bool:
+        """Whether another solve stands inside its residuals, which needs to know its lanes."""
+        return any(n.op == "solve" for n in sort_lines(self.solve.rows))
+
+    @property
+    def around(self) -> str:
+        """The first argument of functions that solve inside."""
+        return "around, " if self.nests else ""
+
+    @property
+    def _around_parameter(self) -> str:
+        return "[[maybe_unused]] const Around& around, " if self.nests else ""
+
+    @property
+    def _slopes(self) -> str:
+        """The function of slopes as routines of newton.h call it."""
+        name = f"slopes_{self.k}"
+        if not self.nests:
+            return name
+        return f"[&](const V* g, const V* u, const V* d, V* s) {{ {name}(around, g, u, d, s); }}"
+
+    def read_unknowns(self, array: str) -> list[Access]:
+        """How each unknown stands in an array of all; those on one axis are interleaved."""
+        columns = self.solve.columns
+        lines = Lines(self.space, "")
+        if len({c.axes for c in columns}) > 1:
+            return lines.lay_out(columns, array)
+        return [lines.read_at(array, i, len(columns), c.axes) for i, c in enumerate(columns)]
+
+    def read_side(self, array: str, start: int, seeds: tuple[Axis, ...]) -> list[Access]:
+        """How each unknown of one right-hand side, or of a family of them, stands in an array."""
+        index = Lines(self.space, "").index(seeds)
+
+        def at(access: Access) -> Access:
+            def text(place: Place) -> str:
+                side = f"({start} + {index(place)})" if seeds else f"{start}"
+                return f"{array}[{side} * {self.size} + {access(place)[1:-1]}]"
+
+            return text
+
+        return [at(a) for a in self.read_unknowns("")]
+
+    def store(self, lines: Lines, array: str, nodes: Sequence[Node], indent: str) -> list[str]:
+        """Assignments of a line for each unknown to an array of all."""
+        axes = [c.axes for c in self.solve.columns]
+        return lines.store(self.read_unknowns(array), nodes, axes, indent)
+
+    def _name_known(self, lines: Lines, unknowns: str) -> None:
+        """Name what a solve reads from outside, and its unknowns."""
+        lines.name_all(self.solve.given, lines.lay_out(self.solve.given, "g"))
+        lines.name_all(self.solve.columns, self.read_unknowns(unknowns))
+
+    def _keep_tables(self, lines: Lines) -> None:
+        self.tables.update(dict.fromkeys(lines.tables))
+
+    def _is_too_long(self, lines: Lines, roots: Sequence[Node]) -> bool:
+        """Whether what the roots take is too much for one function, regions written once."""
+        saved = lines.outline.saved_lines if lines.outline is not None else 0
+        return is_long(roots, lines.names, MAX_FUNCTION_LINES + saved)
+
+    def _write_slopes(self) -> list[str]:
+        f = self.factored
+        lines = self.start_outlined(self.solve, "  ", f.slopes)
+        self._name_known(lines, "u")
+        lines.name_all(f.directions, self.read_unknowns("d"))
+        rows = lines(f.slopes)
+        rows += self.store(lines, "s", f.slopes, "  ")
+        self._keep_tables(lines)
+        head = f"void slopes_{self.k}({self._around_parameter}const V* __restrict g,"
+        more = "const V* __restrict u, const V* __restrict d, V* __restrict s) {"
+        return [f"INGOT_CALL {head} {more}", *rows, "}"]
+
+    # Newton's method
+
+    def _write_newton(self, newton: Eliminated) -> list[str]:
+        roots = [*newton.update, *([newton.suspect] if newton.suspect else [])]
+        lines = self.start_outlined(self.solve, "    ", newton.update)
+        self._name_known(lines, "s.u")
+        if self._is_too_long(lines, [*self.solve.rows, *roots]):
+            return self._write_split_newton(newton, roots)
+        rows = self._write_residuals(lines, roots)
+        update = lines(roots)
+        update += self.store(lines, "s.d", newton.update, "    ")
+        suspect = lines.read(newton.suspect) if newton.suspect else "M{}"
+        self._keep_tables(lines)
+        return self._write_newton_loop(rows, [*update, f"    s.advance({suspect}, redo);"])
+
+    def _write_split_newton(self, newton: Eliminated, roots: Sequence[Node]) -> list[str]:
+        """Newton's loop around the functions that a long residual and update are cut into."""
+        residuals = self.solve.rows
+        names = self.start_lines("")
+        self._name_known(names, "u")
+        parts = split_functions([residuals, roots], names.names, f"part_{self.k}", self.start_lines)
+        calls = [[f"    {name}(g, s.u, nullptr, t);" for name in phase] for phase in parts.calls]
+        rows = [f"    V t[{parts.scratch}];", *calls[0]]
+        rows += [f"    s.r[{i}] = {parts.places[r.id]({})};" for i, r in enumerate(residuals)]
+        update = [f"    s.d[{i}] = {parts.places[d.id]({})};" for i, d in enumerate(newton.update)]
+        suspect = parts.places[newton.suspect.id]({}) if newton.suspect else "M{}"
+        tail = [*calls[1], *update, f"    s.advance({suspect}, redo);"]
+        return [*parts.functions, "", *self._write_newton_loop(rows, tail)]
+
+    def _write_residuals(self, lines: Lines, later: Sequence[Node]) -> list[str]:
+        rows = lines(self.solve.rows, later)
+        return rows + self.store(lines, "s.r", self.solve.rows, "    ")
+
+    def _write_newton_loop(self, rows: list[str], update: list[str]) -> list[str]:
+        """Newton's loop: residuals, the verdict on them, and what it takes to move on."""
+        start, check = [], []
+        newton = self.factored.newton
+        if isinstance(newton, Eliminated):
+            call = f"pivoted<{self.size}>(doubt, g, at, b, x, 1, {self._slopes});"
+            start = [
+                f"  const auto redo = [&](M doubt, const V* at, const V* b, V* x) {{ {call} }};"
+                if self.size <= MAX_PIVOTED
+                else "  const auto redo = [](M, const V*, const V*, V*) {};"
+            ]
+            if newton.is_extended:
+                check = [f"    if (s.mended(g, {self._slopes}, redo)) continue;"]
+        head = f"void newton_{self.k}({self._around_parameter}const V* __restrict g,"
+        head += f" Search<{self.size}>& __restrict s,"
+        return [
+            f"INGOT_CALL {head} const Knobs& knobs) {{",
+            *start,
+            "  for (;;) {",
+            *rows,
+            *check,
+            "    const Verdict verdict = s.judge(knobs);",
+            "    if (verdict == stop) return;",
+            "    if (verdict == retry) continue;",
+            *update,
+            "  }",
+            "}",
+        ]
+
+    # linear systems
+
+    def _write_linear(self, solution: Sequence[Node], kind: str) -> list[str]:
+        n, sides = self.size, self.factored.sides
+        names = self.start_outlined(self.solve, "  ", solution)
+        self._name_known(names, "u")
+        names.name_all(sides, self.read_unknowns("b"))
+        varies = find_dependent(solution, sides)
+        read = {
+            a.id: a
+            for node in schedule_lines(solution, names.names) if node.id in varies
+            for a in node.args
+        }  # fmt: skip
+        fixed = [
+            a for a in read.values()
+            if a.id not in varies and a.id not in names.names and a.op != "const"
+        ]  # fmt: skip
+        parts: list[str] = []
+        if self._is_too_long(names, [*fixed, *solution]):
+            stem = f"{kind}_part_{self.k}"
+            pieces = split_functions([fixed, solution], names.names, stem, self.start_lines)
+            parts = [*pieces.functions, ""]
+            factor = [f"  V t[{pieces.scratch}];"]
+            factor += [f"  {name}(g, u, nullptr, t);" for name in pieces.calls[0]]
+            each = [f"    {name}(g, u, b, t);" for name in pieces.calls[1]]
+            store = [f"    x[{i}] = {pieces.places[x.id]({})};" for i, x in enumerate(solution)]
+        else:
+            factor = names(fixed)
+            names.indent = "    "
+            each = names(solution)
+            store = self.store(names, "x", solution, "    ")
+            self._keep_tables(names)
+        transposed = "true" if kind == "adjoint" else "false"
+        again = f"pivoted<{n}, {transposed}>(doubt, g, u, b, x, sides, {self._slopes});"
+        if n > MAX_PIVOTED:
+            again = f"for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, splat(nan), x[i]);"
+        return [
+            *parts,
+            self._open_linear(kind),
+            *factor,
+            f"  for (int side = 0; side < sides; ++side, b += {n}, x += {n}) {{",
+            *each,
+            *store,
+            "  }",
+            f"  b -= {n} * sides, x -= {n} * sides;",
+            *self._close_linear(kind, [f"    {again}"]),
+        ]
+
+    def _open_linear(self, kind: str) -> str:
+        return (
+            f"[[maybe_unused]] INGOT_CALL void {kind}_{self.k}({self._around_parameter}"
+            "const V* __restrict g, const V* __restrict u, const V* __restrict b,"
+            " V* __restrict x, int sides) {"
+        )
+
+    def _close_linear(self, kind: str, again: Sequence[str]) -> list[str]:
+        """Solve again where the solution is in doubt."""
+        shape = f"<{self.size}, {'true' if kind == 'adjoint' else 'false'}>"
+        return [
+            f"  const M doubt = unsolved{shape}(g, u, b, x, sides, {self._slopes});",
+            "  if (any(doubt)) {",
+            *again,
+            "  }",
+            "}",
+        ]
+
+    # bands
+
+    def _fill_band(
+        self, lines: Lines, band: Band, indent: str, *, is_transposed: bool = False
+    ) -> list[str]:
+        """Fill `a0` with the entries of a band, or of its transpose, and copy it to `a`."""
+        width = 2 * band.half + 1
+        size = self.space.extent(band.axis)
+        m = band.components
+        rows = [f"{indent}V a0[{size * m * width}] = {{}};"]
+        rows += lines(band.entries.values())
+        for (row, column, shift), node in band.entries.items():
+            place = {band.axis.key: "i"}
+            first, last = max(0, -shift), min(size, size - shift)
+            at = f"(i * {m} + {row}) * {width} + {shift * m + column - row + band.half}"
+            if is_transposed:
+                away = -shift * m + row - column + band.half
+                at = f"((i + {shift}) * {m} + {column}) * {width} + {away}"
+            rows.append(
+                f"{indent}for (int i = {first}; i < {last}; ++i)"
+                f" a0[{at}] = {lines.read(node, place)};"
+            )
+        self._keep_tables(lines)
+        rows.append(f"{indent}V a[sizeof a0 / sizeof(V)];")
+        return [*rows, f"{indent}copy(a0, a, sizeof a0 / sizeof(V));"]
+
+    def _write_band_newton(self, band: Band) -> list[str]:
+        n, shape = self.size, f"<{self.size}, {band.half}>"
+        lines = self.start_lines("    ")
+        self._name_known(lines, "s.u")
+        rows = self._write_residuals(lines, list(band.entries.values()))
+        update = [
+            *self._fill_band(lines, band, "    "),
+            f"    const M suspect = band_factor{shape}(a);",
+            f"    for (int i = 0; i < {n}; ++i) s.d[i] = -s.r[i];",
+            f"    band_solve{shape}(a, s.d);",
+            "    s.advance(suspect, [&](M doubt, const V*, const V* b, V* x) {",
+            f"      for (int i = 0; i < {n}; ++i) x[i] = select(doubt, b[i], x[i]);",
+            f"      band_pivoted{shape}(doubt, a0, x, 1);",
+            "    });",
+        ]
+        return self._write_newton_loop(rows, update)
+
+    def _write_band_linear(self, band: Band, kind: str) -> list[str]:
+        n, shape = self.size, f"<{self.size}, {band.half}>"
+        lines = self.start_lines("  ")
+        self._name_known(lines, "u")
+        return [
+            self._open_linear(kind),
+            *self._fill_band(lines, band, "  ", is_transposed=kind == "adjoint"),
+            f"  band_factor{shape}(a);",
+            f"  copy(b, x, {n} * sides);",
+            f"  for (int side = 0; side < sides; ++side) band_solve{shape}(a, x + side * {n});",
+            *self._close_linear(kind, [
+                f"    for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, b[i], x[i]);",
+                f"    band_pivoted{shape}(doubt, a0, x, sides);",
+            ]),
+        ]  # fmt: skip
