@@ -15,6 +15,7 @@ COMMANDS = {
     "package verify": ("package", "verify", "@"), "view": ("view", "@"),
     "compile --output-dir": ("compile", "elastic.i", "--model", "elastic", "--output-dir", "@/x"),
     "run --restart": ("run", "simulation.i", "--restart", "@"),
+    "run --load": ("run", "elastic.i", "--load", "@"),
 }  # fmt: skip
 PLACES = (
     "folder", "pipe", "binary.i", "empty.i", "nul.i", "mark.i", "circle", "/dev/null", "/dev/zero",

@@ -6,6 +6,7 @@ documentation and tests all follow.
 
 import inspect
 import linecache
+import os
 import types as python_types
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -222,10 +223,10 @@ class _Model:
         """
         if function is not None or gives is None:
             message = "@model does not say what the law gives"
-            raise _wrong(function, message, '@model(gives="name_of_the_output")')
+            raise wrong_law(function, message, '@model(gives="name_of_the_output")')
 
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-            _check_name(function)
+            _check_name(function, getattr(function, "__name__", repr(function)))
             extra = {"rewire": rewire, "labels": labels or {}, "opaque": opaque}
             CATALOG[function.__name__] = _declared(function.__name__, function, gives, None, extra)
             return function
@@ -237,7 +238,8 @@ class _Model:
 
         def outer(*, gives: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-                _check_name(function)
+                for name in kinds:
+                    _check_name(function, name)
                 for name, kind in kinds.items():
                     CATALOG[name] = _declared(name, function, gives, kind, {})
                 return function
@@ -254,8 +256,8 @@ class _Unlawful(Exception):
     """What is wrong with a declaration, and the fix."""
 
 
-def _wrong(function: Any, message: str, fix: str) -> IngotError:
-    """The error at the first line of a function."""
+def wrong_law(function: Any, message: str, fix: str) -> IngotError:
+    """The error at the first line of a function that cannot be a law as it is."""
     code = getattr(function, "__code__", None)
     if code is None or not code.co_filename.endswith(".py"):
         return IngotError([Problem("wrong-law", message, None, f"write {fix}")])
@@ -264,19 +266,33 @@ def _wrong(function: Any, message: str, fix: str) -> IngotError:
     return IngotError([Problem("wrong-law", message, span, f"write {fix}")])
 
 
-def _check_name(function: Any) -> None:
-    """A law is a function with a name of its own."""
-    name = getattr(function, "__name__", repr(function))
-    if not inspect.isfunction(function) or not name.isidentifier():
+def _check_name(function: Any, name: str) -> None:
+    """A law is a function, known by a name that no other law has."""
+    if not inspect.isfunction(function) or not function.__name__.isidentifier():
         message = f"'{name}' cannot be a law: it is no function with a name"
-        raise _wrong(function, message, "def NameOfTheLaw(...) -> Scalar: under @model")
+        raise wrong_law(function, message, "def NameOfTheLaw(...) -> Scalar: under @model")
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-        raise _wrong(function, f"'{name}' does not return its value", "return instead of yield")
+        raise wrong_law(function, f"'{name}' does not return its value", "return instead of yield")
     earlier = CATALOG.get(name)
-    # Cells and tests declare a function anew; another module's law is another law.
-    if earlier is not None and earlier.function.__module__ != function.__module__:
-        message = f"there is already a law '{name}', in {earlier.function.__module__}"
-        raise _wrong(function, message, "another name")
+    if earlier is not None and not _is_same_source(earlier.function, function):
+        both = (earlier.function, function)
+        # a user's law may be declared before the library's of that name is imported
+        first, second = reversed(both) if function.__module__.startswith("ingot.") else both
+        message = f"there is already a law '{name}', in {_place(first)}"
+        raise wrong_law(second, message, "another name")
+
+
+def _is_same_source(earlier: Any, function: Any) -> bool:
+    """Whether a law is declared anew: by a cell, a test, or its file as another module."""
+    files = [os.path.realpath(each.__code__.co_filename) for each in (earlier, function)]
+    return earlier.__module__ == function.__module__ or files[0] == files[1]
+
+
+def _place(function: Any) -> str:
+    """Where a law stands: the module of one of ours, the file and line of a user's."""
+    code = function.__code__
+    ours = function.__module__.startswith("ingot.")
+    return function.__module__ if ours else f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def _declared(
@@ -287,7 +303,9 @@ def _declared(
         signature = inspect.signature(function, eval_str=True)
     except (NameError, SyntaxError, TypeError) as error:
         message = f"an annotation of {name} is not understood: {error}"
-        raise _wrong(function, message, "kinds that are imported where the law stands") from error
+        raise wrong_law(
+            function, message, "kinds that are imported where the law stands"
+        ) from error
     slots: list[Input | ParameterSlot | Option] = []
     problems: list[Problem] = []
     for argument in signature.parameters.values():
@@ -295,13 +313,13 @@ def _declared(
             slots.append(_slot(argument, kind))
         except _Unlawful as found:
             message, fix = found.args
-            problems += _wrong(function, f"'{argument.name}' of {name} {message}", fix).problems
+            problems += wrong_law(function, f"'{argument.name}' of {name} {message}", fix).problems
     outputs: tuple[Output, ...] = ()
     try:
         outputs = _outputs(signature.return_annotation, gives, kind)
     except _Unlawful as found:
         message, fix = found.args
-        problems += _wrong(function, f"{name} {message}", fix).problems
+        problems += wrong_law(function, f"{name} {message}", fix).problems
     raise_if(problems)
     law = Declared(
         name, function, tuple(s for s in slots if isinstance(s, Input)),
@@ -311,7 +329,9 @@ def _declared(
     doubles = [each for each, count in Counter(law.options_known).items() if count > 1]
     if doubles:
         message = f"{name} has two variables or options called '{doubles[0]}'"
-        raise _wrong(function, message, "another name for one of them, in gives or as an argument")
+        raise wrong_law(
+            function, message, "another name for one of them, in gives or as an argument"
+        )
     return law
 
 

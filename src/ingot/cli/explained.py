@@ -233,6 +233,10 @@ EXPLAIN: dict[str, str] = {
         " derivatives of an artifact. Trace with requires_grad=True; else pass a detached tensor,"
         " or call under torch.no_grad()."
     ),
+    "no-law": (
+        "A Python file of --load was run, and no law joined the catalogue. A law is a function"
+        " under @model(gives=...); one that is imported by the file counts too."
+    ),
     "no-stub": (
         "A file was loaded as a stub, but it does not hold exactly one model of type AOTIModel."
         " Load the package's folder, or the stub that `ingot compile` wrote beside it."
@@ -500,7 +504,8 @@ EXPLAIN: dict[str, str] = {
     "unknown-type": (
         "The 'type' of a block names nothing that Ingot or the loaded extensions provide."
         " Correct the name: `ingot syntax` lists all types, `ingot syntax TYPE` tells about one."
-        " A law of one's own is declared with @model before the file is built."
+        " A law of one's own is declared with @model in a Python file, which --load FILE.py names,"
+        " or a Python session imports."
     ),
     "unknown-update": (
         "'solvers' of an AOTIModel gives rules to an implicit update that the package does not"
@@ -604,6 +609,7 @@ EXPLAIN: dict[str, str] = {
         "A function under @model does not say what every argument and result is. Inputs are"
         " positional arguments of a kind (Scalar, SR2, ...), parameters are Parameter[kind], other"
         " keyword arguments are options; the result's kind stands after ->, its name in gives."
+        " No two laws have one name, unless one file declares it anew."
     ),
     "wrong-kind": (
         "A law returns a value of another kind than its signature declares. Correct the return"
@@ -644,6 +650,10 @@ EXPLAIN: dict[str, str] = {
     "wrong-package": (
         "What was compiled agrees with itself in no way that a loader takes: two inputs of one"
         " name after --rename-input or --rename-parameter, or an extent of 0. Nothing is written."
+    ),
+    "wrong-python": (
+        "A file of --load is not Python, or running it raised an error, as importing it would. The"
+        " place is the last line of the file, or of a module beside it, that led there."
     ),
     "wrong-schema": (
         "The package was written by another version of Ingot, whose metadata is laid out otherwise."

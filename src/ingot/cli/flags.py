@@ -1,12 +1,17 @@
 """The flags that say what a model is compiled for: one dataclass, a flag for each of its fields.
 
 `ingot compile` and `ingot show --stage` take the same ones; both hand them on as a Target. Beside
-them, what commands say about the machine that a simulation runs on.
+them, `--load` of all commands that build models, and what commands say about the machine that a
+simulation runs on.
 """
 
+import inspect
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -26,6 +31,7 @@ __all__ = [
     "target_of",
     "tell_code",
     "use_threads",
+    "with_laws",
     "wrong_usage",
 ]
 
@@ -84,6 +90,38 @@ class Flags:
 
 Targeted = Annotated[Flags, Parameter(name="*")]
 """The annotation of a command's argument that takes all flags."""
+
+
+Loaded = Annotated[
+    tuple[Path, ...],
+    Parameter(
+        help="A Python file of laws, declared by @model, whose names this command then takes as"
+        " types: --load laws.py; may be repeated."
+    ),
+]
+
+
+def with_laws(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The command with one more flag, `--load`, whose laws are known while the command runs."""
+
+    @wraps(command)
+    def loading(*words: Any, load: tuple[Path, ...] = (), **flags: Any) -> int | None:
+        if not load:
+            return command(*words, **flags)
+        if flags.get("untrusted"):
+            message = f"'{load[0]}' of --load is Python, which is not run"
+            fix = "leave --untrusted out, or --load"
+            raise IngotError([Problem("untrusted-code", message, None, fix)])
+        from ingot.catalog import laws_of
+
+        with laws_of(load):
+            return command(*words, **flags)
+
+    signature = inspect.signature(command)
+    flag = inspect.Parameter("load", inspect.Parameter.KEYWORD_ONLY, default=(), annotation=Loaded)
+    listed = (*signature.parameters.values(), flag)
+    loading.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
+    return loading
 
 
 def target_of(flags: Flags, **more: Any) -> "Target":

@@ -52,6 +52,7 @@ def inspect(
     untrusted
         Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
+    from ingot.catalog import law_files
     from ingot.hit import read
     from ingot.runtime.stub import stub_block
 
@@ -61,6 +62,8 @@ def inspect(
     wrong = [flag for flag, value in unused.items() if value is not None]
     if packaged and overrides:
         wrong.append(overrides[0])
+    if packaged and law_files():
+        wrong.append("--load")
     if wrong:
         kind = "a package" if packaged else "an input file"
         message = f"{', '.join(wrong)} says nothing about {kind}"
@@ -155,21 +158,31 @@ def of_package(
 def source_state(origin: "Origin", beside: Path, source: Path | None) -> tuple[str, str | None]:
     """Whether the source is the `same`, has `changed` or was `not found`, and where it lies.
 
-    It is looked for where we are, in the folder of stubs and packages, and in the one above.
+    It is looked for where we are, in the folder of stubs and packages, and in the one above; beside
+    it the files of its laws, one of which may be what has changed.
     """
     from ingot.hit import read
 
-    if source is not None:
-        same = read(source, origin.overrides).digest == origin.digest
-        return "same" if same else "changed", str(source)
-    if not origin.file:
-        return "not found", None
     around = [Path(), beside, beside.parent]
-    files = [folder / origin.file for folder in around if (folder / origin.file).is_file()]
+    found = [folder / origin.file for folder in around if (folder / origin.file).is_file()]
+    files = [source] if source is not None else found if origin.file else []
     for file in files:
         try:
             if read(file, origin.overrides).digest == origin.digest:
-                return "same", str(file)
+                changed = changed_law(origin, [file.parent, *around])
+                return ("same", str(file)) if changed is None else ("changed", str(changed))
         except IngotError:
-            continue
+            if source is not None:
+                raise
     return ("changed", str(files[0])) if files else ("not found", None)
+
+
+def changed_law(origin: "Origin", around: list[Path]) -> Path | None:
+    """A file of laws that is not what was compiled, nor another of its name nearby."""
+    from hashlib import sha256
+
+    for name, digest in origin.laws.items():
+        files = [folder / name for folder in around if (folder / name).is_file()]
+        if files and not any(sha256(f.read_bytes()).hexdigest() == digest for f in files):
+            return files[0]
+    return None

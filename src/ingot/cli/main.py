@@ -18,6 +18,7 @@ from ingot import __version__
 from ingot.cli.cache import cache
 from ingot.cli.compile import compile
 from ingot.cli.explain import explain
+from ingot.cli.flags import with_laws
 from ingot.cli.inspect import inspect
 from ingot.cli.package import package
 from ingot.cli.run import run
@@ -37,7 +38,9 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, show, compile, inspect, package, cache, test, view, syntax, explain):
+for command in (run, show, compile, inspect, test, syntax):
+    app.command(with_laws(command))
+for command in (package, cache, view, explain):
     app.command(command)
 
 

@@ -169,18 +169,24 @@ def run_all(work: Sequence[Work], how: How, jobs: int) -> Iterator[Outcome]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
+    from ingot.catalog import law_files
+
     # Workers are started afresh: torch does not survive a fork once its threads run.
-    with ProcessPoolExecutor(jobs, get_context("spawn"), one_thread) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn"), start_worker, (law_files(),)) as pool:
         files, names = zip(*work, strict=True)
         for outcomes in pool.map(outcomes_of, files, names, [how] * len(work)):
             yield from outcomes
 
 
-def one_thread() -> None:
-    """Leave the cores to the other workers."""
+def start_worker(laws: Sequence[Path]) -> None:
+    """Leave the cores to the other workers, and know the laws that --load names."""
     import torch
 
+    from ingot.catalog import load_file
+
     torch.set_num_threads(1)
+    for file in laws:
+        load_file(file)
 
 
 def outcomes_of(file: Path, names: tuple[str, ...], how: How) -> list[Outcome]:

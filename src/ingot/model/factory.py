@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 
 from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot, key, load
-from ingot.catalog.declare import REQUIRED
+from ingot.catalog.declare import REQUIRED, wrong_law
 from ingot.errors import IngotError, Problem, Span, did_you_mean, warn_of
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
 from ingot.hit.tree import NUMBER, word_span
@@ -143,6 +143,9 @@ class Factory:
 
     def _model(self, block: Block) -> Model:
         kind = block.require("type").string()
+        if kind in CATALOG and kind in ELSEWHERE["Models"]:
+            message = f"there is already a type '{kind}', in {ELSEWHERE['Models'][kind]}"
+            raise wrong_law(CATALOG[kind].function, message, "another name")
         if kind in CATALOG:
             return _law(self, block, CATALOG[kind])
         return self.elsewhere(kind, "Models", block).build(block, self)
@@ -172,10 +175,12 @@ class Factory:
         """The class of a type that is not a law."""
         known = ELSEWHERE[section]
         if kind not in known:
-            laws = CATALOG if section == "Models" else {}
+            laws, own = (CATALOG, "a law of your own comes with --load FILE.py")
+            if section != "Models":
+                laws, own = {}, None
             raise IngotError([Problem(
                 "unknown-type", f"no type '{kind}' in [{section}]", block.require("type").span,
-                did_you_mean(kind, [*laws, *known]),
+                did_you_mean(kind, [*laws, *known]) or own,
             )])  # fmt: skip
         return getattr(importlib.import_module(known[kind]), kind)
 

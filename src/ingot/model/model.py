@@ -8,7 +8,7 @@ from ingot.catalog import Declared
 from ingot.errors import Span
 from ingot.types import Value, lag
 
-__all__ = ["Law", "Model", "find_buffers", "lag", "walk"]
+__all__ = ["Law", "Model", "find_buffers", "lag", "owners", "walk"]
 
 Kinds = dict[str, type[Value]]
 
@@ -75,7 +75,7 @@ class Model:
 
 def walk(model: Model) -> Iterator[tuple[str, Model, str]]:
     """(qualified name, owner, stored name) of every parameter; a shared owner appears once."""
-    for prefix, owner in _owners(model, "", set()):
+    for prefix, owner in owners(model, "", set()):
         for key in owner.values:
             yield prefix + key, owner, key
 
@@ -86,7 +86,7 @@ def find_buffers(model: Model) -> dict[str, tuple[str, tuple[Any, str]]]:
     """
     first: dict[tuple[int, str], str] = {}
     found = {}
-    for prefix, owner in _owners(model, "", set()):
+    for prefix, owner in owners(model, "", set()):
         for name, data in owner.data.items():
             for key in data.values:
                 asked = f"{prefix}{name}.{key}"
@@ -94,10 +94,11 @@ def find_buffers(model: Model) -> dict[str, tuple[str, tuple[Any, str]]]:
     return found
 
 
-def _owners(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Model]]:
+def owners(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Model]]:
+    """A model and all inside it, each once, by the names that their parameters are found under."""
     if id(model) in seen:
         return
     seen.add(id(model))
     yield prefix, model
     for name, child in model.children.items():
-        yield from _owners(child, f"{prefix}{name}.", seen)
+        yield from owners(child, f"{prefix}{name}.", seen)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +16,8 @@ from ingot.execute.cpu_levels import choose_levels
 from ingot.execute.cxx_source import write_section
 from ingot.execute.segments import describe_segments
 from ingot.execute.segments_run import SegmentedInfo
+from ingot.model import Law, Model
+from ingot.model.model import owners
 from ingot.package.c_functions import wrapper
 from ingot.package.compilation import Compilation, Names
 from ingot.package.consistent import inconsistencies
@@ -192,10 +195,24 @@ def _segment(s: Segment) -> SegmentInfo:
 
 
 def _origin(c: Compilation) -> Origin:
+    laws = _law_files(c.model)
     if c.tree is None:
-        return Origin("", "", (), c.command)
+        return Origin("", "", (), c.command, laws)
     file = c.tree.file.name if c.tree.file else ""
-    return Origin(file, c.tree.digest, c.tree.overrides, c.command)
+    return Origin(file, c.tree.digest, c.tree.overrides, c.command, laws)
+
+
+def _law_files(model: Model) -> dict[str, str]:
+    """The sha256 of every file that declares a law of a model and is none of ours."""
+    bodies = [owner.body for _, owner in owners(model, "", set())]
+    laws = [body.declared.function for body in bodies if isinstance(body, Law)]
+    files = [
+        Path(law.__code__.co_filename) for law in laws if not law.__module__.startswith("ingot.")
+    ]
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in dict.fromkeys(files) if file.is_file()
+    }  # fmt: skip
 
 
 def _variable(v: Variable, program: Program) -> VariableInfo:

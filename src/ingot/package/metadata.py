@@ -90,12 +90,16 @@ class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a package comes from."""
+    """Where a package comes from.
+
+    laws: the sha256 of each Python file whose laws the model is made of; loading needs none of them
+    """
 
     file: str
     digest: str
     overrides: tuple[str, ...]
     command: str
+    laws: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
