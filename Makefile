@@ -17,13 +17,19 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 
-bench: $(READY) .peer/.ready
+bench: $(READY) .peer/.ready .jax/.ready
 	$(BIN)/python -m benchmarks.bench
 
 # NEML2, to be measured beside Ingot: about 5 GB, and torch 2.12.1, which its wheel needs.
 .peer/.ready:
 	test -x .peer/bin/python || $(PYTHON) -m venv .peer
 	.peer/bin/python -m pip install --quiet torch==2.12.1 neml2==3.1.0
+	touch $@
+
+# JAX, in which three of the models are written by hand (benchmarks/jax_models.py).
+.jax/.ready:
+	test -x .jax/bin/python || $(PYTHON) -m venv .jax
+	.jax/bin/python -m pip install --quiet jax==0.10.2
 	touch $@
 
 clean:

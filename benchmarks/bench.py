@@ -1,30 +1,32 @@
-"""The benchmark: shared cases through the peer and through Ingot, checked equal, timed in turns.
+"""The benchmark: shared cases through the peer, JAX and Ingot, checked equal, timed in turns.
 
-In: the peer's interpreter and the input files. Out: a markdown table and `results/bench.json`.
+In: the interpreters of the peer and of JAX, and the input files. Out: markdown tables and
+`results/bench.json`.
 """
 
 import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from math import exp, log
 from pathlib import Path
-from statistics import median
-from typing import Any
+from statistics import mean, median
 
 import numpy as np
 
 from benchmarks import ours
-from benchmarks.load_paths import CASES, STEPS, Array, Case, Folders
+from benchmarks.load_paths import CASES, IN_JAX, STEPS, Array, Case, Folders
+from benchmarks.processes import ONE_THREAD, ROOT, Side, start_side
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+SIDES = ("peer", "jax", "ingot")
+MAX_RUNS = 31  # of each side: a median of more moves by less than the machine's noise
+
+Run = Callable[[], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +34,10 @@ class Options:
     """What to measure, with what, and how long; each field is a flag."""
 
     peer_python: Path = ROOT / ".peer" / "bin" / "python"
+    jax_python: Path = ROOT / ".jax" / "bin" / "python"
     cases: Path = ROOT.parent / "shared" / "cases"
     packages: Path = ROOT / ".peer" / "packages"
-    output: Path = HERE / "results" / "bench.json"
+    output: Path = ROOT / "benchmarks" / "results" / "bench.json"
     only: tuple[str, ...] = tuple(CASES)
     batches: tuple[int, ...] = (1, 100, 1000, 10000)
     seconds: float = 20.0
@@ -42,7 +45,7 @@ class Options:
     tolerance: float = 1e-8
     core: int | None = None
     eager: bool = False
-    peer_only: bool = False
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,157 +54,114 @@ class Cost:
 
     cpu_microseconds: float
     wall_microseconds: float
-    compile_cpu_seconds: float | None
-    compile_wall_seconds: float | None
     runs: list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case at one batch: both costs, and how far apart the results are."""
+    """One case at one batch: the costs by side and route, and how far apart the results are.
+
+    Sides: `peer`, `eager` (the peer uncompiled), `ingot` (a driver's run), `ingot steps` (a call a
+    step), `jax steps`, `jax scan`. Seconds of compiling are CPU seconds.
+    """
 
     case: str
     batch: int
-    peer: Cost
-    ingot: Cost | None = None
-    eager: Cost | None = None
+    costs: dict[str, Cost]
+    compile_seconds: dict[str, float]
     differences: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def ratio(self) -> float | None:
-        """How many times less CPU time Ingot takes."""
-        return self.peer.cpu_microseconds / self.ingot.cpu_microseconds if self.ingot else None
+    def microseconds(self, side: str) -> float | None:
+        """The CPU time of a side, per point and step."""
+        cost = self.costs.get(side)
+        return cost.cpu_microseconds if cost else None
+
+    def ratio(self, other: str, side: str = "ingot") -> float | None:
+        """How many times the CPU time of one side another takes."""
+        theirs, ours = self.microseconds(other), self.microseconds(side)
+        return theirs / ours if theirs and ours else None
 
 
-class PeerFailed(RuntimeError):
-    """The peer answered with an error, or not at all."""
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The processes that are measured beside this one."""
+
+    peer: Side | None
+    jax: Side | None
 
 
-class PeerProcess:
-    """The peer in its own process, one JSON line each way."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-
-    def ask(self, case: Case, batch: int, action: str, **more: Any) -> dict[str, Any]:
-        """Send one command and wait for its answer."""
-        assert self.process.stdin and self.process.stdout
-        command = {"case": case.name, "batch": batch, "action": action, **more}
-        print(json.dumps(command), file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
-        answer = json.loads(line) if line else {"error": "the process ended"}
-        if "error" in answer:
-            raise PeerFailed(f"peer, {case.name} at batch {batch}, {action}: {answer['error']}")
-        return answer
-
-    def run(self, case: Case, batch: int, route: str = "compiled") -> tuple[float, float]:
-        """Wall and CPU seconds of one transient."""
-        answer = self.ask(case, batch, "run", route=route)
-        return answer["wall_seconds"], answer["cpu_seconds"]
-
-
-@contextmanager
-def started(options: Options, scratch: Path) -> Iterator[PeerProcess]:
-    """The peer's process, ended with the block; it inherits this process's core."""
-    if not options.peer_python.exists():
-        raise SystemExit(f"no interpreter at {options.peer_python}; `make bench` creates it")
-    folders = {"--cases": options.cases, "--scratch": scratch, "--packages": options.packages}
-    arguments = [text for flag, path in folders.items() for text in (flag, path.absolute())]
-    process = subprocess.Popen(
-        [options.peer_python.absolute(), "-m", "benchmarks.peer", *arguments],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        | ONE_THREAD,
-    )
-    try:
-        yield PeerProcess(process)
-    finally:
-        assert process.stdin
-        process.stdin.close()
-        process.wait()
-
-
-def measure(peer: PeerProcess, case: Case, batch: int, options: Options, folders: Folders) -> Row:
-    """Prepare both sides, check that they agree, then time them in turns."""
-    eager = eager_cost(peer, case, batch) if options.eager else None
-    made = peer.ask(case, batch, "prepare")
-    theirs = peer_results(peer, case, batch, folders.scratch)
-    mine = None if options.peer_only else ours.prepare(case, batch, folders)
-    differences = check(case, batch, theirs, mine, options.tolerance)
-    repetitions = min(31, max(options.least, int(options.seconds / made["first_run_seconds"])))
-    peer_runs: list[tuple[float, float]] = []
-    our_runs: list[tuple[float, float]] = []
-    for _ in range(repetitions):
-        peer_runs.append(peer.run(case, batch))
+def measure(sides: Sides, case: Case, batch: int, options: Options, folders: Folders) -> Row:
+    """Prepare all sides, check that they agree, then time them in turns."""
+    runs: dict[str, Run] = {}
+    compiling: dict[str, float] = {}
+    first = [options.seconds / MAX_RUNS]
+    timed: dict[str, list[tuple[float, float]]] = {}
+    mine = None if "ingot" in options.without else ours.prepare(case, batch, folders)
+    if mine is not None:
+        compiling["ingot"] = mine.compile_cpu_seconds
+        runs["ingot"] = lambda: ours.run(mine)
+    differences: dict[str, float] = {}
+    if (peer := sides.peer) is not None:
+        if options.eager:
+            timed["eager"] = [run_eager(peer, case, batch)]
+        made = peer.ask(case, batch, "prepare")
+        compiling["peer"] = made["compile"]["cpu_seconds"]
+        first.append(made["first_run_seconds"])
+        theirs = peer.results(case, batch, "compiled", folders.scratch)
+        in_step = None if mine is None else ours.results(mine.in_step)
+        differences |= check(f"{case.name} at batch {batch}", "peer", theirs, in_step, options)
+        runs["peer"] = lambda: peer.run(case, batch, "compiled")
+    if (jax := sides.jax) is not None and case.name in IN_JAX:
+        for route in ("steps", "scan"):
+            made = jax.ask(case, batch, "prepare", route=route)
+            compiling[f"jax {route}"] = made["compile_seconds"]
+            first.append(made["first_run_seconds"])
+            theirs = jax.results(case, batch, route, folders.scratch)
+            last = None if mine is None else ours.results(mine.driver)
+            what = f"{case.name} at batch {batch}"
+            differences |= check(what, f"jax {route}", theirs, last, options)
+            runs[f"jax {route}"] = lambda route=route: jax.run(case, batch, route)
         if mine is not None:
-            our_runs.append(ours.run(mine))
-    compiled = made["compile"]
-    return Row(
-        case.name,
-        batch,
-        cost(peer_runs, batch, compiled["wall_seconds"], compiled["cpu_seconds"]),
-        cost(our_runs, batch, *ours.compile_seconds(mine)) if mine is not None else None,
-        eager,
-        differences,
-    )
+            steps = ours.prepare_steps(mine)
+            runs["ingot steps"] = lambda: ours.run_steps(steps)
+    repetitions = min(MAX_RUNS, max(options.least, int(options.seconds / max(first))))
+    for _ in range(repetitions):
+        for name, run in runs.items():
+            timed.setdefault(name, []).append(run())
+    costs = {name: cost(each, batch) for name, each in timed.items()}
+    return Row(case.name, batch, costs, compiling, differences)
 
 
-def eager_cost(peer: PeerProcess, case: Case, batch: int) -> Cost:
+def run_eager(peer: Side, case: Case, batch: int) -> tuple[float, float]:
     """One run of the peer without compilation, not warmed up: it is slow and only indicative."""
     peer.ask(case, batch, "prepare", route="eager", warm=False)
-    return cost([peer.run(case, batch, "eager")], batch)
+    return peer.run(case, batch, "eager")
 
 
-def cost(
-    runs: list[tuple[float, float]],
-    batch: int,
-    compile_wall: float | None = None,
-    compile_cpu: float | None = None,
-) -> Cost:
+def cost(runs: list[tuple[float, float]], batch: int) -> Cost:
     """Medians over runs, per point and per step that is evaluated."""
     evaluated = batch * (STEPS - 1) / 1e6
     wall, cpu = (median(side) / evaluated for side in zip(*runs, strict=True))
-    return Cost(cpu, wall, compile_cpu, compile_wall, runs)
-
-
-def peer_results(peer: PeerProcess, case: Case, batch: int, scratch: Path) -> dict[str, Array]:
-    """The peer's outputs at the last step."""
-    path = scratch / "peer.npz"
-    peer.ask(case, batch, "results", path=str(path))
-    with np.load(path) as stored:
-        return {name: stored[name] for name in stored.files}
+    return Cost(cpu, wall, runs)
 
 
 def check(
-    case: Case,
-    batch: int,
-    theirs: dict[str, Array],
-    mine: ours.Prepared | None,
-    tolerance: float,
+    what: str, side: str, theirs: dict[str, Array], mine: dict[str, Array] | None, options: Options
 ) -> dict[str, float]:
     """The difference of each output, relative to its largest entry, none above the tolerance."""
     for name, value in theirs.items():
-        assert np.isfinite(value).all(), (
-            f"{case.name} at batch {batch}: peer's {name} is not finite"
-        )
+        assert np.isfinite(value).all(), f"{what}: {name} of {side} is not finite"
     if mine is None:
         return {}
-    results = ours.results(mine)
-    assert set(theirs) <= set(results), f"{case.name}: no {sorted(set(theirs) - set(results))}"
-    differences = {name: difference(value, results[name]) for name, value in theirs.items()}
+    assert set(theirs) <= set(mine), f"{what}: no {sorted(set(theirs) - set(mine))}"
+    differences = {name: difference(value, mine[name]) for name, value in theirs.items()}
     worst = max(differences, key=lambda name: differences[name])
-    print(
-        f"{case.name} at batch {batch}: {worst} differs by {differences[worst]:.1e}",
-        file=sys.stderr,
-    )
-    assert differences[worst] <= tolerance, (
-        f"{case.name} at batch {batch}: results differ, relative to the largest entry: "
+    print(f"{what}: {worst} of {side} differs by {differences[worst]:.1e}", file=sys.stderr)
+    assert differences[worst] <= options.tolerance, (
+        f"{what}: results of {side} differ, relative to the largest entry: "
         + ", ".join(f"{name} {value:.2e}" for name, value in differences.items())
     )
-    return differences
+    return {f"{side} {name}": value for name, value in differences.items()}
 
 
 def difference(theirs: Array, mine: Array) -> float:
@@ -213,25 +173,57 @@ def difference(theirs: Array, mine: Array) -> float:
     return float(gap) if np.isfinite(gap) else float("inf")
 
 
-def table(rows: list[Row]) -> str:
-    """Markdown: µs of CPU time per point and step, and compile seconds, of both sides."""
+def peer_table(rows: list[Row]) -> str:
+    """Markdown: µs of CPU time per point and step, and compile seconds, of the peer and Ingot."""
     lines = [
         "| case | batch | peer µs | Ingot µs | ratio | peer compile s | ours s | eager µs |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:
-        ingot, eager = row.ingot, row.eager
         entries = (
-            row.peer.cpu_microseconds,
-            ingot and ingot.cpu_microseconds,
-            row.ratio,
-            row.peer.compile_cpu_seconds,
-            ingot and ingot.compile_cpu_seconds,
-            eager and eager.cpu_microseconds,
+            row.microseconds("peer"),
+            row.microseconds("ingot"),
+            row.ratio("peer"),
+            row.compile_seconds.get("peer"),
+            row.compile_seconds.get("ingot"),
+            row.microseconds("eager"),
         )
-        shown = ("-" if entry is None else f"{entry:.3g}" for entry in entries)
-        lines.append(f"| {row.case} | {row.batch} | {' | '.join(shown)} |")
+        lines.append(line(row, entries))
+    ratios = [ratio for row in rows if (ratio := row.ratio("peer")) is not None]
+    if ratios:
+        lines += ["", f"Geometric mean of the ratios: {exp(mean(map(log, ratios))):.3g}."]
     return "\n".join(lines)
+
+
+def jax_table(rows: list[Row]) -> str:
+    """Markdown: µs of CPU time per point and step of JAX and Ingot, by steps and all at once."""
+    lines = [
+        "| case | batch | JAX by steps µs | JAX scan µs | Ingot µs | Ingot by steps µs "
+        "| JAX by steps / Ingot | JAX scan / Ingot | both by steps | JAX compile s |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in rows:
+        entries = (
+            *(row.microseconds(s) for s in ("jax steps", "jax scan", "ingot", "ingot steps")),
+            row.ratio("jax steps"),
+            row.ratio("jax scan"),
+            row.ratio("jax steps", "ingot steps"),
+            row.compile_seconds.get("jax steps"),
+        )
+        lines.append(line(row, entries))
+    return "\n".join(lines)
+
+
+def line(row: Row, entries: tuple[float | None, ...]) -> str:
+    """A line of a table."""
+    shown = ("-" if entry is None else f"{entry:.3g}" for entry in entries)
+    return f"| {row.case} | {row.batch} | {' | '.join(shown)} |"
+
+
+def tables(rows: list[Row]) -> str:
+    """The table of the peer, and that of JAX where it was measured."""
+    in_jax = [row for row in rows if "jax steps" in row.costs]
+    return "\n\n".join([peer_table(rows), *([jax_table(in_jax)] if in_jax else [])])
 
 
 def record(rows: list[Row], options: Options) -> None:
@@ -244,7 +236,7 @@ def record(rows: list[Row], options: Options) -> None:
         },
         "unit": "microseconds per point and step, medians over runs; runs are (wall, CPU) seconds",
         "tolerance": options.tolerance,
-        "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
+        "rows": [asdict(row) | {"ratio": row.ratio("peer")} for row in rows],
     }
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(content, indent=1) + "\n")
@@ -261,40 +253,53 @@ def options_from_command_line() -> Options:
     """Read the flags; defaults are those of `Options`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", type=Path, help="the peer's interpreter")
+    parser.add_argument("--jax-python", type=Path, help="an interpreter that has JAX")
     parser.add_argument("--cases", type=Path, help="folder of the shared input files")
     parser.add_argument("--packages", type=Path, help="folder that keeps the peer's packages")
     parser.add_argument("--output", type=Path, help="JSON file to write")
     parser.add_argument("--only", nargs="+", choices=tuple(CASES), help="cases to measure")
     parser.add_argument("--batches", nargs="+", type=int, help="batch sizes")
-    parser.add_argument("--seconds", type=float, help="peer time per case and batch, about")
+    parser.add_argument("--seconds", type=float, help="time of the slowest side per row, about")
     parser.add_argument("--least", type=int, help="timed runs of each side, at least")
     parser.add_argument("--tolerance", type=float, help="largest relative difference of results")
     parser.add_argument(
-        "--core", type=int, help="processor core of both sides; the last if not given"
+        "--core", type=int, help="processor core of all sides; the last if not given"
     )
     parser.add_argument("--eager", action="store_true", help="also run the peer uncompiled, once")
-    parser.add_argument("--peer-only", action="store_true", help="leave Ingot out")
+    parser.add_argument("--without", nargs="+", choices=SIDES, help="sides to leave out")
     flags = vars(parser.parse_args()).items()
     given = {name: value for name, value in flags if value is not None}
     return Options(**given)
 
 
 def main() -> None:
-    """Measure what is asked and print the table."""
+    """Measure what is asked and print the tables."""
     options = options_from_command_line()
     os.environ.update(ONE_THREAD)
     os.sched_setaffinity(
         0, {max(os.sched_getaffinity(0)) if options.core is None else options.core}
     )
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as scratch, started(options, Path(scratch)) as peer:
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         folders = Folders(options.cases, Path(scratch))
+        peer = jax = None
+        if "peer" not in options.without:
+            told = {
+                "--cases": options.cases,
+                "--scratch": folders.scratch,
+                "--packages": options.packages,
+            }
+            started = start_side("peer", "benchmarks.peer", options.peer_python, told)
+            peer = stack.enter_context(started)
+        if "jax" not in options.without and set(options.only) & set(IN_JAX):
+            started = start_side("jax", "benchmarks.jax_side", options.jax_python, {})
+            jax = stack.enter_context(started)
         for case in (CASES[name] for name in options.only):
             for batch in options.batches:
-                rows.append(measure(peer, case, batch, options, folders))
+                rows.append(measure(Sides(peer, jax), case, batch, options, folders))
                 record(rows, options)
-                print(table(rows).splitlines()[-1], file=sys.stderr, flush=True)
-    print(table(rows))
+                print(tables(rows[-1:]), file=sys.stderr, flush=True)
+    print(tables(rows))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from benchmarks.bench import ONE_THREAD, ROOT
 from benchmarks.load_paths import CASES, overrides
+from benchmarks.processes import ONE_THREAD, ROOT
 
 if TYPE_CHECKING:
     from ingot import TransientDriver

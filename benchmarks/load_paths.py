@@ -17,13 +17,17 @@ STEPS = 100  # rows of every history; the first holds the initial state and is n
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One input file, and the entries of its `[Tensors]` that vary over the batch."""
+    """One input file, and the entries of its `[Tensors]` that vary over the batch.
+
+    `kinds` gives the expression of each entry, with `{}` for the values.
+    """
 
     name: str
     file: str
     kinds: dict[str, str]
     draw: Callable[[int], dict[str, Array]]
     driver: str = "driver"
+    redirect: tuple[str, ...] = ()  # snippets that make the driver read entries the file lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,13 @@ def overrides(case: Case, batch: int, scratch: Path) -> list[str]:
     """Write the histories under scratch and give the HIT snippets that make a file read them."""
     folder = scratch.resolve() / f"{case.name}-{batch}"
     folder.mkdir(parents=True, exist_ok=True)
-    snippets: list[str] = []
+    snippets = list(case.redirect)
     for name, value in histories(case, batch).items():
         path = folder / f"{name}.npy"
         np.save(path, value)
-        expression = f'{case.kinds[name]}(torch.from_numpy(np.load("{path.as_posix()}")))'
+        values = f'torch.from_numpy(np.load("{path.as_posix()}"))'
+        expression = case.kinds[name].format(values)
+        snippets.append(f"Tensors/{name}/type:=Python")
         snippets.append(f"Tensors/{name}/expr:='''{expression}'''")
     return snippets
 
@@ -118,6 +124,69 @@ def turning(seed: int) -> Callable[[int], dict[str, Array]]:
     return draw
 
 
+def growing(seed: int) -> Callable[[int], dict[str, Array]]:
+    """Proportional straining about the file's, for a void fraction within a half of the file's.
+
+    Voids grow by the trace. The direction strays by a tenth.
+    """
+
+    def draw(batch: int) -> dict[str, Array]:
+        uniform, normal = draws(seed, batch)
+        end_time = 10.0 ** (-1.0 + 6.0 * uniform[:, 0])
+        root = np.sqrt(2.0)
+        written = np.array([0.1, -0.03, -0.01, -0.01 * root, 0.02 * root, 0.015 * root])
+        size = np.linalg.norm(written)
+        direction = written / size + 0.1 * deviatoric(normal[:, :6])
+        amplitude = size * (0.8 + 0.4 * uniform[:, 1:2])
+        return {
+            "times": ramp(end_time),
+            "strains": ramp(amplitude * direction),
+            "f0": 0.005 + 0.01 * uniform[:, 2],
+        }
+
+    return draw
+
+
+def stressing(seed: int) -> Callable[[int], dict[str, Array]]:
+    """Five components of stress about the file's and one of strain, each in proportion to time."""
+
+    def draw(batch: int) -> dict[str, Array]:
+        uniform, normal = draws(seed, batch)
+        root = np.sqrt(2.0)
+        written = np.array([300.0, -100.0, -50.0, 0.0, 400.0 * root, -75.0 * root])
+        size = np.linalg.norm(written)
+        prescribed = size * (0.8 + 0.2 * uniform[:, 0:1]) * (written / size + 0.1 * normal[:, :6])
+        prescribed[:, 3] = 0.04 * uniform[:, 1] - 0.02  # this component is a strain
+        control = np.ones((batch, 6))
+        control[:, 3] = 0.0
+        return {
+            "drawn_times": ramp(100.0 * (0.5 + uniform[:, 2])),
+            "drawn_stresses": ramp(prescribed),
+            "control": held(control),
+        }
+
+    return draw
+
+
+def pulling(seed: int) -> Callable[[int], dict[str, Array]]:
+    """Uniaxial tension at rates about the file's, of polycrystals of five random grains."""
+
+    def draw(batch: int) -> dict[str, Array]:
+        uniform, _ = draws(seed, batch)
+        rate = np.zeros((batch, 6))
+        rate[:, 0] = 1e-3 * (0.8 + 0.4 * uniform[:, 0])
+        grains = np.random.default_rng([seed, 1]).random((batch, 5, 3))
+        return {
+            "times": ramp(50.0 * (0.8 + 0.4 * uniform[:, 1])),
+            "prescribed": held(rate),
+            "control": held(np.broadcast_to(np.eye(6)[0], (batch, 6))),
+            "vorticity": held(np.zeros((batch, 3))),
+            "initial_orientation": orientations(grains.reshape(-1, 3)).reshape(batch, 5, 3),
+        }
+
+    return draw
+
+
 def orientations(uniform: Array) -> Array:
     """Modified Rodrigues parameters of uniformly distributed rotations, norm at most one.
 
@@ -133,14 +202,24 @@ def orientations(uniform: Array) -> Array:
     return vector / (1.0 + np.abs(scalar))[:, None]
 
 
-SMALL_STRAIN = {"times": "Scalar", "strains": "SR2"}
+SMALL_STRAIN = {"times": "Scalar({})", "strains": "SR2({})"}
 CRYSTAL = {
-    "times": "Scalar",
-    "deformation_rate": "SR2",
-    "vorticity": "WR2",
-    "initial_orientation": "MRP",
+    "times": "Scalar({})",
+    "deformation_rate": "SR2({})",
+    "vorticity": "WR2({})",
+    "initial_orientation": "MRP({})",
 }
+POLYCRYSTAL = {
+    "times": "Scalar({})",
+    "prescribed": "SR2({})",
+    "control": "SR2({})",
+    "vorticity": "WR2({})",
+    "initial_orientation": "MRP({}, sub_batch_ndim=1).sub_batch.retag(1)",
+}
+MIXED = {"drawn_times": "Scalar({})", "drawn_stresses": "SR2({})", "control": "SR2({})"}
+VOIDS = SMALL_STRAIN | {"f0": "Scalar({})"}
 MECHANICS = "neml2/regression/solid_mechanics"
+VERIFICATION = "neml2/verification/solid_mechanics"
 
 CASES = {
     case.name: case
@@ -163,5 +242,42 @@ CASES = {
             CRYSTAL,
             turning(seed=3),
         ),
+        Case(
+            "radial_return",
+            f"{MECHANICS}/viscoplasticity/radial_return/model.i",
+            SMALL_STRAIN,
+            straining(seed=4),
+        ),
+        Case(
+            "gtn",
+            f"{MECHANICS}/rate_independent_plasticity/gurson/model.i",
+            VOIDS,
+            growing(seed=5),
+        ),
+        Case(
+            "mixed_control",
+            f"{VERIFICATION}/mixed_control/mixed_control.i",
+            MIXED,
+            stressing(seed=6),
+            # The file's own entries are tables, which take no expression.
+            redirect=(
+                "Drivers/driver/prescribed_time:=drawn_times",
+                "Drivers/driver/prescribed_SR2_values:='drawn_stresses control'",
+            ),
+        ),
+        Case(
+            "decoupled",
+            f"{MECHANICS}/crystal_plasticity/single_crystal_decoupled/model.i",
+            CRYSTAL,
+            turning(seed=7),
+        ),
+        Case(
+            "taylor",
+            f"{MECHANICS}/crystal_plasticity/taylor/model.i",
+            POLYCRYSTAL,
+            pulling(seed=8),
+        ),
     )
 }
+
+IN_JAX = ("radial_return", "chaboche", "crystal")  # the cases that `jax_models.py` holds too

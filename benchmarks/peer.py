@@ -17,13 +17,14 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import neml2  # pyright: ignore[reportMissingImports]  # in the peer's environment only
 import numpy as np
 import torch
 
 from benchmarks.load_paths import CASES, STEPS, Case, overrides
+from benchmarks.serve import serve
 
 ROUTES = ("compiled", "eager")
 
@@ -162,16 +163,6 @@ def children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def serve(peer: Peer, commands: TextIO, answers: TextIO) -> None:
-    """Answer until the commands end; a failure is an answer too."""
-    for line in commands:
-        try:
-            answer = peer.answer(json.loads(line))
-        except Exception as error:  # the orchestrator decides what it means
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
 def main() -> None:
     """Read the folders from the command line and serve on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -181,12 +172,9 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, required=True, help="folder for load paths")
     parser.add_argument("--packages", type=Path, required=True, help="folder of compiled packages")
     options = Options(**{name: path.resolve() for name, path in vars(parser.parse_args()).items()})
-    # The peer may print; only answers go to the real stdout.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    serve(Peer(options), sys.stdin, answers)
+    serve(Peer(options).answer)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def not_finite(result: Result, span: Span) -> Iterator[Problem]:
         return  # that points failed, and are NaN from there on, is told
     for name, rows in result.outputs.items():
         # NaN and infinity survive a sum, which costs a tenth of looking at every number
-        if rows.sum().isfinite():
+        if math.isfinite(rows.sum().item()):
             continue
         lost = ~rows.isfinite()
         if lost.any():

@@ -113,7 +113,7 @@ class TransientDriver:
         """What the model is given."""
         return Supply(self.model, self.factory.tree, self.clock.name, self.forces, self.starts)
 
-    @property
+    @cached_property
     def rules(self) -> dict[str, tuple[Newton, tuple[str, ...]]]:
         """Of each solve its rules and its unknowns."""
         body = self.model.body
