@@ -14,6 +14,7 @@ import pytest
 
 from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot, key, load
 from ingot.catalog.declare import REQUIRED
+from ingot.catalog.stored_names import STORED_NAMES
 from ingot.drivers import build_driver
 from ingot.errors import IngotError
 from ingot.hit import read_text
@@ -40,6 +41,24 @@ def test_a_law_takes_what_the_type_of_the_peer_takes(theirs: dict[str, Any]) -> 
     law = CATALOG[theirs["type"]]
     ours, wanted = dict(facts(law)), dict(peer_facts(theirs, law))
     assert ours == wanted
+
+
+@every(LAWS)
+def test_a_parameter_is_also_known_by_the_name_that_the_peer_stores(theirs: dict[str, Any]) -> None:
+    law = CATALOG[theirs["type"]]
+    kinds = {"parameter": "{}", "buffer": "{}", "parameters": "{}_3", "buffers": "{}_3"}
+    wanted = {
+        kinds[o["kind"]].format(o["name"]): kinds[o["kind"]].format(o.get("stored_as", o["name"]))
+        for o in theirs["options"] if o["kind"] in kinds
+    }  # fmt: skip
+    assert {name: law.stored_as(name) for name in wanted} == wanted
+
+
+def test_stored_names_are_of_types_and_options_that_exist() -> None:
+    for name, table in STORED_NAMES.items():
+        options = [key(p.argument) for p in CATALOG[name].parameters]
+        assert set(table) <= set(options), name
+        assert not set(table.values()) & {*options} - set(table), name
 
 
 @every([t for t in TYPES if t["section"] in ELSEWHERE and t not in LAWS])

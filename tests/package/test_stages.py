@@ -58,7 +58,8 @@ def test_a_stage_fills_its_own_fields_and_keeps_the_others() -> None:
     """Each field is given by one stage alone, and a stage says what it gives."""
     c = load(read_text(PLASTIC), "update", Target(derivative=(":",)))
     given = {
-        "select": {"promoted"}, "route": {"inputs", "parameters", "outputs", "pairs"},
+        "select": {"promoted", "parameters", "spellings"},
+        "route": {"inputs", "parameters", "outputs", "pairs"},
         "freeze": {"constants", "batched"}, "shape": {"program"},
         "partition": {"segments", "slopes"}, "lower": {"kernels", "sources", "metadata"},
     }  # fmt: skip
@@ -168,6 +169,29 @@ def test_unknown_parameter_is_refused_with_the_nearest() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["residual.surface.yield_stress", "residual.surface.sy", "surface.sy", "sy", "yield_stress",
+     "update.residual.surface.sy"],
+)  # fmt: skip
+def test_a_parameter_answers_to_all_its_names(word: str) -> None:
+    stage = parted(
+        PLASTIC, "update", parameter=(word,), derivative=(":sy",),
+        rename_parameter=("surface.yield_stress:limit",),
+    )  # fmt: skip
+    assert stage.parameters == {"residual.surface.yield_stress": "limit"}
+    assert stage.pairs == tuple((y, "limit") for y in stage.outputs)
+    shown = parted(PLASTIC, "update", parameter=(word, "sy"))
+    assert stage.promoted.keys() == shown.promoted.keys()
+    assert [p.variable.name for p in shown.program.parameters] == [word]
+
+
+def test_a_name_of_several_parameters_is_refused_with_all_of_them() -> None:
+    text = refused(DIFFUSION, "diffusion", parameter=("dx", "bc_value"))
+    assert "'dx' may be cells.divergence.dx or cells.flux.dx" in text
+    assert "'bc_value' may be cells.left.bc_value or cells.right.bc_value" in text
+
+
 def test_parameter_far_from_all_is_refused_with_the_list() -> None:
     text = refused(ELASTIC, "elastic", parameter=("zzzzzz",))
     assert text.endswith("fix: one of: E, nu")
@@ -179,8 +203,10 @@ def test_parameter_far_from_all_is_refused_with_the_list() -> None:
         ("stress", "error[wrong-value]: -d stress\n  fix: write OUT:IN"),
         ("stres:strain", "-d stres:strain: there is no output 'stres'\n"
          "  fix: did you mean 'stress'?"),
-        ("stress:strian", "there is no input 'strian'\n  fix: did you mean 'strain'?"),
-        ("stress:nu", "there is no input 'nu'"),
+        ("stress:strian", "there is no input 'strian', and no such parameter is promoted\n"
+         "  fix: did you mean 'strain'?"),
+        ("stress:nu", "there is no input 'nu', and no such parameter is promoted\n"
+         "  fix: promote it: -p nu"),
     ],
 )  # fmt: skip
 def test_wrong_pair_is_refused(pair: str, text: str) -> None:

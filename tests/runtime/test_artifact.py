@@ -197,6 +197,39 @@ def test_edit_in_place_acts_on_the_next_call(decay: Artifact) -> None:
     torch.testing.assert_close(after, again(inputs)["alpha"].detach(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(
+    "word", [RATE, "update.reaction.coefficient.p0", "coefficient.p0", "p0", "reference_value",
+             f"decay.{RATE}"],
+)  # fmt: skip
+def test_a_package_answers_to_all_names_of_a_parameter(decay: Artifact, word: str) -> None:
+    decay.set_parameter(word, 3.5)
+    assert dict(decay.named_parameters())[RATE].item() == 3.5
+    inputs = inputs_of(packages.decay(), 4)
+    with torch.no_grad():
+        whole = decay.param_jacobian(inputs)
+        some = decay.param_jacobian(inputs, [word])
+        along = {word: torch.ones((), dtype=torch.float64)}
+        assert torch.equal(decay.jvp(inputs, along)["alpha"], whole["alpha"][RATE])
+    assert {y: {*blocks} for y, blocks in some.items()} == {y: {word} for y in whole}
+    assert all(torch.equal(some[y][word], whole[y][RATE]) for y in whole)
+    ones = {"alpha": torch.ones_like(whole["alpha"][RATE])}
+    pulled = decay.param_vjp(inputs, ones, ["order", word])
+    assert pulled == {"order": pulled["order"], word: decay.param_vjp(inputs, ones)[RATE]}
+
+
+def test_one_parameter_by_two_names_is_refused(decay: Artifact) -> None:
+    one = torch.ones((), dtype=torch.float64)
+    with pytest.raises(IngotError, match="'p0' and 'reference_value' are the same parameter"):
+        decay.jvp(inputs_of(packages.decay(), 4), {"p0": one, "reference_value": one})
+
+
+def test_names_of_a_package_take_a_prefix(decay: Artifact) -> None:
+    assert [n for n, _ in decay.named_parameters("law", recurse=False)] == [
+        f"law.{RATE}", f"law.{ORDER}",
+    ]  # fmt: skip
+    assert list(decay.named_buffers()) == []
+
+
 def test_named_parameters_are_exactly_the_promoted_ones(decay: Artifact) -> None:
     assert {n: p.item() for n, p in decay.named_parameters()} == {RATE: 4.0, ORDER: 0.6}
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from ingot.catalog.stored_names import STORED_NAMES
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.options import fits, plain
 from ingot.types import Axed, Value
@@ -193,6 +194,14 @@ class Declared:
         variables = [i.name.option for i in self.inputs] + [o.name.option for o in self.outputs]
         rest = [key(p.argument) for p in (*self.parameters, *self.options)]
         return (*(v for v in variables if v), *rest)
+
+    def stored_as(self, parameter: str) -> str:
+        """What NEML2 calls a parameter that is stored; of a list each entry has a number."""
+        names = STORED_NAMES.get(self.name, {})
+        option, _, number = parameter.rpartition("_")
+        if parameter not in names and option in names and number.isdigit():
+            return f"{names[option]}_{number}"
+        return names.get(parameter, parameter)
 
 
 CATALOG: dict[str, Declared] = {}

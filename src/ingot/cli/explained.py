@@ -7,6 +7,10 @@ EXPLAIN: dict[str, str] = {
         "Outputs of a traced function share memory with one another or with an input in a way"
         " that cannot be made again outside of the compiled graph. Return clones of them."
     ),
+    "ambiguous-parameter": (
+        "Several parameters end in this name. A parameter may be called by the end of its path"
+        " where that is unique: write as much more of it as tells which is meant."
+    ),
     "axes-differ": (
         "Values on two different axes, such as slip systems and cells, meet where one axis is"
         " expected. Axes never become one because they happen to have the same number of entries;"
@@ -495,7 +499,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "unknown-parameter": (
         "No parameter has this name. Parameters are named by their path through the model, as"
-        " `ingot show FILE MODEL` prints them; those of a package are the ones promoted with -p."
+        " `ingot show FILE MODEL` prints them, by what NEML2 calls them, or by the end of either;"
+        " those of a package are the ones promoted with -p."
     ),
     "unknown-section": (
         "A top-level block has a name that is no section, most often a misspelling. Nothing in a"

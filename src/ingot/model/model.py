@@ -1,6 +1,6 @@
 """The live Model: named typed variables, parameters, inner models."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,9 @@ from ingot.catalog import Declared
 from ingot.errors import Span
 from ingot.types import Value, lag
 
-__all__ = ["Law", "Model", "find_buffers", "lag", "owners", "walk"]
+__all__ = ["Law", "Model", "find_buffers", "lag", "owners", "spell_parameters", "walk"]
+
+MAX_PATHS = 16  # to one part of a model: where shared parts are nested, paths double at each level
 
 Kinds = dict[str, type[Value]]
 
@@ -92,6 +94,45 @@ def find_buffers(model: Model) -> dict[str, tuple[str, tuple[Any, str]]]:
                 asked = f"{prefix}{name}.{key}"
                 found[asked] = (first.setdefault((id(data), key), asked), (data, key))
     return found
+
+
+def spell_parameters(model: Model) -> dict[str, list[str]]:
+    """All names of every parameter and every tensor of `[Data]`: by each path that leads to it, by
+    the option's name and by NEML2's.
+    """
+    paths: dict[int, list[str]] = {id(model): [""]}
+    names = {(id(owner), key): name for name, owner, key in walk(model)}
+    names |= {(id(data), key): name for name, (data, key) in find_buffers(model).values()}
+    found: dict[str, list[str]] = {name: [] for name in names.values()}
+
+    def enter(holder: Any, prefixes: list[str], stored: Callable[[str], str]) -> None:
+        for key in holder.values:
+            spelled = [prefix + each for prefix in prefixes for each in (key, stored(key))]
+            found[names[id(holder), key]] += spelled
+
+    for owner in _in_order(model):
+        prefixes = paths[id(owner)][:MAX_PATHS]
+        law = owner.body.declared if isinstance(owner.body, Law) else None
+        enter(owner, prefixes, law.stored_as if law is not None else str)
+        for name, data in owner.data.items():
+            enter(data, [f"{prefix}{name}." for prefix in prefixes], str)
+        for name, child in owner.children.items():
+            paths.setdefault(id(child), []).extend(f"{prefix}{name}." for prefix in prefixes)
+    return {name: list(dict.fromkeys(spelled)) for name, spelled in found.items()}
+
+
+def _in_order(model: Model) -> list[Model]:
+    """A model and all in it, each after all that contain it."""
+    done: dict[int, Model] = {}
+
+    def visit(each: Model) -> None:
+        if id(each) not in done:
+            for child in each.children.values():
+                visit(child)
+            done[id(each)] = each
+
+    visit(model)
+    return [*done.values()][::-1]
 
 
 def owners(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Model]]:

@@ -12,6 +12,7 @@ from ingot.package.target import Target
 from ingot.program import Program
 from ingot.program.partition import Segment
 from ingot.types import Value
+from ingot.types.spellings import Spellings
 
 if TYPE_CHECKING:
     from ingot.execute.inductor import GraphPlan
@@ -31,7 +32,8 @@ class Compilation:
 
     load: the live model, what it is compiled for, and where both come from: the file with its
     settings (none for a model built in Python), a driver and the extents that its values show
-    select: the parameters that stay open, with copies of their values
+    select: the parameters that stay open, with copies of their values; what they were called, and
+    all names of all parameters
     route: inputs, promoted parameters and outputs under their names outside, in the order of every
     call; the derivative pairs in these names
     freeze: copies of the other values: constants of the code, and batched ones, which are passed
@@ -50,9 +52,10 @@ class Compilation:
     command: str = ""
 
     promoted: Mapping[str, Value] = _LATER
+    parameters: Names = _LATER
+    spellings: Spellings = _LATER
 
     inputs: Names = _LATER
-    parameters: Names = _LATER
     outputs: Names = _LATER
     pairs: tuple[tuple[str, str], ...] = ()
 

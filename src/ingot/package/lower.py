@@ -36,7 +36,6 @@ from ingot.package.metadata import (
 from ingot.package.seal import torch_version
 from ingot.program import (
     Choices,
-    Parameter,
     Program,
     Variable,
     batch_independent,
@@ -161,7 +160,13 @@ def _renamed(names: Names) -> dict[str, str]:
 def _metadata(c: Compilation) -> Metadata:
     program, blocks = c.program, c.slopes.outputs[len(c.program.outputs) :]
     count = len(c.parameters)
-    infos = tuple(_parameter(p, program) for p in program.parameters)
+    others = {shown: tuple(c.spellings[name]) for name, shown in c.parameters.items()}
+    infos = tuple(
+        ParameterInfo(
+            _variable(p.variable, program), _number(p.value), others.get(p.variable.name, ())
+        )
+        for p in program.parameters
+    )
     return Metadata(
         name=c.model.name,
         device=c.target.device,
@@ -219,10 +224,6 @@ def _variable(v: Variable, program: Program) -> VariableInfo:
     sizes = tuple(program.extent(a) for a in v.axes)
     size = len(v.nodes) if v.spread else len(v.nodes) * torch.Size(sizes).numel()
     return VariableInfo(v.name, v.kind.__name__, v.kind.base, sizes, size)
-
-
-def _parameter(p: Parameter, program: Program) -> ParameterInfo:
-    return ParameterInfo(_variable(p.variable, program), _number(p.value))
 
 
 def _number(value: Value) -> Number:

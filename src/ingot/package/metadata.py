@@ -47,10 +47,15 @@ class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A promoted parameter, or a batched constant that is passed at every call."""
+    """A promoted parameter, or a batched constant that is passed at every call.
+
+    spellings: other names that mean the parameter, in full: by paths through the source, by its
+    option and by what NEML2 calls it
+    """
 
     variable: VariableInfo
     value: Number
+    spellings: tuple[str, ...] = ()
 
 
 class SolverInfo(Newton, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,10 +1,11 @@
 """OLD:NEW and OUT:IN of the command line -> the names that a package shows, and its pairs."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.types import lag
+from ingot.types.spellings import Spellings, find_named, resolve_name
 
 __all__ = ["rename", "resolve_pairs", "split_histories"]
 
@@ -13,7 +14,7 @@ _NAME = re.compile(r"[^\W\d][\w./<>+\-*!~]*", re.ASCII)
 
 
 def rename(
-    flag: str, rules: Sequence[str], known: Iterable[str], problems: list[Problem]
+    flag: str, rules: Sequence[str], known: Spellings, problems: list[Problem]
 ) -> dict[str, str]:
     """Every known name with its new one; rules that cannot be followed are added to problems."""
     names = {name: name for name in known}
@@ -23,12 +24,17 @@ def rename(
         problems.append(Problem(code, message, None, fix))
 
     for rule in rules:
-        old, colon, new = rule.partition(":")
+        word, colon, new = rule.partition(":")
         if not colon or not new:
             refuse("wrong-value", f"{flag} {rule}", "write OLD:NEW")
-        elif old not in names:
-            refuse("unknown-name", f"{flag}: there is no '{old}'", did_you_mean(old, names))
-        elif not _NAME.fullmatch(new):
+            continue
+        try:
+            missing = f"{flag}: there is no '{word}'"
+            old = resolve_name(word, known, missing, code="unknown-name")
+        except IngotError as error:
+            problems += error.problems
+            continue
+        if not _NAME.fullmatch(new):
             message = f"{flag} {rule}: no file can name a variable '{new}'"
             refuse("wrong-value", message, "write a plain letter, then letters, digits and _")
         elif old in renamed:
@@ -57,9 +63,13 @@ def split_histories(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> It
 
 
 def resolve_pairs(
-    words: Sequence[str], outputs: Sequence[str], inputs: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
-    """The (output, input) pairs that words such as `stress:strain` or `stress:` ask for."""
+    words: Sequence[str], outputs: Sequence[str], inputs: Sequence[str], parameters: Spellings,
+    promotable: Spellings,
+) -> tuple[tuple[str, str], ...]:  # fmt: skip
+    """The (output, input) pairs that words such as `stress:strain` or `stress:` ask for; an input
+    may be a promoted parameter, of all that are promotable.
+    """
+    entering = {**dict.fromkeys(inputs, ()), **parameters}
     pairs: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for text in words:
@@ -67,12 +77,17 @@ def resolve_pairs(
         if not colon:
             problems.append(Problem("wrong-value", f"-d {text}", None, "write OUT:IN"))
             continue
-        for side, word, known in (("output", left, outputs), ("input", right, inputs)):
-            if word and word not in known:
-                message = f"-d {text}: there is no {side} '{word}'"
-                problems.append(Problem("unknown-name", message, None, did_you_mean(word, known)))
-        pairs += [
-            (y, x) for y in ([left] if left else outputs) for x in ([right] if right else inputs)
-        ]
+        by = [*entering]
+        if left and left not in outputs:
+            message = f"-d {text}: there is no output '{left}'"
+            problems.append(Problem("unknown-name", message, None, did_you_mean(left, outputs)))
+        try:
+            missing = f"-d {text}: there is no input '{right}', and no such parameter is promoted"
+            fix = f"promote it: -p {right}" if find_named(right, promotable) else None
+            if right:
+                by = [resolve_name(right, entering, missing, code="unknown-name", fix=fix)]
+        except IngotError as error:
+            problems += error.problems
+        pairs += [(y, x) for y in ([left] if left else outputs) for x in by]
     raise_if(problems)
     return tuple(dict.fromkeys(pairs))

@@ -3,14 +3,15 @@
 load -> select -> route -> freeze -> shape -> partition -> lower
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
 import torch
 
-from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.hit import Tree, unknown_sections
-from ingot.model import SECTIONS, Factory, find_buffers
+from ingot.model import SECTIONS, Factory, spell_parameters
 from ingot.model.settings import settings_of_flags, undeclared
 from ingot.package import Stage
 from ingot.package.compilation import Compilation, Names, Shapes
@@ -23,6 +24,7 @@ from ingot.program import freeze as fold_parameters
 from ingot.program.boundaries import find_segments
 from ingot.program.opaque import find_misplaced
 from ingot.types import Value
+from ingot.types.spellings import Spellings, resolve_name, with_root
 
 __all__ = [
     "STAGES", "advance", "freeze", "load", "lower", "partition", "route", "select",
@@ -53,23 +55,23 @@ def load(
 
 
 def select(c: Compilation) -> Compilation:
-    """Find the promoted parameters by their qualified names, and copy their values.
+    """Find the promoted parameters by any of their names, and copy their values.
 
-    A tensor of `[Data]` may be named by any model that reads it.
+    A package shows each under the name by which it was asked for.
     """
-    known, wanted = _constants(c), _asked(c)
-    raise_if(
-        Problem("unknown-parameter", f"[{c.model.name}] has no parameter '{name}'", None,
-                did_you_mean(name, known) or f"one of: {', '.join(known) or 'none'}")
-        for name in wanted if name not in known
-    )  # fmt: skip
-    return replace(c, promoted={n: _copy(known[n]) for n in wanted})
-
-
-def _asked(c: Compilation) -> dict[str, str]:
-    """The parameters to promote, and what each was called."""
-    first = {name: canonical for name, (canonical, _) in find_buffers(c.model).items()}
-    return {first.get(name, name): name for name in c.target.parameter}
+    spellings = with_root(spell_parameters(c.model), c.model.name)
+    known = _constants(c)
+    asked: dict[str, str] = {}
+    problems: list[Problem] = []
+    for word in c.target.parameter:
+        try:
+            missing = f"[{c.model.name}] has no parameter '{word}'"
+            asked.setdefault(resolve_name(word, spellings, missing), word)
+        except IngotError as error:
+            problems += error.problems
+    raise_if(problems)
+    promoted = {n: _copy(known[n]) for n in asked}
+    return replace(c, promoted=promoted, parameters=asked, spellings=spellings)
 
 
 def _constants(c: Compilation) -> dict[str, Value]:
@@ -80,17 +82,23 @@ def _constants(c: Compilation) -> dict[str, Value]:
 def route(c: Compilation) -> Compilation:
     """Make promoted parameters inputs, give all values their names outside, resolve the pairs."""
     problems: list[Problem] = []
-    inputs = rename("--rename-input", c.target.rename_input, c.model.inputs, problems)
-    asked = _asked(c)
-    new = rename("--rename-parameter", c.target.rename_parameter, asked.values(), problems)
-    parameters = {name: new[word] for name, word in asked.items()}
-    outputs = rename("--rename-output", c.target.rename_output, c.model.outputs, problems)
+    inputs = rename("--rename-input", c.target.rename_input, _alone(c.model.inputs), problems)
+    others = {word: c.spellings[name] for name, word in c.parameters.items()}
+    new = rename("--rename-parameter", c.target.rename_parameter, others, problems)
+    parameters = {name: new[word] for name, word in c.parameters.items()}
+    outputs = rename("--rename-output", c.target.rename_output, _alone(c.model.outputs), problems)
     if c.driver is not None:
         problems += split_histories(inputs, outputs)
     raise_if(problems)
-    entering = [*inputs.values(), *parameters.values()]
-    pairs = resolve_pairs(c.target.derivative, [*outputs.values()], entering)
+    others = {new: c.spellings[name] for name, new in parameters.items()}
+    pairs = resolve_pairs(
+        c.target.derivative, [*outputs.values()], [*inputs.values()], others, c.spellings
+    )
     return replace(c, inputs=inputs, parameters=parameters, outputs=outputs, pairs=pairs)
+
+
+def _alone(names: Iterable[str]) -> Spellings:
+    return dict.fromkeys(names, ())
 
 
 def freeze(c: Compilation) -> Compilation:

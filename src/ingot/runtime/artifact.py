@@ -23,6 +23,7 @@ from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import KINDS, Value, lag
+from ingot.types.spellings import find_named, resolve_name
 
 __all__ = ["Artifact"]
 
@@ -60,6 +61,7 @@ class Artifact(nn.Module):
         variables = (*meta.inputs, *meta.outputs, *(p.variable for p in meta.parameters))
         self._kinds = {v.name: v.kind for v in variables}
         self._every = (*self._shapes, *self._names)
+        self._spellings = {p.variable.name: p.spellings for p in meta.parameters}
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._seen: set[Signature] = set()
         self._again: FastCall | None = None
@@ -101,18 +103,21 @@ class Artifact(nn.Module):
         told = getattr(self._last, "told", None)
         return () if told is None else told()
 
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, nn.Parameter]]:
         """The promoted parameters by their qualified names; they share storage with the model."""
-        return iter([(name, getattr(self, key)) for name, key in self._names.items()])
+        start = f"{prefix}." if prefix else ""
+        return iter([(start + name, getattr(self, key)) for name, key in self._names.items()])
+
+    def _resolved(self, word: str) -> str:
+        """The promoted parameter that a word means."""
+        fix = "compile with -p and the name that `ingot show FILE MODEL` prints"
+        return resolve_name(word, self._spellings, f"'{word}' is not promoted", fix=fix)
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Give a promoted parameter another value, batched or not, which the package can hold."""
-        if name not in self._names:
-            raise _problem(
-                "unknown-parameter", f"'{name}' is not promoted",
-                did_you_mean(name, self._names)
-                or "compile with -p and the name that `ingot show FILE MODEL` prints",
-            )  # fmt: skip
+        name = self._resolved(name)
         tensor = self._parameter_value(name, value)
         raise_if(self._misfits(name, self._parameter_shapes[name], tensor))
         current: nn.Parameter = getattr(self, self._names[name])
@@ -238,9 +243,22 @@ class Artifact(nn.Module):
         """
         return self._blocks(inputs, set(self._shapes))
 
-    def param_jacobian(self, inputs: Arrays) -> Blocks:
-        """Blocks `[output][parameter]` of the compiled pairs with promoted parameters."""
-        return self._blocks(inputs, set(self._names))
+    def param_jacobian(self, inputs: Arrays, params: Sequence[str] | None = None) -> Blocks:
+        """Blocks `[output][parameter]` of the compiled pairs with promoted parameters, with all or
+        with some, which are called as they are asked for.
+        """
+        asked = self._asked(params)
+        found = self._blocks(inputs, set(asked.values()))
+        return {
+            y: {word: blocks[n] for word, n in asked.items() if n in blocks}
+            for y, blocks in found.items()
+        }
+
+    def _asked(self, params: Sequence[str] | None) -> dict[str, str]:
+        """Names of promoted parameters by what each is called: some, or all by themselves."""
+        if params is None:
+            return {name: name for name in self._names}
+        return {word: self._resolved(word) for word in params}
 
     def jvp(self, inputs: Arrays, tangents: Arrays) -> dict[str, Tensor]:
         """The change of outputs along tangents of inputs or promoted parameters.
@@ -250,9 +268,23 @@ class Artifact(nn.Module):
         values, key = self._checked(inputs)
         self._derivable()
         known = {**self._shapes, **self._parameter_shapes}
-        along = self._directions(tangents, known, "input", values)
+        along = self._directions(self._named(tangents), known, "input", values)
         self._once(values, along)
         return self._pushed(self._both(values, key)[1], along)
+
+    def _named(self, tangents: Arrays) -> Arrays:
+        """Tangents by the names of what they belong to, where they have others."""
+        if not isinstance(tangents, Mapping) or all(n in self._every for n in tangents):
+            return tangents
+        found: dict[str, str] = {}
+        for word in tangents:
+            means = [word] if word in self._shapes else find_named(str(word), self._spellings)
+            name = self._resolved(word) if len(means) > 1 else (*means, word)[0]
+            if name in found:
+                told = f"'{found[name]}' and '{word}' are the same parameter"
+                raise _problem("wrong-input", told, "give one of the two")
+            found[name] = word
+        return {name: tangents[word] for name, word in found.items()}
 
     def vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
         """The gradient by inputs of a sum of outputs times cotangents, point by point.
@@ -263,11 +295,16 @@ class Artifact(nn.Module):
         """
         return self._gradient(inputs, cotangents, list(self._shapes))
 
-    def param_vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
-        """The gradient by every promoted parameter, summed over the points that share it."""
-        pulled = self._gradient(inputs, cotangents, list(self._names))
-        shapes = {n: getattr(self, key).shape for n, key in self._names.items()}
-        return {n: _summed_to(x, shapes[n]) for n, x in pulled.items()}
+    def param_vjp(
+        self, inputs: Arrays, cotangents: Arrays, params: Sequence[str] | None = None
+    ) -> dict[str, Tensor]:
+        """The gradient by every promoted parameter, or by some, which are called as they are asked
+        for, summed over the points that share it.
+        """
+        asked = self._asked(params)
+        pulled = self._gradient(inputs, cotangents, list(dict.fromkeys(asked.values())))
+        shapes = {n: getattr(self, self._names[n]).shape for n in pulled}
+        return {word: _summed_to(pulled[n], shapes[n]) for word, n in asked.items() if n in pulled}
 
     def _gradient(self, inputs: Arrays, cotangents: Arrays, by: list[str]) -> dict[str, Tensor]:
         values, key = self._checked(inputs)
