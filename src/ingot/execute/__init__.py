@@ -4,7 +4,7 @@ Here: executors, their status, batches and transients. Not here: files on disk t
 process (package), checks of a user's call (runtime).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -67,22 +67,13 @@ def executor(
         return Interpreter(program, dtype=dtype)
     from ingot.program.boundaries import has_boundaries
 
-    compile = _compile_graphs if backend == "inductor" else _compile_kernels
+    if backend == "inductor":
+        from ingot.execute.inductor import compile_parts as compile
+    else:
+        from ingot.execute.kernel import compile_kernels as compile
     if has_boundaries(program):
         from ingot.execute.segments import compile_segments
 
         return compile_segments(program, compile, dtype)
     (only,) = compile([program], dtype)
     return only
-
-
-def _compile_graphs(programs: "Sequence[Program]", dtype: torch.dtype) -> Sequence[Executor]:
-    from ingot.execute.inductor import compile_parts
-
-    return compile_parts(programs, dtype)
-
-
-def _compile_kernels(programs: "Sequence[Program]", dtype: torch.dtype) -> Sequence[Executor]:
-    from ingot.execute.kernel import compile_kernels
-
-    return compile_kernels(programs, dtype)

@@ -1,13 +1,15 @@
 """Which part of its step each point takes next, where the whole step failed."""
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from ingot.execute.status import Status
+from ingot.execute.status import STATUS_ROWS, Status
 
-__all__ = ["Bisection", "Merged"]
+__all__ = ["Bisection", "StepsInParts"]
 
 
 class Bisection:
@@ -41,23 +43,42 @@ class Bisection:
         self.length[index] = torch.where(converged, after & -after, length >> 1)
 
 
-class Merged:
-    """The status of points whose step was tried in parts: of the part tried last, but for counts of
-    updates, which are those of all.
+class StepsInParts:
+    """The steps of points that failed, taken in parts; iterating gives the parts to try.
+
+    failed: the points; unknowns: of all, as far as parts have been kept.
     """
 
-    def __init__(self, status: Status) -> None:
-        names = ("reason", "iterations", "residual", "pivoted", "accepted")
-        self._whole = status
-        self._rows = {n: getattr(status, n).clone() for n in names}
+    def __init__(self, level: int, unknowns: Tensor, status: Status) -> None:
+        self.failed = (~status.converged).nonzero()[:, 0]
+        self.unknowns = unknowns.clone()
+        self._bisection = Bisection(level, len(self.failed), self.failed.device)
+        self._status = status
+        self._rows = {n: getattr(status, n).clone() for n in STATUS_ROWS}
 
-    def add(self, points: Tensor, part: Status) -> None:
-        """What became of parts of some points."""
+    @property
+    def done(self) -> Tensor:
+        """The points among those that failed whose step is taken."""
+        return self._bisection.done
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        while len((part := self._bisection.next(self.unknowns.dtype))[0]):
+            yield part
+
+    def keep(self, index: Tensor, unknowns: Tensor, part: Status) -> Tensor:
+        """What became of parts; returns the places of those that converged.
+
+        Told is the part tried last, but for counts of updates, which are those of all.
+        """
+        points = self.failed[index]
+        self.unknowns[:, points] = unknowns
         for name, row in self._rows.items():
             new = getattr(part, name)
             row[points] = row[points] + new if name in ("iterations", "pivoted") else new
+        self._bisection.judge(index, part.converged)
+        return part.converged.nonzero()[:, 0]
 
-    @property
-    def status(self) -> Status:
-        """All of it."""
-        return replace(self._whole, **self._rows)
+    def finish(self) -> tuple[Tensor, Status]:
+        """The unknowns, NaN where a step could not be taken, and the status of all points."""
+        self.unknowns[:, self.failed[~self.done]] = math.nan
+        return self.unknowns, replace(self._status, **self._rows)

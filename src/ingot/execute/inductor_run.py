@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.execute.batch_shape import ValueShape, flatten_batch, restore_batch
-from ingot.execute.bisection import Bisection, Merged
+from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor_metadata import (
     ForwardSegment,
     ImplicitSegment,
@@ -144,9 +144,7 @@ class InductorProgram:
         d = self.description
         shapes = [self._shape[n] for n in d.outputs]
         outputs = {v.name: self._allocate((*batch, *v.sizes, *v.base)) for v in shapes}
-        none = torch.empty(0, dtype=torch.int32, device="cpu")
-        rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
-        statuses = tuple(Status(name, *rows) for name in d.solves)
+        statuses = tuple(Status.without_points(name, self.dtype) for name in d.solves)
         if not slopes:
             return outputs, statuses, {}
         one = self._run_segments(self._fill_ones(), slopes=True)
@@ -327,15 +325,10 @@ class InductorProgram:
         self, segment: ImplicitSegment, reads: Sequence[Tensor], u: Tensor, status: Status
     ) -> "tuple[Tensor, Status, list[TakenPart]]":
         """The steps of points that failed, taken in parts."""
-        failed = (~status.converged).nonzero()[:, 0]
-        whole = {n: x[:, failed] for n, x in zip(segment.reads, reads, strict=True)}
+        steps, taken = StepsInParts(segment.level, u, status), list[TakenPart]()
+        whole = {n: x[:, steps.failed] for n, x in zip(segment.reads, reads, strict=True)}
         carried = {p.name: whole[p.name].clone() for p in segment.parts if p.role == "carried"}
-        bisection = Bisection(segment.level, len(failed), failed.device)
-        u, merged, taken = u.clone(), Merged(status), list[TakenPart]()
-        while True:
-            index, begin, end = bisection.next(self.dtype)
-            if len(index) == 0:
-                break
+        for index, begin, end in steps:
             here = {n: x[:, index] for n, x in (whole | carried).items()}
             part = TakenPart(index, begin, end, dict(here), u[:, :0])
             for p in segment.parts:
@@ -343,18 +336,14 @@ class InductorProgram:
                     part.reads[p.name] = part.blend(p, here)
             ordered = [part.reads[n].contiguous() for n in segment.reads]
             found, said, _ = self._newton(segment, ordered, in_parts=True)
-            merged.add(failed[index], said)
-            u[:, failed[index]] = found
-            good = said.converged.nonzero()[:, 0]
+            good = steps.keep(index, found, said)
             rows = found.split([self._shape[n].width for n in segment.gives])
             ends = part.reads | dict(zip(segment.gives, rows, strict=True))
             for p in segment.parts:
                 if p.role == "carried":
                     carried[p.name][:, index[good]] = ends[p.other][:, good]
-            taken.append(part.of(good, failed[index[good]], found))
-            bisection.judge(index, said.converged)
-        u[:, failed[~bisection.done]] = math.nan
-        return u, merged.status, taken
+            taken.append(part.of(good, steps.failed[index[good]], found))
+        return *steps.finish(), taken
 
     def _open_equations(
         self, segment: ImplicitSegment, reads: Sequence[Tensor]

@@ -99,11 +99,9 @@ class Interpreter:
         for v in self.program.outputs:
             sizes = [self.program.extent(a) for a in v.axes]
             outputs[v.name] = torch.empty((*batch, *sizes, *v.kind.base), dtype=self.dtype)
-        none = torch.empty(0, dtype=torch.int32)
-        rows = (none.to(torch.int8), none, none.to(self.dtype), none, none.to(torch.int8))
         names = [s.name for s in self.program.solves]
         names += [f"{each.name}.{n}" for each in self._opaque for n in each.function.solves]
-        return outputs, tuple(Status(name, *rows) for name in names)
+        return outputs, tuple(Status.without_points(name, self.dtype) for name in names)
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""

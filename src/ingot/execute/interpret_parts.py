@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.execute.bisection import Bisection, Merged
+from ingot.execute.bisection import StepsInParts
 from ingot.execute.status import Status
 from ingot.program import Node, Solve, Space, sort_lines
 from ingot.program.arrays import Layout
@@ -94,7 +94,8 @@ class Parts:
         self, around: Any, given: Sequence[Tensor], unknowns: Tensor, status: Status
     ) -> tuple[Tensor, Status, Record]:
         """The unknowns and the status where failed points were tried in parts, and the record."""
-        failed = (~status.converged).nonzero()[:, 0]
+        steps = StepsInParts(self.level, unknowns, status)
+        failed = steps.failed
         on = around.over(self._values.layout, len(failed))
         known: Values = {}
         for node, x in zip(self.solve.given, given, strict=True):
@@ -104,12 +105,7 @@ class Parts:
         first = self._values.run(on, p.first, known)
         carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
         record = Record(failed, known)
-        bisection = Bisection(self.level, len(failed), failed.device)
-        found, merged = unknowns.clone(), Merged(status)
-        while True:
-            index, begin, end = bisection.next(unknowns.dtype)
-            if len(index) == 0:
-                break
+        for index, begin, end in steps:
             on = around.over(self._values.layout, len(index))
             here = _pick(known, index)
             here |= {n.id: x[..., index] for n, x in zip(p.carried, carried, strict=True)}
@@ -121,10 +117,7 @@ class Parts:
             left = iter(self._values.run(on, others, values))
             at = self.equations.start(on, read)
             u, part = at.solve(on.flatten(guesses, self.equations.axes), in_parts=True)
-            whole = failed[index]
-            merged.add(whole, part)
-            good = part.converged.nonzero()[:, 0]
-            found[:, whole] = u
+            good = steps.keep(index, u, part)
             solved = on.split(u, self.equations.axes)
             for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
                 new = next(left) if state is None else solved[state]
@@ -132,10 +125,7 @@ class Parts:
             record.parts.append(RecordedPart(
                 index[good], _pick(here, good), [_choose(x, good) for x in read], u[:, good]
             ))  # fmt: skip
-            bisection.judge(index, part.converged)
-        done = bisection.done
-        found[:, failed[~done]] = math.nan
-        return found, merged.status, record.keep(done)
+        return *steps.finish(), record.keep(steps.done)
 
     # derivatives
 

@@ -14,6 +14,7 @@ from ingot.options import Newton
 from ingot.types.batches import Dims, remove_axes, spread_points
 
 __all__ = [
+    "STATUS_ROWS",
     "AcceptedResidual",
     "Criterion",
     "Reason",
@@ -52,6 +53,10 @@ def find_criteria(reason: Tensor, size: Tensor, first: Tensor, rules: Newton) ->
     return found
 
 
+STATUS_ROWS = ("reason", "iterations", "residual", "pivoted", "accepted")
+"""What a status tells of every point."""
+
+
 @dataclass(frozen=True, slots=True)
 class AcceptedResidual:
     """The largest residual that was accepted: by what, and at which step and point."""
@@ -78,6 +83,13 @@ class Status:
     accepted: Tensor
     begin: int = 0
 
+    @staticmethod
+    def without_points(solve: str, dtype: torch.dtype) -> "Status":
+        """That of a call at no point."""
+        kinds = (torch.int8, torch.int32, dtype)
+        flag, count, residual = (torch.empty(0, dtype=k, device="cpu") for k in kinds)
+        return Status(solve, flag, count, residual, count, flag)
+
     def spread(self, dims: Dims | None, batch: tuple[int, ...]) -> "Status":
         """The same for every point of a batch of which those that were solved have lost axes."""
         if dims == ():
@@ -85,7 +97,7 @@ class Status:
         left = () if dims is None else remove_axes(batch, dims)
         rows = {
             row: spread_points(getattr(self, row).reshape(left), dims, batch).reshape(-1)
-            for row in ("reason", "iterations", "residual", "pivoted", "accepted")
+            for row in STATUS_ROWS
         }
         return replace(self, **rows)
 

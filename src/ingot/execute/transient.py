@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch_shape import ValueShape, shape_of
-from ingot.execute.status import Status
+from ingot.execute.status import STATUS_ROWS, Status
 from ingot.types import lag
 
 if TYPE_CHECKING:
@@ -88,12 +88,5 @@ def step_calls(
 
 
 def _stack_statuses(column: tuple[Status, ...]) -> Status:
-    return Status(
-        column[0].solve,
-        torch.stack([s.reason for s in column]),
-        torch.stack([s.iterations for s in column]),
-        torch.stack([s.residual for s in column]),
-        torch.stack([s.pivoted for s in column]),
-        torch.stack([s.accepted for s in column]),
-        begin=1,
-    )
+    rows = {n: torch.stack([getattr(s, n) for s in column]) for n in STATUS_ROWS}
+    return Status(column[0].solve, **rows, begin=1)
