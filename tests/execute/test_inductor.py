@@ -38,8 +38,8 @@ from ingot.program import (
     Program,
     Solve,
     Variable,
-    batch_independent,
     freeze,
+    is_batch_independent,
     prepared,
     trace,
     with_jacobian,
@@ -133,7 +133,7 @@ def derivatives(
     found = {}
     for y, x in pairs:
         block = outputs[f"{y}:{x}"]
-        if batch_independent(variables[f"{y}:{x}"]):
+        if is_batch_independent(variables[f"{y}:{x}"]):
             rank = block.ndim - len(variables[f"{y}:{x}"].axes)
             rank -= len(variables[f"{y}:{x}"].kind.base)
             block = block[(0,) * rank]

@@ -164,7 +164,7 @@ class FastCall:
         self._kind = like[0].numpy().dtype
         self._read = range(0, 5 * len(values), 5)
         self._write = [
-            (n, 4 * i, *_order_for_numpy(x, len(ready.batch)))
+            (n, 4 * i, *_find_numpy_order(x, len(ready.batch)))
             for i, (n, x) in enumerate(zip(names, like, strict=True))
         ]
         self._given = ready.pack_given(values)[1]
@@ -219,7 +219,7 @@ class FastCall:
         return self._reports._replace(memory=memory).read_only_step()
 
 
-def _order_for_numpy(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+def _find_numpy_order(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """The shape of an array, and the order of its axes, that make it lie as an output does.
 
     NumPy needs 0.3 µs less than torch for an array.
@@ -236,11 +236,11 @@ def lay_out_output(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides of an output: components outermost, the points of each side by side."""
     points = math.prod(batch)
-    inner = _row_major_strides(batch)
+    inner = _find_strides(batch)
     return (*batch, *v.sizes, *v.base), (
-        *inner, *(points * n for n in _row_major_strides((*v.sizes, *v.base))),
+        *inner, *(points * n for n in _find_strides((*v.sizes, *v.base))),
     )  # fmt: skip
 
 
-def _row_major_strides(shape: tuple[int, ...]) -> list[int]:
+def _find_strides(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]

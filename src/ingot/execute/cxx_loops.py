@@ -55,9 +55,9 @@ class Loops:
     ) -> list[str]:  # fmt: skip
         """Statements inside loops over some axes."""
         rows: list[str] = []
-        for axis, group in self._groups(lines, done):
+        for axis, group in self._group_lines(lines, done):
             if axis is not None:
-                rows += self._loop(axis, group, done, place, indent)
+                rows += self._write_loop(axis, group, done, place, indent)
                 continue
             for node in group:
                 if node.id not in self.to.names:
@@ -66,22 +66,22 @@ class Loops:
                     rows.append(f"{indent}{self.arrays[node.id](place)} = {self.to.read(node)};")
         return rows
 
-    def _next_axis(self, node: Node, done: tuple[Axis, ...]) -> Axis | None:
+    def _find_next_axis(self, node: Node, done: tuple[Axis, ...]) -> Axis | None:
         """The outermost axis of a line that has no loop yet."""
         left = (a for a in node.axes if a not in done)
         return min(left, key=lambda a: self.rank[a.key], default=None)
 
-    def _groups(
+    def _group_lines(
         self, lines: Sequence[Node], done: tuple[Axis, ...]
     ) -> Iterator[tuple[Axis | None, list[Node]]]:
         """Lines that run together, and the axis that they share a loop over, or None."""
         waiting = {n.id: n for n in lines}
         while waiting:
             ready = (n for n in waiting.values() if not self._waits(n, waiting, ()))
-            axis = self._next_axis(next(ready), done)
+            axis = self._find_next_axis(next(ready), done)
             inside: dict[int, Node] = {}
             for node in waiting.values():
-                if self._next_axis(node, done) != axis or self._waits(node, waiting, inside):
+                if self._find_next_axis(node, done) != axis or self._waits(node, waiting, inside):
                     continue
                 across = operation(node.op).reads_across and axis is not None
                 if across and any(a.id in inside and self._keeps(node, a) for a in node.args):
@@ -101,7 +101,7 @@ class Loops:
         """Whether all axes of an operand are a line's own, so that it may read across any."""
         return set(arg.axes) <= set(node.axes)
 
-    def _loop(
+    def _write_loop(
         self, axis: Axis, group: Sequence[Node], done: tuple[Axis, ...],
         place: Place, indent: str,
     ) -> list[str]:  # fmt: skip

@@ -123,7 +123,7 @@ class _OutlineWriter:
             here = [n for n in self.nodes if self.step[n.id] == step]
             rows += sums.write([n for n in here if n.id not in self.member])
             for group in range(len(self.groups)):
-                inside = [n for n in here if self._group(n) == group]
+                inside = [n for n in here if self._find_group(n) == group]
                 if inside:
                     rows += self._write_region(group, inside, readers)
         return rows
@@ -150,7 +150,7 @@ class _OutlineWriter:
         reads = self._find_operands(line)
         return len({r[0].id for r in reads}) == len(set(reads))
 
-    def _group(self, node: Node) -> int:
+    def _find_group(self, node: Node) -> int:
         return self.member[node.id].group if node.id in self.member else -1
 
     def _find_reads(self, node: Node) -> list[Node]:

@@ -8,7 +8,7 @@ from ingot.execute.cxx_solve import SolveWriter
 from ingot.execute.cxx_values import read_name
 from ingot.program import Node, Solve
 from ingot.program.operations import Place
-from ingot.program.solve_operations import Accumulate, leaf_arguments
+from ingot.program.solve_operations import Accumulate, find_leaf_arguments
 from ingot.program.substeps import Part, open_part
 
 __all__ = ["PartWriter"]
@@ -35,40 +35,42 @@ class PartWriter:
         """The type of what is kept of parts."""
         return f"Parts<{self.size}, {self.given}, {self.carried}>"
 
-    def functions(self, derivatives: Sequence[Accumulate]) -> list[str]:
+    def write_functions(self, derivatives: Sequence[Accumulate]) -> list[str]:
         """All that a part and the derivatives asked for take."""
         p, k = self.part, self.k
-        rows = self._function(f"part_first_{k}(const V* __restrict g, V* __restrict f)", [
+        rows = self._write_function(f"part_first_{k}(const V* __restrict g, V* __restrict f)", [
             (p.first, p.carried, "f"),
         ])  # fmt: skip
-        rows += self._function(
+        rows += self._write_function(
             f"part_{k}({_HERE}, V* __restrict u, V* __restrict h, V* __restrict f)",
             [(p.guesses, self.solve.columns, "u"), (p.given, self.solve.given, "h")],
-            self._others(p.follows),
+            self._find_others(p.follows),
         )
-        rows += self._follow("follow", "const V* __restrict u, V* __restrict f", "{1} = {0};")
+        rows += self._write_follow("follow", "const V* __restrict u, V* __restrict f", "{1} = {0};")
         if any(not a.is_transposed for a in derivatives):
             t = p.tangents
             first = "const V* __restrict g, const V* __restrict dg, V* __restrict df"
-            rows += self._function(f"along_first_{k}({first})", [(t.first, p.carried, "df")])
+            rows += self._write_function(f"along_first_{k}({first})", [(t.first, p.carried, "df")])
             head = f"{_HERE}, const V* __restrict u, const V* __restrict dg,"
             head += " const V* __restrict dc, V* __restrict b, V* __restrict df"
             sides = [(t.sides, self.solve.columns, "b")]
-            rows += self._function(f"along_{k}({head})", sides, self._others(t.follows, "df"))
+            rows += self._write_function(
+                f"along_{k}({head})", sides, self._find_others(t.follows, "df")
+            )
         if any(a.is_transposed for a in derivatives):
             a = p.adjoints
             first = "const V* __restrict g, const V* __restrict dc, V* __restrict dg"
-            rows += self._function(f"back_first_{k}({first})", [(a.first, p.leaves, "dg")])
+            rows += self._write_function(f"back_first_{k}({first})", [(a.first, p.leaves, "dg")])
             head = f"{_HERE}, const V* __restrict u, const V* __restrict x,"
             head += " const V* __restrict dc, V* __restrict dg, V* __restrict df"
-            rows += self._function(
+            rows += self._write_function(
                 f"back_{k}({head})", [(a.leaves, p.leaves, "dg"), (a.carried, p.carried, "df")]
             )
             given = "const V* __restrict f, V* __restrict u"
-            rows += self._follow("follow_back", given, "{0} += {1};")
+            rows += self._write_follow("follow_back", given, "{0} += {1};")
         return rows
 
-    def call(self, tag: int, level: int, indent: str, *, is_kept: bool) -> list[str]:
+    def write_call(self, tag: int, level: int, indent: str, *, is_kept: bool) -> list[str]:
         """Take the step of a solve in parts where it failed."""
         k, at = self.k, f"s{tag}"
         rows = [f"{indent}{self.record} parts{tag};"] if is_kept else []
@@ -81,7 +83,7 @@ class PartWriter:
             f" follow_{k}, {newton});",
         ]
 
-    def accumulate(self, lines: Lines, node: Node) -> tuple[list[str], dict[object, Access]]:
+    def write_accumulate(self, lines: Lines, node: Node) -> tuple[list[str], dict[object, Access]]:
         """The results of `linear`, with derivatives through parts put in their place."""
         attr: Accumulate = node.attr
         block, tag, indent = node.args[0].args[0].id, node.id, lines.indent
@@ -104,7 +106,7 @@ class PartWriter:
             if x == f"x{tag}":
                 rows += lines.store(targets, base[i], axes, indent)
             found |= {(slot, i): at for slot, at in enumerate(targets)}
-        leaves = dict(zip(leaf_arguments(self.node), self.part.leaves, strict=True))
+        leaves = dict(zip(find_leaf_arguments(self.node), self.part.leaves, strict=True))
         rows.append(f"{indent}if (__builtin_expect(parts{block}.count, 0)) {{")
         if attr.is_transposed:
             rows.insert(-1, f"{indent}V dg{tag}[{max(self.leaves, 1)}] = {{}};")
@@ -114,12 +116,12 @@ class PartWriter:
             for j, line in enumerate(attr.leaf_lines(node)):
                 leaf = leaves.pop(line, None)
                 found["leaf", j] = read_name("V{}") if leaf is None else places[leaf]
-            rows += self._back(lines, node, block, x)
+            rows += self._write_back(lines, node, block, x)
         else:
-            rows += self._along(lines, node, block, x, leaves, starts)
+            rows += self._write_along(lines, node, block, x, leaves, starts)
         return [*rows, f"{indent}}}"], found
 
-    def _back(self, lines: Lines, node: Node, block: int, x: str) -> list[str]:
+    def _write_back(self, lines: Lines, node: Node, block: int, x: str) -> list[str]:
         """Adjoints of leaves through the parts of a block."""
         k, tag, indent = self.k, node.id, lines.indent + "  "
         axes = [c.axes for c in self.solve.columns]
@@ -131,7 +133,7 @@ class PartWriter:
             f" {x}.data, back_first_{k}, back_{k}, follow_back_{k}, adjoint_{k});",
         ]
 
-    def _along(
+    def _write_along(
         self, lines: Lines, node: Node, block: int, x: str, leaves: Mapping[Node, Node],
         starts: Sequence[int],
     ) -> list[str]:  # fmt: skip
@@ -160,7 +162,7 @@ class PartWriter:
 
     # functions
 
-    def _function(
+    def _write_function(
         self, head: str, results: Sequence[tuple[Sequence[Node], Sequence[Node], str]],
         others: Sequence[tuple[Access, Node, Node]] = (),
     ) -> list[str]:  # fmt: skip
@@ -193,14 +195,16 @@ class PartWriter:
             lines.name_all(p.adjoints.rows, self.flat("x"))
             self._name(lines, p.adjoints.follows, "dc")
 
-    def _others(self, follows: Sequence[Node], array: str = "f") -> list[tuple[Access, Node, Node]]:
+    def _find_others(
+        self, follows: Sequence[Node], array: str = "f"
+    ) -> list[tuple[Access, Node, Node]]:
         """What is carried on that is no unknown, and where it goes."""
         p = self.part
         places = self._lay_out(p.carried, array)
         rows = zip(places, follows, p.carried, p.states, strict=True)
         return [(at, node, like) for at, node, like, state in rows if state is None]
 
-    def _follow(self, name: str, given: str, assign: str) -> list[str]:
+    def _write_follow(self, name: str, given: str, assign: str) -> list[str]:
         """A function between unknowns and where they are carried on."""
         p = self.part
         rows = []

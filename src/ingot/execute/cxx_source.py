@@ -94,7 +94,7 @@ class _KernelWriter:
         for solve, writer in self.solves.items():
             body += writer.write()
             if solve in self.parts:
-                body += self.parts[solve].functions(self.accumulated.get(solve, ()))
+                body += self.parts[solve].write_functions(self.accumulated.get(solve, ()))
             self.tables.update(writer.tables)
         body += self._write_hoist()
         body += self._write_point()
@@ -173,7 +173,7 @@ class _KernelWriter:
                     continue
                 size = self.program.size(node.axes)
                 here = lines.read_at(f"in{node.id}", 0, 1, node.axes)
-                at, loop = self._element(lines, v, c)
+                at, loop = self._find_element(lines, v, c)
                 place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
                 rows.append(f"  V in{node.id}[{size}]; {loop}{here(place)} = in.at({i}, {at});")
                 lines.name({node.id: here})
@@ -183,11 +183,11 @@ class _KernelWriter:
         rows = []
         place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
         for c, node in enumerate(v.nodes):
-            at, loop = self._element(lines, v, c)
+            at, loop = self._find_element(lines, v, c)
             rows.append(f"  {loop}out.put({i}, {at}, {lines.read(node, place)});")
         return rows
 
-    def _element(self, lines: Lines, v: Variable, c: int) -> tuple[str, str]:
+    def _find_element(self, lines: Lines, v: Variable, c: int) -> tuple[str, str]:
         """Where the value of a node lies in its variable, and the loops over axes that remain."""
         if not v.looped:
             return str(c), ""
@@ -203,7 +203,7 @@ class _KernelWriter:
         if node.op == "linear":
             return self._call_linear(node, lines)
         if node.op == "accumulate":
-            return self.parts[node.attr.solve].accumulate(lines, node)
+            return self.parts[node.attr.solve].write_accumulate(lines, node)
         solve: Solve = node.attr
         writer, tag = self.solves[solve], node.id
         k, indent = writer.k, lines.indent
@@ -222,7 +222,7 @@ class _KernelWriter:
         rows.append(f"{indent}{call}")
         if solve.substeps is not None:
             is_kept = solve in self.accumulated
-            rows += self.parts[solve].call(tag, solve.substeps.level, indent, is_kept=is_kept)
+            rows += self.parts[solve].write_call(tag, solve.substeps.level, indent, is_kept=is_kept)
         rows.append(f"{indent}s{tag}.report(*around.reports, {k}, around.knobs[{k}]);")
         return rows, dict(enumerate(writer.read_unknowns(f"s{tag}.u")))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ingot.execute.torch_source import TorchPrinter
-from ingot.program import Axis, Builder, Node, Variable, batch_independent
+from ingot.program import Axis, Builder, Node, Variable, is_batch_independent
 from ingot.program.differentiate import Tangent, Unstructured, push, seed_axis, seed_column
 
 __all__ = ["Derivative", "differentiate_rows"]
@@ -44,7 +44,7 @@ class Derivative:
     def is_constant(self, row: Variable) -> bool:
         """Whether a row variable's derivative is the same for all points."""
         nodes = [n for t in self.tangents[self.rows.index(row)] for n in t.values()]
-        return batch_independent(replace(row, nodes=tuple(nodes)))
+        return is_batch_independent(replace(row, nodes=tuple(nodes)))
 
     def axes(self) -> set[Axis]:
         """All axes that printing needs."""
@@ -55,21 +55,21 @@ class Derivative:
         """The number of rows or columns of a variable."""
         return len(variable.nodes) * self.builder.size(variable.axes)
 
-    def matrix(self, printer: TorchPrinter) -> str:
+    def write_matrix(self, printer: TorchPrinter) -> str:
         """All rows, (rows, columns, batch)."""
         if not any(v.axes for v in (*self.rows, *self.columns)):
             nodes = [self._node(t, _SCALARS) for row in self.tangents for t in row]
-            return printer.stack(nodes, (), self.seed)
-        blocks = [self.block(printer, row) for row in self.rows]
+            return printer.write_stack(nodes, (), self.seed)
+        blocks = [self.write_block(printer, row) for row in self.rows]
         return printer.to.write(f"torch.cat([{', '.join(blocks)}])")
 
-    def block(self, printer: TorchPrinter, row: Variable, batch: str = "batch") -> str:
+    def write_block(self, printer: TorchPrinter, row: Variable, batch: str = "batch") -> str:
         """The rows of one variable, (rows, columns, batch)."""
         tangents = self.tangents[self.rows.index(row)]
         parts = []
         if not all(v.axes for v in self.columns):
             nodes = [self._node(t, _SCALARS) for t in tangents]
-            parts.append(printer.stack(nodes, row.axes, self.seed, batch))
+            parts.append(printer.write_stack(nodes, row.axes, self.seed, batch))
         at = 0
         for column in self.columns:
             if column.axes:
@@ -110,7 +110,7 @@ class Derivative:
                 at += size
         flat = to.write(f"torch.cat([{', '.join(parts)}])")
         shape = f"{entries * len(tangents)}, {others * len(column.nodes)}, {batch}"
-        return to.write(f"{flat}.index_select(0, {to.index_constant(place)}).reshape({shape})")
+        return to.write(f"{flat}.index_select(0, {to.write_index(place)}).reshape({shape})")
 
 
 def _find_neighbours(

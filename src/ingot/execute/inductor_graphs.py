@@ -93,7 +93,7 @@ class _GraphWriter:
         f = self.function
         count = len(f.rows)
         return PrintedGraph(
-            tuple(self.arguments), f.text(gives), tuple(f.tables), tuple(f.index), count
+            tuple(self.arguments), f.write_text(gives), tuple(f.tables), tuple(f.index), count
         )
 
 
@@ -105,8 +105,8 @@ def print_forward(segment: Segment, dtype: str) -> PrintedGraph:
     program = segment.program
     axes = [a for v in program.outputs for a in v.axes]
     w = _GraphWriter(program, (), program.given, program.roots, axes, dtype)
-    w.printer.lines(w.lines)
-    return w.finish([w.printer.value(v) for v in program.outputs])
+    w.printer.write_lines(w.lines)
+    return w.finish([w.printer.write_value(v) for v in program.outputs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +137,11 @@ def print_tangents(
     axes = {a for d in found.values() for a in d.axes()}
     nodes = [n for d in found.values() for n in d.nodes()]
     w = _GraphWriter(builder, (), program.given, nodes, axes, dtype)
-    w.printer.lines(w.lines)
+    w.printer.write_lines(w.lines)
     flat = [found[pair].is_constant(gives[pair[0]]) for pair in kept]
     blocks = []
     for pair, constant in zip(kept, flat, strict=True):
-        block = found[pair].block(w.printer, gives[pair[0]], "1" if constant else "batch")
+        block = found[pair].write_block(w.printer, gives[pair[0]], "1" if constant else "batch")
         blocks.append(w.function.write(f"{block}.select(-1, 0).clone()") if constant else block)
     return w.finish(blocks), SlopeBlocks(tuple(kept), tuple(flat))
 
@@ -166,9 +166,9 @@ def print_predictor(segment: Segment, dtype: str) -> PrintedGraph:
     first = segment.node.args[: len(solve.columns)]
     axes = [a for v in solve.unknowns for a in v.axes]
     w = _GraphWriter(program, (), program.given, first, axes, dtype)
-    w.printer.lines(w.lines)
+    w.printer.write_lines(w.lines)
     left = iter(first)
-    parts = [w.printer.stack([next(left) for _ in v.nodes], v.axes) for v in solve.unknowns]
+    parts = [w.printer.write_stack([next(left) for _ in v.nodes], v.axes) for v in solve.unknowns]
     return w.finish([w.join(parts)])
 
 
@@ -223,14 +223,14 @@ class _SegmentEquations:
         arguments = [(UNKNOWNS, self.size), *first]
         w = _GraphWriter(self.builder, arguments, self.reads, roots, axes, dtype)
         w.bind(self.unknowns, _ARGUMENT_NAMES[UNKNOWNS], w.printer)
-        w.printer.lines(w.lines)
+        w.printer.write_lines(w.lines)
         return w
 
     def write_residual(self, w: _GraphWriter, printer: TorchPrinter) -> str:
         """The residuals laid end to end, (rows, batch)."""
         if not any(v.axes for v in self.residuals):
-            return printer.stack(self.rows, ())
-        return w.join([printer.value(v) for v in self.residuals])
+            return printer.write_stack(self.rows, ())
+        return w.join([printer.write_value(v) for v in self.residuals])
 
     def restore_order(self, w: _GraphWriter, slope: Derivative, x: str) -> str:
         """Rows that stand in the order of the matrix's columns, in the order of the unknowns."""
@@ -259,7 +259,7 @@ def print_step(segment: Segment, dtype: str) -> PrintedGraph:
     slope = e.differentiate()
     w = e.write([(STEP_LENGTH, 0)], [*e.rows, *slope.nodes()], slope.axes(), dtype)
     write = w.function.write
-    matrix = slope.matrix(w.printer)
+    matrix = slope.write_matrix(w.printer)
     right = f"{e.write_residual(w, w.printer)}.permute(1, 0).unsqueeze(-1)"
     solution = write(f"torch.linalg.solve_ex({matrix}.permute(2, 0, 1), {right})[0]")
     update = e.restore_order(w, slope, write(f"{solution}.squeeze(-1).permute(1, 0)"))
@@ -267,7 +267,7 @@ def print_step(segment: Segment, dtype: str) -> PrintedGraph:
     columns = [n for v in e.unknowns for n in v.nodes]
     again = w.printer.forget(find_dependent(e.rows, columns))
     w.bind(e.unknowns, moved, again)
-    again.lines(sort_lines(e.rows))
+    again.write_lines(sort_lines(e.rows))
     return w.finish([moved, write(f"-{e.write_residual(w, again)}")])
 
 
@@ -281,7 +281,7 @@ def print_sensitivity(
     right = differentiate_rows(e.builder, e.residuals, [known[x] for x in by], "all given")
     roots = [*left.nodes(), *right.nodes()]
     w = e.write((), roots, left.axes() | right.axes(), dtype)
-    a, b = (f"{d.matrix(w.printer)}.permute(2, 0, 1)" for d in (left, right))
+    a, b = (f"{d.write_matrix(w.printer)}.permute(2, 0, 1)" for d in (left, right))
     x = w.function.write(f"torch.linalg.solve_ex({a}, -{b})[0]")
     solution = e.restore_order(w, left, w.function.write(f"{x}.permute(1, 2, 0)"))
     return w.finish([solution]), tuple(v.name for v in right.columns)

@@ -66,7 +66,7 @@ class CompilePool:
         self, file: Path, graph: PrintedGraph, dtype: str, points: list[list[Tensor]]
     ) -> list[list[Tensor]] | None:
         """Write a graph to a file; what it gives at the points, or None if it was tried before."""
-        archive = self._cache.find("graph", _graph_key(graph, dtype))
+        archive = self._cache.find("graph", _make_key(graph, dtype))
         if archive is not None:
             file.write_bytes(archive)
             return None
@@ -93,7 +93,7 @@ class CompilePool:
 
     def keep(self, file: Path, graph: PrintedGraph, dtype: str) -> None:
         """Remember a graph that was tried and found right."""
-        self._cache.put("graph", _graph_key(graph, dtype), file.read_bytes())
+        self._cache.put("graph", _make_key(graph, dtype), file.read_bytes())
 
     def _ask(self, folder: Path, name: str) -> tuple[float, float]:
         """Have a child compile a job; the seconds it took, and those it kept a processor busy."""
@@ -149,7 +149,7 @@ def _compile_error(name: str, why: str, said: str) -> IngotError:
     )])  # fmt: skip
 
 
-def _graph_key(graph: PrintedGraph, dtype: str) -> str:
+def _make_key(graph: PrintedGraph, dtype: str) -> str:
     """What a compiled graph depends on."""
     parts = [
         graph.source, repr(graph.tables), repr(graph.index), repr(graph.arguments), dtype,

@@ -207,7 +207,7 @@ class InductorProgram:
         more = sum(self._shape[n].width for n in segment.varied[len(segment.columns) :])
         whole = torch.cat([whole, whole.new_zeros((len(whole), more, whole.shape[-1]))], 1)
         if taken:
-            self._through_parts(segment, taken, whole)
+            self._differentiate_parts(segment, taken, whole)
         whole = torch.where(u.isfinite().all(0), whole, math.nan)
         rows = whole.split([self._shape[n].width for n in segment.gives])
         widths = [self._shape[n].width for n in segment.varied]
@@ -217,7 +217,7 @@ class InductorProgram:
             for x, block in zip(segment.varied, row.split(widths, 1), strict=True)
         }
 
-    def _through_parts(
+    def _differentiate_parts(
         self, segment: ImplicitSegment, taken: "Sequence[TakenPart]", whole: Tensor
     ) -> None:
         """Put the derivatives of points whose step was taken in parts in their place."""
@@ -296,13 +296,13 @@ class InductorProgram:
 
         Solves inside the residuals tell of their last call, before the solve itself.
         """
-        u, status, inside = self._newton(segment, reads)
+        u, status, inside = self._run_newton(segment, reads)
         taken: list[TakenPart] = []
         if segment.level and not bool(status.converged.all()):
-            u, status, taken = self._in_parts(segment, reads, u, status)
+            u, status, taken = self._take_in_parts(segment, reads, u, status)
         return u, [*inside, status], taken
 
-    def _newton(
+    def _run_newton(
         self, segment: ImplicitSegment, reads: Sequence[Tensor], *, in_parts: bool = False
     ) -> tuple[Tensor, Status, Sequence[Status]]:
         """The unknowns and what became of every point, also of solves inside."""
@@ -321,7 +321,7 @@ class InductorProgram:
         )
         return u, status, system.statuses
 
-    def _in_parts(
+    def _take_in_parts(
         self, segment: ImplicitSegment, reads: Sequence[Tensor], u: Tensor, status: Status
     ) -> "tuple[Tensor, Status, list[TakenPart]]":
         """The steps of points that failed, taken in parts."""
@@ -335,14 +335,14 @@ class InductorProgram:
                 if p.role != "carried":
                     part.reads[p.name] = part.blend(p, here)
             ordered = [part.reads[n].contiguous() for n in segment.reads]
-            found, said, _ = self._newton(segment, ordered, in_parts=True)
+            found, said, _ = self._run_newton(segment, ordered, in_parts=True)
             good = steps.keep(index, found, said)
             rows = found.split([self._shape[n].width for n in segment.gives])
             ends = part.reads | dict(zip(segment.gives, rows, strict=True))
             for p in segment.parts:
                 if p.role == "carried":
                     carried[p.name][:, index[good]] = ends[p.other][:, good]
-            taken.append(part.of(good, steps.failed[index[good]], found))
+            taken.append(part.keep(good, steps.failed[index[good]], found))
         return *steps.finish(), taken
 
     def _open_equations(
@@ -373,7 +373,7 @@ class TakenPart:
         old, new = (values[n] for n in names)
         return (1.0 - at) * old + at * new
 
-    def of(self, good: Tensor, points: Tensor, unknowns: Tensor) -> "TakenPart":
+    def keep(self, good: Tensor, points: Tensor, unknowns: Tensor) -> "TakenPart":
         """The same of those that converged."""
         reads = {n: x[:, good].contiguous() for n, x in self.reads.items()}
         ends = self.begin[good], self.end[good]
@@ -436,17 +436,17 @@ class _NestedEquations:
 
     def step(self, u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
         """The unknowns after an update of the active points, and the right-hand side there."""
-        matrix, _ = self._slopes(u)
+        matrix, _ = self._differentiate(u)
         update = torch.linalg.solve_ex(matrix, right.t()[..., None])[0][..., 0].t()
         moved = torch.where(active, u + update.contiguous(), u)
         return moved, self.rhs(moved)
 
     def sensitivity(self, u: Tensor) -> Tensor:
         """$-A^{-1} B$ (unknowns, columns, points)."""
-        left, right = self._slopes(u)
+        left, right = self._differentiate(u)
         return torch.linalg.solve_ex(left, -right)[0].permute(1, 2, 0)
 
-    def _slopes(self, u: Tensor) -> tuple[Tensor, Tensor]:
+    def _differentiate(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """The residuals' derivatives by unknowns and by columns read, (points, rows, columns)."""
         found, inner = self._run(u, slopes=True), self.inner
         outputs, inputs = inner.description.outputs, inner.description.inputs

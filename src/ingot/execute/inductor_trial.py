@@ -63,13 +63,13 @@ class Trial:
             inputs[v.name] = rows.T.reshape(rows.shape[-1], *shape.sizes, *shape.base)
         return Interpreter(program, dtype=self.dtype)(inputs)[0]
 
-    def values(self, x: Arrays) -> Arrays:
+    def compute_values(self, x: Arrays) -> Arrays:
         """What a forward segment gives."""
         program = _open_parameters(self.segment.program)
         found = self._run(program, x)
         return [_to_rows(found[v.name]) for v in program.outputs]
 
-    def tangents(self, x: Arrays, pairs: Sequence[Pair]) -> Arrays:
+    def compute_tangents(self, x: Arrays, pairs: Sequence[Pair]) -> Arrays:
         """The derivative blocks of a forward segment."""
         program = _open_parameters(self.segment.program)
         found = self._run(_drop_values(program, pairs), x)
@@ -82,7 +82,7 @@ class Trial:
     def _open_residuals(self) -> Program:
         return _open_parameters(open_residuals(self.segment))
 
-    def residual(self, u: Tensor, x: Arrays) -> Tensor:
+    def compute_residual(self, u: Tensor, x: Arrays) -> Tensor:
         """The residuals laid end to end."""
         program = self._open_residuals()
         found = self._run(program, self._split(u, x))
@@ -92,7 +92,7 @@ class Trial:
         segment = self.segment
         return [*u.split([shape_of(v, segment.program).width for v in segment.solve.unknowns]), *x]
 
-    def matrix(self, u: Tensor, x: Arrays, by: Sequence[str] | None = None) -> Tensor:
+    def compute_matrix(self, u: Tensor, x: Arrays, by: Sequence[str] | None = None) -> Tensor:
         """The residuals' derivative by the unknowns, or by values read, (rows, columns, batch)."""
         program = self._open_residuals()
         rows = program.outputs
@@ -111,15 +111,15 @@ class Trial:
 
     def judge_values(self, x: Arrays, gives: Arrays) -> str | None:
         """A forward graph gives the interpreter's values."""
-        return self._compare(lambda *y: self.values(list(y)), x, gives)
+        return self._compare(lambda *y: self.compute_values(list(y)), x, gives)
 
     def judge_tangents(self, x: Arrays, gives: Arrays, pairs: Sequence[Pair]) -> str | None:
         """`_jvp` gives the interpreter's blocks."""
-        return self._compare(lambda *y: self.tangents(list(y), pairs), x, gives)
+        return self._compare(lambda *y: self.compute_tangents(list(y), pairs), x, gives)
 
     def judge_residual(self, x: Arrays, gives: Arrays) -> str | None:
         r"""`_rhs` gives $-r$."""
-        return self._compare(lambda u, *y: [-self.residual(u, list(y))], x, gives)
+        return self._compare(lambda u, *y: [-self.compute_residual(u, list(y))], x, gives)
 
     def judge_step(self, x: Arrays, gives: Arrays) -> str | None:
         r"""`_step` solves $A \Delta u = -r$, moves by it, and gives $-r$ there."""
@@ -128,22 +128,26 @@ class Trial:
         still = alpha == 0
         if not torch.equal(moved[:, still], u[:, still]):
             return "points of step length 0 move"
-        there = self._compare(lambda v, *y: [-self.residual(v, list(y))], [moved, *rest], [after])
+        there = self._compare(
+            lambda v, *y: [-self.compute_residual(v, list(y))], [moved, *rest], [after]
+        )
         if there is not None:
             return there
         going = ~still
         update = ((moved - u) / alpha)[:, going]
-        right = -self.residual(u, rest)[:, going]
+        right = -self.compute_residual(u, rest)[:, going]
         # the update is read off the difference of unknowns, which rounds by their size
         noise = u.abs().amax(0)[going]
-        matrix = self.matrix(u, rest)[..., going]
+        matrix = self.compute_matrix(u, rest)[..., going]
         return self._check_solution(matrix, update[:, None], right[:, None], noise)
 
     def judge_sensitivity(self, x: Arrays, gives: Arrays, by: Sequence[str]) -> str | None:
         """`_ift` solves $A X = -B$."""
         u, *rest = x
-        right = -self.matrix(u, rest, by)
-        return self._check_solution(self.matrix(u, rest), gives[0], right, torch.zeros(u.shape[-1]))
+        right = -self.compute_matrix(u, rest, by)
+        return self._check_solution(
+            self.compute_matrix(u, rest), gives[0], right, torch.zeros(u.shape[-1])
+        )
 
     def judge_guess(self, x: Arrays, gives: Arrays) -> str | None:
         """`_predictor` gives the guesses."""

@@ -278,7 +278,11 @@ class _TorchArrays:
         record = self.call.records.get(attr.solve)
         if record is not None and len(record.points):
             assert equations.parts is not None
-            take = equations.parts.adjoints if attr.is_transposed else equations.parts.tangents
+            take = (
+                equations.parts.pull_adjoints
+                if attr.is_transposed
+                else equations.parts.push_tangents
+            )
             return take(self, node, args, record)
         width = len(attr.solve.columns)
         first = width + attr.leaves

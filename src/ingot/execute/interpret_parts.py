@@ -17,7 +17,7 @@ from ingot.execute.bisection import StepsInParts
 from ingot.execute.status import Status
 from ingot.program import Node, Solve, Space, sort_lines
 from ingot.program.arrays import Layout
-from ingot.program.solve_operations import Accumulate, leaf_arguments
+from ingot.program.solve_operations import Accumulate, find_leaf_arguments
 from ingot.program.substeps import open_part
 
 __all__ = ["Parts", "Record"]
@@ -129,7 +129,7 @@ class Parts:
 
     # derivatives
 
-    def tangents(
+    def push_tangents(
         self, around: Any, node: Node, args: Sequence[Tensor], record: Record
     ) -> dict[Any, Tensor]:
         """The results of `linear`, with those through parts where a step was taken in parts."""
@@ -141,13 +141,13 @@ class Parts:
             many = around.layout.space.size(seeds)
             lines = dict(zip(attr.leaf_lines(node), attr.along(node, side), strict=True))
             along = []
-            for leaf, line in zip(self.part.leaves, leaf_arguments(self.node), strict=True):
+            for leaf, line in zip(self.part.leaves, find_leaf_arguments(self.node), strict=True):
                 # a leaf that the derivatives do not know has none
                 x = args[place[id(lines[line])]] if line in lines else around.fill(0.0)
                 whole = around.take(x, (*leaf.axes, *seeds))[record.points]
                 whole = whole.reshape(len(record.points), -1, many).permute(0, 2, 1)
-                along.append(whole.reshape(-1, *self._sizes(leaf)))
-            through = self._along(around, record, along, many)
+                along.append(whole.reshape(-1, *self._find_sizes(leaf)))
+            through = self._push_along(around, record, along, many)
             for slot, (line, axes) in enumerate(
                 zip(attr.side(node, side), self.equations.axes, strict=True)
             ):
@@ -157,7 +157,7 @@ class Parts:
                 results[slot, side] = around.place(base, every)
         return results
 
-    def _along(
+    def _push_along(
         self, around: Any, record: Record, along: Sequence[Tensor], many: int
     ) -> list[Tensor]:
         """The tangents of each unknown, (points, entries, directions), along so many directions
@@ -171,7 +171,7 @@ class Parts:
         carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
         size = self.equations.size
         found = along[0].new_empty((count, size, many)) if along else torch.empty(0)
-        for part, index, on, values in self._parts(around, record, many, lines.layout):
+        for part, index, on, values in self._walk_parts(around, record, many, lines.layout):
             values |= _pick(directions, index)
             values |= {n.id: x[..., index] for n, x in zip(t.carried, carried, strict=True)}
             right = on.flatten(lines.run(on, t.sides, values), self.equations.axes)
@@ -183,10 +183,10 @@ class Parts:
             for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
                 new = follows[i] if state is None else solved[state]
                 carried[i][..., index] = _spread(new, on, node)
-        sizes = [math.prod(self._sizes(c)) for c in self.solve.columns]
+        sizes = [math.prod(self._find_sizes(c)) for c in self.solve.columns]
         return list(found.split(sizes, dim=1))
 
-    def adjoints(
+    def pull_adjoints(
         self, around: Any, node: Node, args: Sequence[Tensor], record: Record
     ) -> dict[Any, Tensor]:
         """What `linear` gives, zero where a step was taken in parts, and adjoints of leaves."""
@@ -201,7 +201,9 @@ class Parts:
             results[slot, 0] = around.place(base, axes)
         bars = [args[place[id(n)]] for n in attr.along(node, 0)]
         ends = around.flatten(bars, self.equations.axes)[:, record.points]
-        added = dict(zip(leaf_arguments(self.node), self._back(around, record, ends), strict=True))
+        added = dict(
+            zip(find_leaf_arguments(self.node), self._pull_back(around, record, ends), strict=True)
+        )
         for j, leaf in enumerate(attr.leaf_lines(node)):
             whole = around.take(around.fill(0.0), leaf.axes).clone()
             if leaf in added:
@@ -209,7 +211,7 @@ class Parts:
             results["leaf", j] = around.place(whole, leaf.axes)
         return results
 
-    def _back(self, around: Any, record: Record, ends: Tensor) -> list[Tensor]:
+    def _pull_back(self, around: Any, record: Record, ends: Tensor) -> list[Tensor]:
         """The adjoints of leaves, (points, *axes), given those of unknowns in the end."""
         p, a, lines = self.part, self.part.adjoints, self._adjoints
         count = len(record.points)
@@ -218,7 +220,7 @@ class Parts:
         carried = [_spread(zero, whole, n) for n in p.carried]
         leaves = [_spread(zero, whole, n) for n in p.leaves]
         ends = ends.clone()
-        for part, index, on, values in self._parts(around, record, 1, lines.layout, back=True):
+        for part, index, on, values in self._walk_parts(around, record, 1, lines.layout, back=True):
             bars = on.split(ends[:, index], self.equations.axes)
             for i, state in enumerate(p.states):
                 if state is not None:
@@ -239,7 +241,7 @@ class Parts:
             whole.take(x + y, n.axes) for x, y, n in zip(leaves, first, p.leaves, strict=True)
         ]  # fmt: skip
 
-    def _parts(
+    def _walk_parts(
         self, around: Any, record: Record, many: int, layout: Layout, *, back: bool = False
     ) -> Iterator[tuple[RecordedPart, Tensor, Any, Values]]:
         """The parts in turn: where their points lie, arrays to run lines on, and what is known."""
@@ -264,7 +266,7 @@ class Parts:
         matrix = at.matrix()
         return torch.linalg.solve_ex(matrix.mT if is_transposed else matrix, right)[0]
 
-    def _sizes(self, node: Node) -> list[int]:
+    def _find_sizes(self, node: Node) -> list[int]:
         return [self.part.builder.extent(a) for a in node.axes]
 
 

@@ -32,7 +32,7 @@ def _find_openmp(process: int) -> tuple[Any, Any] | None:
 
 
 @cache
-def _pool(_process: int) -> ThreadPoolExecutor:
+def _open_pool(_process: int) -> ThreadPoolExecutor:
     """The threads of one process; those of its parent are not in it."""
     return ThreadPoolExecutor(os.cpu_count())
 
@@ -42,7 +42,7 @@ def run_parallel(work: Work, ranges: Sequence[tuple[int, int]], *, is_long: bool
     process = os.getpid()
     team = _find_openmp(process) if is_long else None
     if team is None:
-        for job in [_pool(process).submit(work, *each) for each in ranges]:
+        for job in [_open_pool(process).submit(work, *each) for each in ranges]:
             job.result()
         return
     parallel, number = team

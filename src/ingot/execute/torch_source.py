@@ -37,13 +37,13 @@ class GraphSource:
         self.rows.append(f"{name} = {expression}")
         return name
 
-    def constant(self, values: np.ndarray, shape: Sequence[int]) -> str:
+    def write_constant(self, values: np.ndarray, shape: Sequence[int]) -> str:
         """Numbers of a shape, taken from `tables`."""
         at = len(self.tables)
         self.tables += values.ravel().tolist()
         return self.write(f"tables[{at}:{len(self.tables)}].view({_join(shape)})")
 
-    def index_constant(self, values: np.ndarray) -> str:
+    def write_index(self, values: np.ndarray) -> str:
         """Whole numbers, flat, taken from `index`."""
         at = len(self.index)
         self.index += values.ravel().tolist()
@@ -58,7 +58,7 @@ class GraphSource:
         order = self.layout.order(axes)
         return self.sizes(axes)[self.layout.dim(axes[order[0]]) + 1 :] if axes else []
 
-    def text(self, gives: Sequence[str]) -> str:
+    def write_text(self, gives: Sequence[str]) -> str:
         """The function that returns these."""
         head = f"def graph(tables, index, {', '.join(self.arguments)}):"
         body = "\n".join(f"    {row}" for row in self.rows)
@@ -110,7 +110,7 @@ class TorchPrinter:
                 self.names[node.id] = self.to.write(part)
             self.varies.add(node.id)
 
-    def lines(self, nodes: Iterable[Node]) -> None:
+    def write_lines(self, nodes: Iterable[Node]) -> None:
         """Write nodes in an order in which their arguments come first."""
         for node in nodes:
             if node.id not in self.names and node.op != "const":
@@ -125,33 +125,36 @@ class TorchPrinter:
 
     def _apply(self, row: Elementwise, args: Sequence[Node]) -> str:
         # functions take tensors alone; a sign takes numbers too, which torch folds into it
-        number = self.tensor if "torch." in row.torch else self.number
+        number = self.read_tensor if "torch." in row.torch else self.read_number
         operands = [
-            self.flag(a) if i in row.takes_conditions else number(a) for i, a in enumerate(args)
+            self.read_flag(a) if i in row.takes_conditions else number(a)
+            for i, a in enumerate(args)
         ]
         return self.to.write(row.torch.format(*operands))
 
     def _evaluate(self, node: Node) -> str:
-        args = [self.tensor(a) for a in node.args]
+        args = [self.read_tensor(a) for a in node.args]
         return operation(node.op).evaluate(self, self.to.space, node, args)
 
     # operands
 
-    def number(self, node: Node) -> str:
+    def read_number(self, node: Node) -> str:
         """A node as an operand of arithmetic."""
         if node.op == "const":
             return _write_literal(node.attr)
         name = self.names[node.id]
         return self._share(f"{name}.to({self.dtype})") if node.is_condition else name
 
-    def tensor(self, node: Node) -> str:
+    def read_tensor(self, node: Node) -> str:
         """A node as a tensor, of the precision also where it is a plain number."""
-        return self.fill(node.attr) if node.op == "const" else self.number(node)
+        return self.fill(node.attr) if node.op == "const" else self.read_number(node)
 
-    def flag(self, node: Node) -> str:
+    def read_flag(self, node: Node) -> str:
         """A node as a condition."""
         return (
-            self.names[node.id] if node.is_condition else self._share(f"{self.tensor(node)} != 0")
+            self.names[node.id]
+            if node.is_condition
+            else self._share(f"{self.read_tensor(node)} != 0")
         )
 
     def _share(self, expression: str) -> str:
@@ -172,7 +175,7 @@ class TorchPrinter:
     def table(self, values: np.ndarray, axes: Sequence[Axis]) -> str:
         """Numbers along axes."""
         ordered = values.transpose(self.to.layout.order(axes))
-        return self.to.constant(ordered, [*self.to.own_sizes(axes), 1])
+        return self.to.write_constant(ordered, [*self.to.own_sizes(axes), 1])
 
     def epsilon(self) -> str:
         """That of the precision."""
@@ -191,15 +194,15 @@ class TorchPrinter:
         """The lines inside an operation, given the names of those they are over."""
         inner = self.forget(set(self.names))
         inner.names.update(known)
-        inner.lines(sort_lines(roots))
-        return [inner.tensor(r) for r in roots]
+        inner.write_lines(sort_lines(roots))
+        return [inner.read_tensor(r) for r in roots]
 
     # results
 
     def spread(self, node: Node, axes: Sequence[Axis], batch: str = "batch") -> str:
         """A node on all of the axes and the batch, also where it does not vary along them."""
         to = self.to
-        name = self.tensor(node)
+        name = self.read_tensor(node)
         if node.id not in self.varies or set(node.axes) != set(axes):
             name = to.write(f"{name}.expand({_join([*to.sizes(axes), batch])})")
         order = to.layout.order(axes)
@@ -212,11 +215,11 @@ class TorchPrinter:
             name = to.write(f"{name}.permute({_join([*back, len(order)])})")
         return name
 
-    def value(self, variable: Variable) -> str:
+    def write_value(self, variable: Variable) -> str:
         """A variable as (components, batch), the entries of its axes outermost."""
-        return self.stack(variable.nodes, variable.axes)
+        return self.write_stack(variable.nodes, variable.axes)
 
-    def stack(
+    def write_stack(
         self, nodes: Sequence[Node], axes: Sequence[Axis], seed: Axis | None = None,
         batch: str = "batch",
     ) -> str:  # fmt: skip

@@ -38,9 +38,9 @@ from ingot.program import (
     Choices,
     Program,
     Variable,
-    batch_independent,
     compile_passes,
     find_first_guesses,
+    is_batch_independent,
 )  # fmt: skip
 from ingot.program.band import MIN_ENTRIES_TO_BAND_SLOPES
 from ingot.program.boundaries import cut_at_boundaries, has_boundaries
@@ -183,7 +183,7 @@ def _metadata(c: Compilation) -> Metadata:
         ),
         segments=tuple(map(_segment, c.segments)),
         derivatives=tuple(
-            Block(y, x, batch_independent(b)) for (y, x), b in zip(c.pairs, blocks, strict=True)
+            Block(y, x, is_batch_independent(b)) for (y, x), b in zip(c.pairs, blocks, strict=True)
         ),
         adjoints=c.adjoint is not None,
         kernel=None,

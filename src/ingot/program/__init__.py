@@ -9,11 +9,11 @@ from ingot.model import Model
 from ingot.program import axis_operations as axis_operations
 from ingot.program import contraction as contraction
 from ingot.program import interpolation as interpolation
-from ingot.program import repetition as repetition
+from ingot.program import repeat_operation as repeat_operation
 from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.derivatives import (
     along_direction,
-    batch_independent,
+    is_batch_independent,
     with_adjoint,
     with_jacobian,
 )  # fmt: skip
@@ -27,11 +27,32 @@ from ingot.program.solve_operations import Linear
 from ingot.program.tracer import trace
 
 __all__ = [
-    "PASSES", "Axis", "Builder", "Choices", "Linear", "Newton", "Node", "Operation", "Parameter",
-    "Program", "Solve", "Space", "Variable", "along_direction", "batch_independent",
-    "compile_passes", "find_first_guesses", "freeze", "operation", "prepared", "sort_lines",
-    "trace", "verify",
-    "walk_passes", "with_adjoint", "with_jacobian",
+    "PASSES",
+    "Axis",
+    "Builder",
+    "Choices",
+    "Linear",
+    "Newton",
+    "Node",
+    "Operation",
+    "Parameter",
+    "Program",
+    "Solve",
+    "Space",
+    "Variable",
+    "along_direction",
+    "compile_passes",
+    "find_first_guesses",
+    "freeze",
+    "is_batch_independent",
+    "operation",
+    "prepared",
+    "sort_lines",
+    "trace",
+    "verify",
+    "walk_passes",
+    "with_adjoint",
+    "with_jacobian",
 ]  # fmt: skip
 
 

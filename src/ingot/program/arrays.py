@@ -20,7 +20,7 @@ class Layout:
 
     def __init__(self, space: Space, lines: Iterable[Node], more: Iterable[Axis] = ()) -> None:
         self.space = space
-        axes = {a.key for a in (*_axes_of(lines), *more)}
+        axes = {a.key for a in (*_find_axes(lines), *more)}
         rank = {name: i for i, name in enumerate(space.extents)}
         self.keys = sorted(axes, key=lambda k: (k[1], rank[k[0]]))
 
@@ -38,13 +38,13 @@ class Layout:
         return sorted(range(len(axes)), key=lambda i: self.keys.index(axes[i].key))
 
 
-def _axes_of(lines: Iterable[Node]) -> Iterator[Axis]:
+def _find_axes(lines: Iterable[Node]) -> Iterator[Axis]:
     """The axes of lines, and of those that operations have inside."""
     for node in lines:
         yield from node.axes
         roots, placeholders = operation(node.op).inside(node)
         if roots:
-            yield from _axes_of(sort_lines((*roots, *placeholders)))
+            yield from _find_axes(sort_lines((*roots, *placeholders)))
 
 
 class NumpyArrays:

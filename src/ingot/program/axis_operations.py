@@ -82,7 +82,7 @@ class _Shift(Operation):
     transpose: ClassVar[str]
     sign: ClassVar[int]
 
-    def ends(self, node: Node) -> tuple[Axis, int, int]:
+    def find_ends(self, node: Node) -> tuple[Axis, int, int]:
         """The operand's axis, and the numbers of leading and trailing entries."""
         held, first = node.attr
         now = next(a for a in node.axes if a.key == held.key)
@@ -96,14 +96,14 @@ class _Shift(Operation):
     def shift(self, b: Builder, x: Node, held: Axis, first: int, last: int) -> Node:
         raise NotImplementedError
 
-    def moved(self, held: Axis, first: int, last: int) -> Axis:
+    def move_axis(self, held: Axis, first: int, last: int) -> Axis:
         return held._replace(offset=held.offset + self.sign * (first + last))
 
     def rebuild(self, b: Builder, node: Node, args: tuple[Node, ...]) -> Node:
-        return self.shift(b, args[0], *self.ends(node))
+        return self.shift(b, args[0], *self.find_ends(node))
 
     def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
-        held, first, last = self.ends(node)
+        held, first, last = self.find_ends(node)
         result: Tangent = {}
         for (column, shifts), t in known.get(node.args[0].id, {}).items():
             moved = list(shifts)
@@ -114,14 +114,14 @@ class _Shift(Operation):
         return keep_nonzero(result)
 
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
-        held, first, last = self.ends(node)
+        held, first, last = self.find_ends(node)
         back = operation(self.transpose)
         assert isinstance(back, _Shift)
-        now = self.moved(held, first, last)
+        now = self.move_axis(held, first, last)
         return [(node.args[0], back.shift(d.builder, bar, now, first, last))]
 
     def unroll(self, to: "Unrolling", node: Node, entry: tuple[int, ...]) -> Node:
-        held, first, _ = self.ends(node)
+        held, first, _ = self.find_ends(node)
         at = [a.key for a in node.axes].index(held.key)
         inside = list(entry)
         inside[at] -= self.sign * first
@@ -143,7 +143,7 @@ class _Window(_Shift):
     def shift(self, b: Builder, x: Node, held: Axis, first: int, last: int) -> Node:
         if held not in x.axes or first == last == 0:
             return x
-        kept = self.moved(held, first, last)
+        kept = self.move_axis(held, first, last)
         axes = tuple(kept if a == held else a for a in x.axes)
         if x.op == "table":
             at = x.axes.index(held)
@@ -152,14 +152,14 @@ class _Window(_Shift):
         return b.node("window", (x,), (held, first), axes)
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
-        held, first, last = self.ends(node)
-        size = space.extent(self.moved(held, first, last))
+        held, first, last = self.find_ends(node)
+        size = space.extent(self.move_axis(held, first, last))
         return on.spell(f"{{0}}.narrow({{dim}}, {first}, {size})",
                         lambda x, dim: np.take(x, range(first, first + size), axis=dim),
                         args, held)  # fmt: skip
 
     def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
-        held, first, _ = self.ends(node)
+        held, first, _ = self.find_ends(node)
         return lines.read(node.args[0], {**place, held.key: f"{place[held.key]} + {first}"})
 
 
@@ -174,14 +174,14 @@ class _Pad(_Shift):
         if held not in x.axes:
             edge = mark_edges(b, held, first, last)
             return b.slopes.emit("mul", x, b.emit("sub", 1.0, edge))
-        axes = tuple(self.moved(held, first, last) if a == held else a for a in x.axes)
+        axes = tuple(self.move_axis(held, first, last) if a == held else a for a in x.axes)
         if x.op == "table":
             width = [(first, last) if a == held else (0, 0) for a in x.axes]
             return b.table(np.pad(b.values(x), width), axes)
         return b.node("pad", (x,), (held, first), axes)
 
     def evaluate(self, on: Arrays, space: Space, node: Node, args: Sequence[Any]) -> Any:
-        held, first, last = self.ends(node)
+        held, first, last = self.find_ends(node)
 
         def pad(x: np.ndarray, dim: int) -> np.ndarray:
             return np.pad(
@@ -194,7 +194,7 @@ class _Pad(_Shift):
         )  # fmt: skip
 
     def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
-        held, first, _ = self.ends(node)
+        held, first, _ = self.find_ends(node)
         i = place[held.key]
         inside = lines.read(node.args[0], {**place, held.key: f"{i} - {first}"})
         return f"{i} >= {first} && {i} < {first + lines.space.extent(held)} ? {inside} : V{{}}"

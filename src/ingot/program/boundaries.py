@@ -85,7 +85,7 @@ def cut_at_boundaries(program: Program) -> Segmentation:
     """
     cut = _Cutting(program)
     cut.ask()
-    return cut.done()
+    return cut.build()
 
 
 class _Place(NamedTuple):
@@ -139,22 +139,22 @@ class _Cutting:
         if operation(node.op).couples_points:
             keys = tuple(tuple(sorted(self.sources.of[a.id])) for a in node.args)
             rule = (*find_rule(node), *keys, tuple(map(str, node.axes)), node.id in self.values)
-            return self._at(depth + 1 + depth % 2, REDUCTION, [node], rule)
+            return self._make_place(depth + 1 + depth % 2, REDUCTION, [node], rule)
         if is_whole(node):
-            return self._at(depth + 1 - depth % 2, WHOLE, [node])
-        return self._at(depth + depth % 2, WHOLE, [node])
+            return self._make_place(depth + 1 - depth % 2, WHOLE, [node])
+        return self._make_place(depth + depth % 2, WHOLE, [node])
 
-    def _at(
+    def _make_place(
         self, depth: int, kind: int, nodes: Iterable[Node], rule: tuple[Any, ...] = ()
     ) -> _Place:
         key = frozenset().union(*(self.sources.key(n) for n in nodes)) or {EVERY_POINT}
         return _Place(depth, kind, len(key), tuple(sorted(key)), rule)
 
-    def _home(self, nodes: Sequence[Node]) -> _Place:
+    def _find_home(self, nodes: Sequence[Node]) -> _Place:
         """Where a variable of these lines is put together."""
         places = {self.place[n.id] for n in nodes if n.id in self.place}
         depth = max((p.depth for p in places), default=0)
-        home = self._at(depth + depth % 2, WHOLE, nodes)
+        home = self._make_place(depth + depth % 2, WHOLE, nodes)
         if len(places) == 1:
             (only,) = places
             if not only.is_reduction and only.key == home.key:
@@ -170,7 +170,7 @@ class _Cutting:
     def ask(self) -> None:
         """From the last place to the first: what it gives, and so what it reads."""
         for v in self.program.outputs:
-            self.asked.setdefault(self._home(v.nodes), []).append(v)
+            self.asked.setdefault(self._find_home(v.nodes), []).append(v)
         done: set[_Place] = set()
         while left := ({*self.wanted, *self.asked} - done):
             place = max(left)
@@ -186,10 +186,10 @@ class _Cutting:
                         self.wanted.setdefault(self.place[node.id], {})[node.id] = node
 
     def _ask_operand(self, place: _Place) -> None:
-        lines = self._wanted(place)
+        lines = self._list_wanted(place)
         nodes = [n.args[0] for n in lines]
         self.operand[place] = self._name(nodes, lines[0].axes)
-        self.asked.setdefault(self._home(nodes), []).append(self.operand[place])
+        self.asked.setdefault(self._find_home(nodes), []).append(self.operand[place])
 
     def _walk(self, place: _Place, roots: Sequence[Node]) -> dict[int, Node]:
         """The lines that a place reads: inputs, and what others compute."""
@@ -226,13 +226,13 @@ class _Cutting:
 
     # the segments
 
-    def done(self) -> Segmentation:
+    def build(self) -> Segmentation:
         """All places in turn, each a program of its own."""
         known = {k: replace(v, name=k) for k, v in self.given.items()}
         self.of = {n.id: v for v in known.values() for n in v.nodes}
         self.passed = list(known.values())
         segments = [
-            self._reduction(place) if place.is_reduction else self._segment(place)
+            self._build_reduction(place) if place.is_reduction else self._build_segment(place)
             for place in sorted({*self.reads, *self.operand})
         ]
         return Segmentation(
@@ -246,8 +246,8 @@ class _Cutting:
     def _find_sources(self, nodes: Iterable[Node]) -> tuple[str, ...]:
         return tuple(sorted(frozenset().union(*(self.sources.of[n.id] for n in nodes))))
 
-    def _reduction(self, place: _Place) -> Segment:
-        lines = self._wanted(place)
+    def _build_reduction(self, place: _Place) -> Segment:
+        lines = self._list_wanted(place)
         operand, gives = self.operand[place], self._bundle(lines)
         self.passed.append(gives)
         b = Builder(self.program.extents)
@@ -264,10 +264,10 @@ class _Cutting:
         inner, outer = replace(operand, nodes=reads), replace(gives, nodes=made)
         return Segment("reduction", Program(b.extents, (inner,), (), (outer,)))
 
-    def _segment(self, place: _Place) -> Segment:
+    def _build_segment(self, place: _Place) -> Segment:
         met = {i: self.of[i] for i in sorted(self.reads[place])}
         bundles: dict[Any, list[Node]] = {}
-        for node in self._wanted(place):
+        for node in self._list_wanted(place):
             key = node.id in self.values, node.axes, self._find_sources([node])
             bundles.setdefault(key, []).append(node)
         gives = [*self.asked.get(place, ()), *map(self._bundle, bundles.values())]
@@ -280,7 +280,7 @@ class _Cutting:
         program = replace(program, value_count=sum(map(self._is_value, gives)))
         return Segment("whole" if place.depth % 2 else "points", program)
 
-    def _wanted(self, place: _Place) -> list[Node]:
+    def _list_wanted(self, place: _Place) -> list[Node]:
         lines = self.wanted.get(place, {})
         return [lines[i] for i in sorted(lines)]
 

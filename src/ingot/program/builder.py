@@ -329,23 +329,23 @@ class Symbol:
         self.node = node
         self.own = own
 
-    def _symbol(self, node: Node) -> "Symbol":
+    def _wrap(self, node: Node) -> "Symbol":
         return Symbol(self.builder, node, self.own)
 
     def emit(self, op: str, *operands: "Symbol | float", **static: Any) -> "Symbol":
         """The symbol for `op` of the operands, elementwise or structural."""
         nodes = tuple(x.node if isinstance(x, Symbol) else x for x in operands)
         if op in ELEMENTWISE:
-            return self._symbol(self.builder.emit(op, *nodes))
+            return self._wrap(self.builder.emit(op, *nodes))
         if "axis" in static:
-            static["axis"] = self._named(static["axis"])
+            static["axis"] = self._rename_axes(static["axis"])
         own = tuple(self.own.values())
-        return self._symbol(self.builder.along(op, *nodes, own=own, **static))
+        return self._wrap(self.builder.along(op, *nodes, own=own, **static))
 
-    def _named(self, axis: Any) -> Any:
+    def _rename_axes(self, axis: Any) -> Any:
         """What the law calls an axis, or several, under the names that they have here."""
         if not isinstance(axis, str):
-            return tuple(map(self._named, axis))
+            return tuple(map(self._rename_axes, axis))
         return self.own[axis].name if axis in self.own else axis
 
     def repeat(
@@ -356,14 +356,14 @@ class Symbol:
         from ingot.program.repetition import repeat_lines
 
         def step(nodes: list[Node]) -> list[Node]:
-            return [x.node for x in body(tuple(map(self._symbol, nodes)))]
+            return [x.node for x in body(tuple(map(self._wrap, nodes)))]
 
         lines = repeat_lines(self.builder, count, step, [x.node for x in carry])
-        return tuple(map(self._symbol, lines))
+        return tuple(map(self._wrap, lines))
 
     def number(self, x: float) -> "Symbol":
         """A constant."""
-        return self._symbol(self.builder.const(x))
+        return self._wrap(self.builder.const(x))
 
     def constants(self, value: Value) -> "tuple[Symbol, ...]":
         """Constants, one a component, of an unbatched value; its axes are the traced law's own."""
@@ -379,7 +379,7 @@ class Symbol:
             )])  # fmt: skip
         flat = data.reshape(*data.shape[:rank], -1)
         width = flat.shape[-1]
-        return tuple(self._symbol(self.builder.table(flat[..., i], axes)) for i in range(width))
+        return tuple(self._wrap(self.builder.table(flat[..., i], axes)) for i in range(width))
 
 
 def reach(roots: Iterable[Node], follow: Callable[[Node], Iterable[Node]]) -> dict[int, Node]:

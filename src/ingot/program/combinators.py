@@ -12,7 +12,7 @@ from ingot.program.differentiate import gradient
 from ingot.program.implicit import Solve, read_items
 from ingot.program.program import Newton, Variable
 from ingot.program.rewrite import substitute
-from ingot.program.solvers import SYSTEMS, find_linear_problems, read_newton, unknown_type
+from ingot.program.solvers import SYSTEMS, find_linear_problems, find_unknown_type, read_newton
 from ingot.program.substeps import MAX_LEVEL, find_substeps, take_in_parts
 from ingot.program.tracer import Placed, Tracer
 from ingot.types import Scalar, Value
@@ -236,7 +236,7 @@ class ImplicitUpdate:
         )  # fmt: skip
         asked = block.require("equation_system")
         system = factory.tree.require("EquationSystems", asked.string(), asked.span)
-        raise_if(unknown_type(system.require("type"), SYSTEMS, "equation system"))
+        raise_if(find_unknown_type(system.require("type"), SYSTEMS, "equation system"))
         check_fields(system, tuple(SYSTEMS[system.require("type").string()]))
         inner = system.require("model")
         residual = factory.model(inner.string(), inner.span)

@@ -64,7 +64,7 @@ def _condense_best(attempt: Attempt, parts: Sequence[Region]) -> Eliminated | No
 def _condense(attempt: Attempt, parts: Sequence[Region], ties: Ties) -> Eliminated:
     system = System(attempt, "condensed", watch=False, ties=ties)
     place = _Places(attempt.solve)
-    system.eliminate_first(place.collectors(parts))
+    system.eliminate_first(place.find_collectors(parts))
     for part in parts:
         _hide(system, place, part)
     system.run()
@@ -108,7 +108,7 @@ class _Places:
         self.column = {c.id: j for j, c in enumerate((*solve.columns, *self.lines))}
         self.residual = {n.id: len(self.lines) + i for i, n in enumerate(solve.rows)}
 
-    def collectors(self, parts: Sequence[Region]) -> list[Pivot]:
+    def find_collectors(self, parts: Sequence[Region]) -> list[Pivot]:
         """Sums that only pass on what instances give: with them gone, instances look alike."""
         given = {n.id for p in parts for t in (*p.lines, *p.columns) for n in t}
         reads: dict[int, int] = {}
@@ -131,8 +131,8 @@ class _Places:
 def _hide(system: System, place: _Places, part: Region) -> None:
     """Eliminate a region's lines and unknowns for all instances at once."""
     lines = [t for t in part.lines if t[0].id in place.row]
-    columns = _indices([*part.columns, *lines], place.column)
-    rows = _indices(lines, place.row) | _indices(part.rows, place.residual)
+    columns = _index_lines([*part.columns, *lines], place.column)
+    rows = _index_lines(lines, place.row) | _index_lines(part.rows, place.residual)
     heap = [system.rank(i, j) for i in rows for j in system.rows[i] if j in columns]
     heapq.heapify(heap)
     while heap:
@@ -157,6 +157,6 @@ def _hide(system: System, place: _Places, part: Region) -> None:
                     heapq.heappush(heap, system.rank(k, c))
 
 
-def _indices(lines: Sequence[Twins], at: Mapping[int, int]) -> dict[int, list[int]]:
+def _index_lines(lines: Sequence[Twins], at: Mapping[int, int]) -> dict[int, list[int]]:
     """By the first instance's place, the places of all."""
     return {at[t[0].id]: [at[n.id] for n in t] for t in lines}

@@ -10,7 +10,7 @@ from ingot.program.operations import operation, refuse_coupled
 from ingot.program.program import Program, Variable, find_dependent
 from ingot.types import Value
 
-__all__ = ["along_direction", "batch_independent", "block", "with_adjoint", "with_jacobian"]
+__all__ = ["along_direction", "block", "is_batch_independent", "with_adjoint", "with_jacobian"]
 
 
 def along_direction(program: Program) -> Program:
@@ -93,7 +93,7 @@ def block(base: tuple[int, ...]) -> type[Value]:
     return type("Block", (Value,), {"base": base, "__slots__": ()})
 
 
-def batch_independent(variable: Variable) -> bool:
+def is_batch_independent(variable: Variable) -> bool:
     """Whether a value is the same for all points, whatever they are given."""
     rules = (operation(n.op) for n in sort_lines(variable.nodes))
     return not any(rule.is_placeholder or rule.is_block for rule in rules)

@@ -30,7 +30,7 @@ def build_extended(b: Builder, solve: Solve, lines: Sequence[Node]) -> tuple[Mat
     rows: Matrix = []
     first: list[Pivot] = []
     for node in lines:
-        row = {j: b.slopes.emit("neg", slope) for j, slope in _slopes(b, node, column).items()}
+        row = {j: b.slopes.emit("neg", slope) for j, slope in _find_slopes(b, node, column).items()}
         row[column[node.id]] = b.one
         first.append((len(rows), column[node.id]))
         rows.append(row)
@@ -39,7 +39,7 @@ def build_extended(b: Builder, solve: Solve, lines: Sequence[Node]) -> tuple[Mat
     return rows, first
 
 
-def _slopes(b: Builder, node: Node, column: Mapping[int, int]) -> dict[int, Node]:
+def _find_slopes(b: Builder, node: Node, column: Mapping[int, int]) -> dict[int, Node]:
     """The slopes of a line by those of its operands that have columns.
 
     Of a sum over an axis they are those by every entry, on that axis.

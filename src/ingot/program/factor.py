@@ -52,9 +52,9 @@ class Factored:
 
     def roots(self, solve: Solve) -> tuple[Node, ...]:
         """Every line that something reads."""
-        return (*solve.rows, *self.written())
+        return (*solve.rows, *self.system_roots())
 
-    def written(self) -> tuple[Node, ...]:
+    def system_roots(self) -> tuple[Node, ...]:
         """Every root beyond the residuals."""
         if isinstance(self.newton, Band):
             update = tuple(self.newton.entries.values())
@@ -181,8 +181,8 @@ def _factor(
     else:
         newton, costs = _choose(attempt, like)
         b = newton.builder
-    sides = _placeholders(b, solve, "side")
-    directions = _placeholders(b, solve, "direction")
+    sides = _make_placeholders(b, solve, "side")
+    directions = _make_placeholders(b, solve, "direction")
     slopes = tuple(differentiate_along(b, solve.rows, solve.columns, directions))
     solutions: dict[str, tuple[Node, ...] | None] = {"linear": None, "adjoint": None}
     for kind in asked:
@@ -210,7 +210,7 @@ def _choose(attempt: Attempt, like: Solve | None) -> tuple[Eliminated, Mapping[s
     return newton, costs
 
 
-def _placeholders(b: Builder, solve: Solve, role: str) -> tuple[Node, ...]:
+def _make_placeholders(b: Builder, solve: Solve, role: str) -> tuple[Node, ...]:
     return tuple(b.node("unknown", (), (role, i), c.axes) for i, c in enumerate(solve.columns))
 
 

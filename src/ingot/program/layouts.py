@@ -31,7 +31,7 @@ class Layouts:
         for name, shape in shapes.items():
             base, _ = lag(name)
             if shape and self.shapes.setdefault(base, tuple(shape)) != tuple(shape):
-                raise _problem(
+                raise _refuse(
                     "shapes-differ",
                     f"'{name}' has structural shape {tuple(shape)},"
                     f" but {self.shapes[base]} elsewhere",
@@ -65,7 +65,7 @@ class Layouts:
     def know(self, name: str, extent: int, who: str) -> None:
         """Record an extent, or refuse one that differs from what is known."""
         if self.extents.setdefault(name, extent) != extent:
-            raise _problem(
+            raise _refuse(
                 "extents-differ",
                 f"{who} has {extent} entries along '{name}', which has {self.extents[name]}",
             )
@@ -77,12 +77,12 @@ class Layouts:
         if not a.name.startswith("?"):
             a, b = b, a
         if not a.name.startswith("?"):
-            raise _problem(
+            raise _refuse(
                 "axes-differ", f"the axes '{a}' and '{b}' meet in {who}",
                 "rename an input so that values of one axis meet values of the same",
             )  # fmt: skip
         if self.extent(a) != self.extent(b):
-            raise _problem(
+            raise _refuse(
                 "extents-differ",
                 f"{_quote(a)} with {self.extent(a)} entries meets {_quote(b)} with {self.extent(b)}"
                 f" in {who}",
@@ -131,5 +131,5 @@ def _quote(axis: Axis) -> str:
     return f"'{axis}'"
 
 
-def _problem(code: str, message: str, fix: str | None = None) -> IngotError:
+def _refuse(code: str, message: str, fix: str | None = None) -> IngotError:
     return IngotError([Problem(code, message, None, fix)])

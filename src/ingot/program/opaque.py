@@ -6,7 +6,7 @@ its Jacobian, or the transpose, times right-hand sides. Programs are cut there (
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
 
 __all__ = [
-    "Opaque", "Port", "TorchFunction", "WholeFunction", "call_opaque",
-    "find_misplaced", "find_opaque", "is_whole", "walk_lines",
+    "Opaque", "Parts", "Port", "Tensors", "WholeFunction", "call_opaque", "find_misplaced",
+    "find_opaque", "is_whole", "walk_lines",
 ]  # fmt: skip
 
 Tensors = Sequence[Tensor]
@@ -121,7 +121,7 @@ class Opaque(Digested):
         content = repr((self.name, self.function.digest, ports, self.shared))
         return hashlib.blake2b(content.encode(), digest_size=20).hexdigest()
 
-    def own(self) -> set[str]:
+    def find_own_axes(self) -> set[str]:
         """The names of axes whose entries the function does not treat one by one."""
         return {a.name for p in (*self.takes, *self.gives) for a in p.axes[self.shared :]}
 
@@ -164,7 +164,7 @@ class _Product:
         axes = {a.key: a for n in self.side(node, side) for a in n.axes if a.key not in own}
         return tuple(axes.values())
 
-    def active(self, node: Node, side: int) -> tuple[int, ...]:
+    def find_active(self, node: Node, side: int) -> tuple[int, ...]:
         """The places of the ports of a side that are not structurally zero."""
         left = iter(self.side(node, side))
         zeros = [[next(left).is_constant(0.0) for _ in range(p.width)] for p in self.takes]
@@ -174,7 +174,7 @@ class _Product:
         """The sides that are along the same ports."""
         found: dict[tuple[int, ...], list[int]] = {}
         for k in range(self.sides):
-            found.setdefault(self.active(node, k), []).append(k)
+            found.setdefault(self.find_active(node, k), []).append(k)
         return found
 
 
@@ -188,7 +188,7 @@ class _Results(dict[tuple[int, int], Any]):
     def __missing__(self, item: tuple[int, int]) -> NoReturn:
         product = self.product
         port = [p.name for p in product.gives for _ in range(p.width)][item[0]]
-        others = [product.takes[i].name for i in product.active(self.node, item[1])]
+        others = [product.takes[i].name for i in product.find_active(self.node, item[1])]
         pairs = [(x, port) if product.is_transposed else (port, x) for x in others]
         raise product.opaque.function.refuse(pairs)
 
@@ -210,7 +210,7 @@ def _read(b: Builder, node: Node, ports: Sequence[Port]) -> list[Node]:
 def find_opaque(program: Program) -> tuple[Opaque, ...]:
     """All opaque functions that a program calls, inside its solves too."""
     blocks = (n for n in walk_lines(program) if isinstance(operation(n.op), _OpaqueBlock))
-    return tuple(dict.fromkeys(_called(n) for n in blocks))
+    return tuple(dict.fromkeys(_find_called(n) for n in blocks))
 
 
 def find_misplaced(program: Program, what: str) -> tuple[Problem, ...]:
@@ -237,7 +237,7 @@ def walk_lines(program: Program) -> Iterator[Node]:
                 left.append(sort_lines(roots))
 
 
-def _called(node: Node) -> Opaque:
+def _find_called(node: Node) -> Opaque:
     return node.attr if isinstance(node.attr, Opaque) else node.attr.opaque
 
 
@@ -246,7 +246,7 @@ class _OpaqueBlock(Operation):
 
     def refuse(self, node: Node, what: str) -> Problem:
         """The problem of an executor that has no function to call."""
-        opaque = _called(node)
+        opaque = _find_called(node)
         told = f"[{opaque.name}] is {opaque.function.what}, and {what} cannot hold it"
         return Problem("opaque-model", told, opaque.span, opaque.function.instead)
 
@@ -262,7 +262,7 @@ class _Call(_OpaqueBlock):
 
     def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> dict[int, Tangent]:
         b, opaque = d.builder, node.attr
-        own = opaque.own()
+        own = opaque.find_own_axes()
         keys = sorted({key for a in node.args for key in known.get(a.id, {})})
         for column, shifts in keys:
             for axis in columns[column].axes if shifts else ():
@@ -409,90 +409,3 @@ def _check(on: Any, space: Space, opaque: Opaque, port: Port, x: Any) -> Tensor:
             f"return a {port.kind.__name__} as a tensor (*batch, *base), here {want}",
         )])  # fmt: skip
     return x.to(on.call.dtype)
-
-
-@dataclass(frozen=True)
-class TorchFunction:
-    """A law of ordinary torch, differentiated by autograd.
-
-    name: what errors call it; function: of tensors by position; digest: of its code and options;
-    batch: how many axes of all tensors are part of the batch.
-    """
-
-    what: ClassVar[str] = "a law of ordinary torch, declared with opaque=True"
-    instead: ClassVar[str] = (
-        "ingot run calls it between compiled parts; to compile it, write the law with ingot.types"
-    )
-
-    name: str
-    function: Callable[[Tensors], Tensors]
-    digest: str
-    batch: int
-
-    @property
-    def solves(self) -> Mapping[str, Any]:
-        """Nothing that is known."""
-        return {}
-
-    def report(self, name: str, points: int) -> Sequence[Any]:
-        """Nothing."""
-        return ()
-
-    def __call__(self, inputs: Tensors) -> Tensors:
-        """The outputs."""
-        return self.function(inputs)
-
-    def push(self, inputs: Tensors, tangents: Parts) -> Parts:
-        """The Jacobian, by one backward pass a row for all points, times the tangents."""
-        live, outputs, keep = self._record(inputs)
-        pairs = [(x, t) for x, t in zip(live, tangents, strict=True) if t is not None]
-        found = []
-        for y in outputs:
-            with torch.enable_grad():
-                flat = y.flatten(self.batch) if y.ndim > self.batch else y[..., None]
-            rows = []
-            for i in range(flat.shape[-1]):
-                with torch.enable_grad():
-                    end = flat[..., i].sum()
-                slopes = self._differentiate([end], [x for x, _ in pairs], None, keep)
-                terms = [g * t for g, (_, t) in zip(slopes, pairs, strict=True)]
-                rows.append(sum(x.reshape(*x.shape[: 1 + self.batch], -1).sum(-1) for x in terms))
-            whole = torch.stack(rows, dim=-1)
-            found.append(whole.reshape(len(whole), *y.shape))
-        return found
-
-    def pull(self, inputs: Tensors, bars: Parts) -> Parts:
-        """One backward pass for each adjoint."""
-        live, outputs, keep = self._record(inputs)
-        pairs = [(y, bar) for y, bar in zip(outputs, bars, strict=True) if bar is not None]
-        ends = [y for y, _ in pairs]
-        count = max(len(bar) for _, bar in pairs)
-        rows = [
-            self._differentiate(ends, live, [bar[s] for _, bar in pairs], keep)
-            for s in range(count)
-        ]
-        return [torch.stack(x) for x in zip(*rows, strict=True)]
-
-    def refuse(self, pairs: Sequence[tuple[str, str]]) -> IngotError:
-        """Torch leaves no derivative out."""
-        raise AssertionError(pairs)
-
-    def _record(self, inputs: Tensors) -> tuple[list[Tensor], Tensors, bool]:
-        """The inputs, outputs with torch's graph between them, and whether that one is kept."""
-        keep = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
-        live = [x if x.requires_grad else x.detach().requires_grad_() for x in inputs]
-        with torch.enable_grad():
-            return live, self.function(live), keep
-
-    def _differentiate(
-        self, ends: Tensors, by: Tensors, bars: Sequence[Tensor] | None, keep: bool
-    ) -> list[Tensor]:
-        if not all(y.requires_grad for y in ends):
-            raise IngotError([Problem(
-                "no-gradient", f"[{self.name}] returns a value that torch cannot differentiate",
-                None, "compute it from the inputs by torch, without detach, NumPy or no_grad",
-            )])  # fmt: skip
-        found = torch.autograd.grad(
-            ends, by, bars, retain_graph=True, create_graph=keep, allow_unused=True
-        )
-        return [torch.zeros_like(x) if g is None else g for x, g in zip(by, found, strict=True)]

@@ -75,7 +75,7 @@ def partition(program: Program) -> tuple[Segment, ...]:
     cut.ask()
     cut.place()
     cut.share()
-    return tuple(cut.segments())
+    return tuple(cut.build_segments())
 
 
 def check_segments(segments: Sequence[Segment], program: Program) -> None:
@@ -102,7 +102,7 @@ class _Cut:
         self.builder = program.builder()
         self.solves = [n for n in program.lines if n.op == "solve"]
         self.last = len(self.solves)
-        self.level = self._levels()
+        self.level = self._find_levels()
         self.values: dict[str, Variable] = {}
         self.of: dict[int, Variable] = {}
         self.slot: dict[str, int] = {}
@@ -113,9 +113,9 @@ class _Cut:
             replaced = other is not None and other.nodes != v.nodes
             self._know(replace(v, name=given_name(v.name)) if replaced else v)
         self.free = set(self.values)
-        self.solved = [self._solved(node) for node in self.solves]
+        self.solved = [self._name_unknowns(node) for node in self.solves]
 
-    def _levels(self) -> dict[int, int]:
+    def _find_levels(self) -> dict[int, int]:
         """The first slot in which each line can run."""
         place = {n.id: i for i, n in enumerate(self.solves)}
         found: dict[int, int] = {}
@@ -131,7 +131,7 @@ class _Cut:
                 self.of.setdefault(node.id, variable)
         return variable
 
-    def _named(self, variable: Variable, owner: str) -> Variable:
+    def _choose_name(self, variable: Variable, owner: str) -> Variable:
         """The value under the name of the output that it is, its own, or one of its own making."""
         for v in self.program.outputs:
             if v.nodes == variable.nodes and v.name not in self.values:
@@ -144,13 +144,13 @@ class _Cut:
             name = f"{variable.name} of {owner} {count}"
         return replace(variable, name=name)
 
-    def _solved(self, node: Node) -> tuple[Variable, ...]:
+    def _name_unknowns(self, node: Node) -> tuple[Variable, ...]:
         """The unknowns of a solve as values, which its items are."""
         items = iter(read_items(self.builder, node))
         found = []
         for v in node.attr.unknowns:
             nodes = tuple(next(items) for _ in v.nodes)
-            value = self._named(replace(v, nodes=nodes), node.attr.name)
+            value = self._choose_name(replace(v, nodes=nodes), node.attr.name)
             found.append(self._know(value))
         return tuple(found)
 
@@ -163,9 +163,9 @@ class _Cut:
             for owner, v in self.program.named:
                 if owner == node.attr.name:
                     own |= {n.id: v for n in v.nodes if n.args and n.id not in self.of}
-            for line in _met(node.args, {**self.of, **own}):
+            for line in _find_met(node.args, {**self.of, **own}):
                 if line.id in own and line.id not in self.of:
-                    self._know(value := self._named(own[line.id], node.attr.name))
+                    self._know(value := self._choose_name(own[line.id], node.attr.name))
                     self._ask(value, i)
                 elif self.of[line.id].name in self.due:
                     self._ask(self.of[line.id], i)
@@ -190,25 +190,25 @@ class _Cut:
         """Long lines that two segments need are given by the first under a name of their own."""
         count = 0
         held: dict[int, int] = {}
-        for slot, forward in self._steps():
-            lines = self._lines(slot, forward)
+        for slot, forward in self._list_steps():
+            lines = self._find_lines(slot, forward)
             again = {
                 n.id for n in lines if n.args and n.id in held and not operation(n.op).is_block
             }
             if len(again) > WORTH_PASSING:
-                roots = self._roots(slot, forward)
+                roots = self._find_roots(slot, forward)
                 rest = [a for n in lines if n.id not in again for a in n.args]
                 for node in {n.id: n for n in (*rest, *roots) if n.id in again}.values():
                     count += 1
                     value = self._know(Variable(f"line {count}", Scalar, node.axes, (node,)))
                     self.due[value.name] = self.slot[value.name] = held[node.id]
-                lines = self._lines(slot, forward)
+                lines = self._find_lines(slot, forward)
             if forward:
                 held |= {n.id: slot for n in lines if n.id not in held}
 
     # the segments
 
-    def _steps(self) -> list[tuple[int, bool]]:
+    def _list_steps(self) -> list[tuple[int, bool]]:
         """(slot, whether forward) of each segment in turn."""
         steps = []
         for slot in range(self.last + 1):
@@ -218,27 +218,27 @@ class _Cut:
                 steps.append((slot, False))
         return steps
 
-    def _known(self, slot: int, forward: bool) -> dict[int, Variable]:
+    def _find_known(self, slot: int, forward: bool) -> dict[int, Variable]:
         """The lines that segments before this one have given."""
         done = set(self.free) | {v.name for vs in self.solved[:slot] for v in vs}
         done |= {n for n, s in self.slot.items() if s < slot + (not forward)}
         return {i: v for i, v in self.of.items() if v.name in done}
 
-    def _roots(self, slot: int, forward: bool) -> tuple[Node, ...]:
+    def _find_roots(self, slot: int, forward: bool) -> tuple[Node, ...]:
         if not forward:
             return self.solves[slot].args
         here = [self.values[n] for n, s in self.slot.items() if s == slot]
         return tuple(n for v in here for n in v.nodes)
 
-    def _lines(self, slot: int, forward: bool) -> list[Node]:
-        return schedule_lines(self._roots(slot, forward), self._known(slot, forward))
+    def _find_lines(self, slot: int, forward: bool) -> list[Node]:
+        return schedule_lines(self._find_roots(slot, forward), self._find_known(slot, forward))
 
-    def segments(self) -> Iterable[Segment]:
+    def build_segments(self) -> Iterable[Segment]:
         """All of them, in order."""
-        for slot, forward in self._steps():
-            known = self._known(slot, forward)
-            roots = self._roots(slot, forward)
-            met = {known[n.id].name for n in _met(roots, known)}
+        for slot, forward in self._list_steps():
+            known = self._find_known(slot, forward)
+            roots = self._find_roots(slot, forward)
+            met = {known[n.id].name for n in _find_met(roots, known)}
             reads = [v for v in self.values.values() if v.name in met]
             if not reads:
                 # constants too are given for a batch, which an input tells
@@ -280,7 +280,7 @@ def build_program(
     )
 
 
-def _met(roots: Iterable[Node], known: Mapping[int, object]) -> list[Node]:
+def _find_met(roots: Iterable[Node], known: Mapping[int, object]) -> list[Node]:
     """The known lines that the roots reach, in order."""
     met = reach(roots, lambda n: () if n.id in known else n.args)
     return [met[i] for i in sorted(met) if i in known]

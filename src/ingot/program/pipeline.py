@@ -168,6 +168,6 @@ class _Scheduling(Replay):
         for node in (*solve.columns, *solve.given, *solve.rows):
             own(node)
         if solve.factored is not None:
-            for node in (*solve.factored.placeholders, *solve.factored.written()):
+            for node in (*solve.factored.placeholders, *solve.factored.system_roots()):
                 own(node)
         return solve.copy(own)

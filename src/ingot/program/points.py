@@ -42,7 +42,7 @@ class Reduction(NamedTuple):
         return self.dim, self.is_mean
 
 
-def _what(reduction: Reduction) -> tuple[str, Span | None]:
+def _describe(reduction: Reduction) -> tuple[str, Span | None]:
     what = "mean" if reduction.is_mean else "sum"
     return f"[{reduction.name}] is a {what} over points", reduction.span
 
@@ -85,14 +85,16 @@ class _OfPoints(Operation):
 
     def refuse(self, node: Node, what: str) -> Problem:
         """The problem of what runs points apart."""
-        reduction = _reduction_of(node)
+        reduction = _find_reduction(node)
         fix = "choose --backend kernel, which is cut there"
-        return refuse_reduction(_what(reduction), f"and {what} runs points apart", fix).problems[0]
+        return refuse_reduction(
+            _describe(reduction), f"and {what} runs points apart", fix
+        ).problems[0]
 
     def refuse_points(self, node: Node, why: str) -> IngotError:
         """The error where something is asked of every point by itself."""
         fix = "take the sum outside, of what the model gives; tangents and adjoints pass it"
-        return refuse_reduction(_what(_reduction_of(node)), why, fix)
+        return refuse_reduction(_describe(_find_reduction(node)), why, fix)
 
 
 class _BatchSum(_OfPoints):
@@ -108,7 +110,7 @@ class _BatchSum(_OfPoints):
     def reduce(self, node: Node, dims: Mapping[int, Dims | None], batch: Sequence[int]) -> Dims:
         """One axis more is gone."""
         held = dims[node.args[0].id] or ()
-        return reduce_dims(held, node.attr.dim, batch, _what(node.attr))
+        return reduce_dims(held, node.attr.dim, batch, _describe(node.attr))
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         what = "mean" if node.attr.is_mean else "sum"
@@ -138,7 +140,7 @@ def _match(b: Builder, rule: PointRule, x: Node, like: Node, reduction: Reductio
     )
 
 
-def _reduction_of(node: Node) -> Reduction:
+def _find_reduction(node: Node) -> Reduction:
     return node.attr.reduction if isinstance(node.attr, _Match) else node.attr
 
 
@@ -165,13 +167,13 @@ def find_reduced(
             found[node.id] = rule.reduce(node, found, batch)
         else:
             several = (found[a.id] for a in node.args)
-            found[node.id] = join_dims(several, batch, lambda node=node: _what_in(node))
+            found[node.id] = join_dims(several, batch, lambda node=node: _describe_first(node))
     return found
 
 
-def _what_in(node: Node) -> tuple[str, Span | None]:
+def _describe_first(node: Node) -> tuple[str, Span | None]:
     lines = sort_lines([node])
-    return _what(next(_reduction_of(n) for n in lines if operation(n.op).couples_points))
+    return _describe(next(_find_reduction(n) for n in lines if operation(n.op).couples_points))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,7 @@ def find_sources(lines: Iterable[Node], names: Mapping[int, str]) -> Sources:
                 # the sum has lost this axis alone, whatever inputs it is of
                 held = frozenset([EVERY_POINT])
             name = known.setdefault((held, node.attr.dim), f"level {len(known) + 1}")
-            levels[name] = Level(tuple(sorted(held)), node.attr.dim, _what(node.attr)[0])
+            levels[name] = Level(tuple(sorted(held)), node.attr.dim, _describe(node.attr)[0])
             of[node.id] = frozenset([name])
         else:
             of[node.id] = frozenset().union(*(of[a.id] for a in node.args))

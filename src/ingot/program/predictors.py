@@ -42,7 +42,7 @@ class ConstantExtrapolationPredictor:
     @staticmethod
     def build(block: Block, factory: Factory) -> Model:
         """The guess as a model from old values to values."""
-        return _extrapolation(block, is_linear=False)
+        return _build_extrapolation(block, is_linear=False)
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
         """A guess for each unknown, on its own axes."""
@@ -76,15 +76,15 @@ class LinearExtrapolationPredictor:
     @staticmethod
     def build(block: Block, factory: Factory) -> Model:
         """The guess as a model from two old values to values."""
-        return _extrapolation(block, is_linear=True)
+        return _build_extrapolation(block, is_linear=True)
 
 
-def _scalar(tracer: Tracer, node: Node) -> Scalar:
+def _wrap_scalar(tracer: Tracer, node: Node) -> Scalar:
     """A line of a trace as a scalar, to compute with."""
     return Scalar((Symbol(tracer.builder, node),))
 
 
-def _extrapolation(block: Block, *, is_linear: bool) -> Model:
+def _build_extrapolation(block: Block, *, is_linear: bool) -> Model:
     check_fields(block, (*(f"unknowns_{k}" for k in EXTRAPOLATED), "cold", "time"))
     outputs = {
         name: KINDS[k]
@@ -93,7 +93,7 @@ def _extrapolation(block: Block, *, is_linear: bool) -> Model:
         for name in field.words()
     }
     asked = block.field("cold")
-    raise_if(_cold_problems(asked, outputs))
+    raise_if(_find_cold_problems(asked, outputs))
     cold = dict(word.split(":") for word in asked.words()) if asked is not None else {}
     clock = block.field("time")
     time = "t" if clock is None else clock.string()
@@ -108,7 +108,9 @@ def _extrapolation(block: Block, *, is_linear: bool) -> Model:
     return Model(block.name, kind, block.span, inputs, outputs, body)
 
 
-def _cold_problems(asked: Field | None, outputs: Mapping[str, type[Value]]) -> Iterator[Problem]:
+def _find_cold_problems(
+    asked: Field | None, outputs: Mapping[str, type[Value]]
+) -> Iterator[Problem]:
     seen: set[str] = set()
     for word in asked.words() if asked is not None else ():
         assert asked is not None
@@ -147,12 +149,12 @@ class RateCondensation:
         asked, rate, force = (block.require(k) for k in ("model", "rate", "driving_force"))
         inner = factory.model(asked.string(), asked.span)
         raise_if([
-            *_scalar_problems(inner.inputs, "input", rate, inner),
-            *_scalar_problems(inner.outputs, "output", force, inner),
+            *_find_scalar_problems(inner.inputs, "input", rate, inner),
+            *_find_scalar_problems(inner.outputs, "output", force, inner),
         ])  # fmt: skip
         inputs = {n: k for n, k in inner.inputs.items() if n != rate.string()}
         outputs: dict[str, type[Value]] = {
-            _name(block, k): Scalar for k in ("coupling", "trial_driving_force")
+            _read_name(block, k): Scalar for k in ("coupling", "trial_driving_force")
         }
         body = RateCondensation(inner, rate.string(), force.string())
         children, providers = {inner.name: inner}, dict(inner.providers)
@@ -174,13 +176,13 @@ class RateCondensation:
         }
 
 
-def _name(block: Block, key: str) -> str:
+def _read_name(block: Block, key: str) -> str:
     """The variable that an option names, called as the option unless it is renamed."""
     field = block.field(key)
     return key if field is None else field.string()
 
 
-def _scalar_problems(
+def _find_scalar_problems(
     kinds: Mapping[str, type[Value]], role: str, asked: Field, inner: Model
 ) -> Iterator[Problem]:
     name = asked.string()
@@ -223,7 +225,7 @@ class CoordinateDescentPredictor:
                              "rate", *counts))  # fmt: skip
         asked, force = block.require("rate_law"), block.require("driving_force_input")
         law = factory.model(asked.string(), asked.span)
-        raise_if(_scalar_problems(law.inputs, "input", force, law))
+        raise_if(_find_scalar_problems(law.inputs, "input", force, law))
         for key in counts:
             if (field := block.field(key)) is not None:
                 counts[key] = field.option(Count if key == "sweeps" else NotNegativeCount)
@@ -233,7 +235,7 @@ class CoordinateDescentPredictor:
             )
             raise_if([Problem("wrong-value", message, asked.span, "name a model of one output")])
         coupling, trial, rate = (
-            _name(block, k) for k in ("coupling", "trial_driving_force", "rate")
+            _read_name(block, k) for k in ("coupling", "trial_driving_force", "rate")
         )
         others = {n: k for n, k in law.inputs.items() if n != force.string()}
         inputs = {coupling: Scalar, trial: Scalar, **others}
@@ -249,7 +251,7 @@ class CoordinateDescentPredictor:
             rates = self._descend(tracer, coupling, trial, given)
         else:
             alone = tracer.value(trial), tracer.value(coupling)
-            rates = self._solve(tracer, *alone, partial(self._rate, tracer, trial, given))
+            rates = self._solve(tracer, *alone, partial(self._evaluate_law, tracer, trial, given))
         (name,) = model.outputs
         return {name: replace(trial, nodes=(rates.data[0].node,))}
 
@@ -276,22 +278,24 @@ class CoordinateDescentPredictor:
                 n: entry(p, at, p.axes[-1]) if p.axes and b.extent(p.axes[-1]) == count else p
                 for n, p in given.items()
             }
-            is_here = _scalar(tracer, places) == place
+            is_here = _wrap_scalar(tracer, places) == place
             others = where(is_here, 0.0, tracer.value(entry(coupling, at, row)) * rates)
             left = tracer.value(entry(trial, at, along)) - total(others, column.name)
             stiffness = tracer.value(entry(coupling, at, row, column))
-            rate = self._solve(tracer, left, stiffness, partial(self._rate, tracer, trial, here))
+            rate = self._solve(
+                tracer, left, stiffness, partial(self._evaluate_law, tracer, trial, here)
+            )
             ahead = place + 1.0
             return where(is_here, rate, rates), where(ahead < count, ahead, 0.0)
 
-        zero = _scalar(tracer, b.zero)
+        zero = _wrap_scalar(tracer, b.zero)
         rates, _ = repeat(self.sweeps * count, step, (zero, zero))
         if column == along:
             return rates
         places = b.table(np.arange(count), (along,))
-        return _scalar(tracer, pick(b, rates.data[0].node, {column: places}))
+        return _wrap_scalar(tracer, pick(b, rates.data[0].node, {column: places}))
 
-    def _rate(
+    def _evaluate_law(
         self, tracer: Tracer, like: Placed, given: Mapping[str, Placed], force: Scalar
     ) -> Scalar:
         """The rate law at a driving force."""
@@ -314,9 +318,9 @@ class CoordinateDescentPredictor:
         def polish(force: Scalar) -> Scalar:
             rate = law(force)
             at = [x.data[0].node for x in (rate, force)]
-            slope = _scalar(tracer, *gradient(tracer.builder, at[0], at[1:]))
+            slope = _wrap_scalar(tracer, *gradient(tracer.builder, at[0], at[1:]))
             return force - (force + stiffness * rate - trial) / (1.0 + stiffness * slope)
 
-        ends = _scalar(tracer, tracer.builder.zero), _scalar(tracer, tracer.builder.one)
+        ends = _wrap_scalar(tracer, tracer.builder.zero), _wrap_scalar(tracer, tracer.builder.one)
         low, high = repeat(self.bisections, halve, ends)
         return law(repeat(self.polish, polish, (low + high) * 0.5 * trial))

@@ -99,14 +99,14 @@ def find_regions(solve: Solve) -> tuple[Region, ...]:
     told: list[Region] = []
     taken = {n.id for n in solve.columns}
     for group in groups.values():
-        region = _region(solve, group, code, taken) if len(group) > 1 else None
+        region = _find_region(solve, group, code, taken) if len(group) > 1 else None
         if region is not None:
             told.append(region)
             taken |= {n.id for line in region.lines for n in line}
     return tuple(told)
 
 
-def _region(solve: Solve, group: Sequence[int], code: Codes, taken: set[int]) -> Region | None:
+def _find_region(solve: Solve, group: Sequence[int], code: Codes, taken: set[int]) -> Region | None:
     """The region that starts at the residuals of some unknowns, less what others have taken."""
     rows = tuple(zip(*(solve.residuals[i].nodes for i in group), strict=True))
     columns = tuple(zip(*(solve.unknowns[i].nodes for i in group), strict=True))
@@ -138,14 +138,14 @@ def find_twins(roots: Iterable[Twins], code: Codes, stop: Iterable[int] = ()) ->
         line, ready = stack.pop()
         if ready:
             result[line[0].id] = line
-        elif line[0].id not in taken and _equal(line, taken, ends):
+        elif line[0].id not in taken and _are_equal(line, taken, ends):
             taken.update({n.id: line for n in line})
             stack.append((line, True))
             stack += [(a, False) for a in reversed(align_operands(line, code))]
     return list(result.values())
 
 
-def _equal(line: Twins, taken: Mapping[int, Twins], ends: set[int]) -> bool:
+def _are_equal(line: Twins, taken: Mapping[int, Twins], ends: set[int]) -> bool:
     """Whether nodes differ, are the same operation, and belong to no other line already."""
     first = line[0]
     if not first.args or first.op == "item" or operation(first.op).is_block:
@@ -175,13 +175,13 @@ def grow_twins(
     alike: dict[object, list[Node]] = {}
     for node in lines:
         if node.args:
-            alike.setdefault(_key(node, node.args), []).append(node)
+            alike.setdefault(_make_key(node, node.args), []).append(node)
     for node in lines:
         if node.id in taken or node.axes or not any(a.id in counterpart for a in node.args):
             continue
-        at = alike[_key(node, node.args)].index(node)
+        at = alike[_make_key(node, node.args)].index(node)
         reads = [counterpart.get(a.id, (a,) * count) for a in node.args]
-        others = [alike.get(_key(node, [r[k] for r in reads]), []) for k in range(count)]
+        others = [alike.get(_make_key(node, [r[k] for r in reads]), []) for k in range(count)]
         line = tuple(found[at] for found in others if at < len(found))
         if len(set(line)) == count and not any(n.id in taken for n in line):
             result.append(line)
@@ -190,7 +190,7 @@ def grow_twins(
     return result
 
 
-def _key(node: Node, args: Sequence[Node]) -> object:
+def _make_key(node: Node, args: Sequence[Node]) -> object:
     """A line up to its constants, with the given operands."""
     read = [-1 if a.op == "const" else a.id for a in args]
     return (node.op, node.attr, *(sorted(read) if _commutes(node) else read))
@@ -219,10 +219,10 @@ def align_operands(line: Twins, code: Codes) -> list[Twins]:
 
 def describe_regions(program: Program) -> list[dict[str, Any]]:
     """The regions of all solves of a program, as JSON holds it."""
-    return [_row(solve, find_regions(solve)) for solve in program.solves]
+    return [_describe_solve(solve, find_regions(solve)) for solve in program.solves]
 
 
-def _row(solve: Solve, parts: Sequence[Region]) -> dict[str, Any]:
+def _describe_solve(solve: Solve, parts: Sequence[Region]) -> dict[str, Any]:
     return {
         "solve": solve.name,
         "lines": len([n for n in sort_lines(solve.rows) if n.args]),
@@ -243,7 +243,7 @@ def format_regions(program: Program) -> str:
     told: list[str] = []
     for solve in program.solves:
         parts = find_regions(solve)
-        row = _row(solve, parts)
+        row = _describe_solve(solve, parts)
         told.append(f"solve [{solve.name}]: {row['lines']} lines, {row['distinct']} repeated"
                     f" blocks, {row['instances']} instances")  # fmt: skip
         for i, part in enumerate(parts):

@@ -26,7 +26,7 @@ from ingot.program.operations import (
 if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
 
-__all__ = ["Accumulate", "Linear", "leaf_arguments"]
+__all__ = ["Accumulate", "Linear", "find_leaf_arguments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Accumulate:
         return tuple(sorted(axes.values(), key=lambda a: a.seed))
 
 
-def leaf_arguments(node: Node) -> tuple[Node, ...]:
+def find_leaf_arguments(node: Node) -> tuple[Node, ...]:
     """The lines that a solve's node reads as leaves that its solution depends on."""
     solve: Solve = node.attr
     assert solve.substeps is not None
@@ -128,7 +128,7 @@ def _accumulate_tangents(
     b: Builder, node: Node, known: Known, result: dict[int, Tangent], items: Nodes
 ) -> dict[int, Tangent]:
     """The tangents of unknowns, also where a step is taken in parts; result: those of `linear`."""
-    leaves = leaf_arguments(node)
+    leaves = find_leaf_arguments(node)
     keys = list(result[0])
     base = [result[i][key] for key in keys for i in range(len(items))]
     along = [known.get(n.id, {}).get(key, b.zero) for key in keys for n in leaves]
@@ -143,7 +143,7 @@ def _accumulate_adjoints(
     """The solution of the transposed system, zero where a step is taken in parts; and what the
     parts add to the adjoints of leaves.
     """
-    leaves = leaf_arguments(node)
+    leaves = find_leaf_arguments(node)
     attr = Accumulate(node.attr, 1, len(leaves), is_transposed=True)
     block = b.node("accumulate", (*items, *leaves, *solution, *bars), attr)
     whole = [b.node("item", (block,), (i, 0), n.axes) for i, n in enumerate(items)]

@@ -12,7 +12,14 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
 from ingot.options import Count, Meta, Newton, NotNegative, knobs_of
 
-__all__ = ["REMARKS", "SOLVERS", "SYSTEMS", "find_linear_problems", "read_newton", "unknown_type"]
+__all__ = [
+    "REMARKS",
+    "SOLVERS",
+    "SYSTEMS",
+    "find_linear_problems",
+    "find_unknown_type",
+    "read_newton",
+]
 
 _SEARCH = tuple(k for k in knobs_of(Newton) if "linesearch" in k.name)
 _NEWTON: dict[str, dict[str, Any]] = {
@@ -78,7 +85,7 @@ SYSTEMS = {
 def read_newton(factory: Factory, asked: Field, groups: int | None = None) -> Newton:
     """The rules of a `[Solvers]` block for unknowns in so many groups, where that is known."""
     block = factory.tree.require("Solvers", asked.string(), asked.span)
-    raise_if(unknown_type(block.require("type"), _NEWTON, "nonlinear solver"))
+    raise_if(find_unknown_type(block.require("type"), _NEWTON, "nonlinear solver"))
     kind = block.require("type").string()
     problems = list(_find_unknown(block, _NEWTON[kind]))
     linear = block.field("linear_solver")
@@ -111,7 +118,7 @@ def _find_problems(
     with _collect(found):
         block = factory.tree.require("Solvers", asked.string(), asked.span)
         kind = block.require("type")
-        raise_if(unknown_type(kind, known, what))
+        raise_if(find_unknown_type(kind, known, what))
         found += _find_unknown(block, known[kind.string()])
         if kind.string() == "SchurComplement":
             found += _find_schur_problems(block, groups)
@@ -152,7 +159,7 @@ def _collect(problems: list[Problem]) -> Iterator[None]:
         problems += error.problems
 
 
-def unknown_type(kind: Field, known: Iterable[str], what: str) -> Iterator[Problem]:
+def find_unknown_type(kind: Field, known: Iterable[str], what: str) -> Iterator[Problem]:
     """A problem where a block's type is none of the known ones."""
     if kind.string() not in known:
         fix = did_you_mean(kind.string(), known) or f"one of: {', '.join(known)}"

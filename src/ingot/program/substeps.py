@@ -273,8 +273,8 @@ class Part:
         """The derivative along one direction."""
         from ingot.program.differentiate import differentiate_along
 
-        leaves = self._placeholders(self.leaves, "leaf along")
-        carried = self._placeholders(self.carried, "carried along")
+        leaves = self._make_placeholders(self.leaves, "leaf along")
+        carried = self._make_placeholders(self.carried, "carried along")
 
         def along(lines: Sequence[Node]) -> tuple[Node, ...]:
             columns = (*self.leaves, *self.carried)
@@ -290,8 +290,8 @@ class Part:
         from ingot.program.differentiate import pull
 
         b = self.builder
-        rows = self._placeholders(self.solve.columns, "row adjoint")
-        follows = self._placeholders(self.carried, "carried adjoint")
+        rows = self._make_placeholders(self.solve.columns, "row adjoint")
+        follows = self._make_placeholders(self.carried, "carried adjoint")
         others = [(f, bar) for f, bar, s in zip(self.follows, follows, self.states, strict=True)
                   if s is None]  # fmt: skip
         roots = [*self.rows, *(f for f, _ in others)]
@@ -301,7 +301,7 @@ class Part:
         first = pull(b, self.first, follows, self.leaves)
         return PartAdjoints(rows, follows, tuple(found[:count]), tuple(found[count:]), tuple(first))
 
-    def _placeholders(self, like: Sequence[Node], role: str) -> tuple[Node, ...]:
+    def _make_placeholders(self, like: Sequence[Node], role: str) -> tuple[Node, ...]:
         node = self.builder.node
         return tuple(node("unknown", (), (role, i), n.axes) for i, n in enumerate(like))
 

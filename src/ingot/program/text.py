@@ -22,8 +22,8 @@ def format_program(program: Program) -> str:
     outputs = {n.id: label for v in p.outputs for label, n in zip(v.labels(), v.nodes, strict=True)}
     if p.hoisted:
         kept = [n for n in sort_lines(p.hoisted) if n.id not in outputs]
-        rows += ["once a call", *printer.lines(kept, {}, "  ", p.hoisted)]
-    rows += printer.lines(p.lines, outputs, "  ", p.roots)
+        rows += ["once a call", *printer.write_lines(kept, {}, "  ", p.hoisted)]
+    rows += printer.write_lines(p.lines, outputs, "  ", p.roots)
     rows.append(f"gives  {', '.join(_format_title(v.name, v.axes) for v in p.outputs)}")
     return "\n".join(rows)
 
@@ -39,7 +39,7 @@ class _Printer:
         """What lines that are given are called."""
         self.names |= {n.id: label for n, label in zip(nodes, labels, strict=True)}
 
-    def lines(
+    def write_lines(
         self, nodes: Sequence[Node], outputs: dict[int, str], indent: str, roots: Sequence[Node]
     ) -> list[str]:
         """A row for each line that is an output or is read more than once."""
@@ -53,10 +53,10 @@ class _Printer:
             if node.id in self.names and node.id not in outputs:
                 continue
             if node.op == "solve":
-                rows += self._solve(node, indent)
+                rows += self._write_solve(node, indent)
                 continue
             if operation(node.op).inside(node)[0]:
-                rows += self._inside(node, indent)
+                rows += self._write_inside(node, indent)
                 continue
             if node.op == "item" and node.args[0].op == "solve":
                 labels = [x for v in node.args[0].attr.unknowns for x in v.labels()]
@@ -73,7 +73,7 @@ class _Printer:
             self.names[node.id] = wanted
         return rows
 
-    def _solve(self, node: Node, indent: str) -> list[str]:
+    def _write_solve(self, node: Node, indent: str) -> list[str]:
         solve: Solve = node.attr
         inner = _Printer(self.fresh)
         inner.name(solve.columns, [x for v in solve.unknowns for x in v.labels()])
@@ -82,12 +82,12 @@ class _Printer:
         labels = [x for v in solve.residuals for x in v.labels()]
         outputs = {n.id: label for n, label in zip(solve.rows, labels, strict=True)}
         lines = sort_lines(solve.rows, (*solve.columns, *solve.given))
-        rows = inner.lines(lines, outputs, indent + "  ", solve.rows)
+        rows = inner.write_lines(lines, outputs, indent + "  ", solve.rows)
         self.fresh = inner.fresh
         unknowns = ", ".join(v.name for v in solve.unknowns)
         return [f"{indent}solve [{solve.name}] for {unknowns}", *rows]
 
-    def _inside(self, node: Node, indent: str) -> list[str]:
+    def _write_inside(self, node: Node, indent: str) -> list[str]:
         """The lines that an operation has inside, under what is said of it."""
         rule = operation(node.op)
         roots, placeholders = rule.inside(node)
@@ -96,7 +96,7 @@ class _Printer:
         inner = _Printer(self.fresh)
         inner.name(placeholders, names)
         rows = [""]
-        rows += inner.lines(sort_lines(roots, placeholders), {}, indent + "  ", ())
+        rows += inner.write_lines(sort_lines(roots, placeholders), {}, indent + "  ", ())
         rows += [f"{indent}  {label} = {inner._spell(r, top=True)}"
                  for label, r in zip(labels, roots, strict=True)]  # fmt: skip
         self.fresh = inner.fresh + 1

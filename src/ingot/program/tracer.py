@@ -15,8 +15,9 @@ from ingot.model import Law, Model, find_buffers, walk
 from ingot.program.builder import Axis, Builder, Node, Symbol
 from ingot.program.implicit import Solve, close_solve
 from ingot.program.layouts import Layout, Layouts, Restart, parse_axis
-from ingot.program.opaque import Opaque, Port, TorchFunction, WholeFunction, call_opaque
+from ingot.program.opaque import Opaque, Port, WholeFunction, call_opaque
 from ingot.program.program import Parameter, Program, Variable
+from ingot.program.torch_function import TorchFunction
 from ingot.types import Value
 from ingot.types.refuse import blamed, misused
 
@@ -64,9 +65,9 @@ class Tracer:
     def program(self) -> Program:
         """All lines of the model."""
         given = {name: self.given(name, kind) for name, kind in self.model.inputs.items()}
-        inputs = [self._variable(name, placed) for name, placed in given.items()]
+        inputs = [self._make_variable(name, placed) for name, placed in given.items()]
         results = self.run(self.model, given)
-        outputs = [self._variable(name, results[name]) for name in self.model.outputs]
+        outputs = [self._make_variable(name, results[name]) for name in self.model.outputs]
         parameters = [Parameter(v, value) for v, value in self._parameters.values()]
         extents = {**self.layouts.table(), **self.builder.extents}
         return Program(extents, tuple(inputs), tuple(parameters), tuple(outputs), tuple(self.named))
@@ -74,7 +75,7 @@ class Tracer:
     def run(self, model: Model, values: Mapping[str, Placed]) -> dict[str, Placed]:
         """The outputs of a model, given values for its inputs."""
         if isinstance(model.body, Law):
-            return self._law(model, model.body, values)
+            return self._run_law(model, model.body, values)
         return model.body.emit(model, values, self)
 
     def given(self, name: str, kind: type[Value]) -> Placed:
@@ -115,10 +116,10 @@ class Tracer:
             if axis.name in self.layouts.extents:
                 self.builder.add_axis(axis.name, self.layouts.extents[axis.name])
 
-    def _variable(self, name: str, placed: Placed) -> Variable:
+    def _make_variable(self, name: str, placed: Placed) -> Variable:
         return Variable(name, placed.kind, placed.axes, placed.nodes)
 
-    def _parameter(self, owner: Model, stored: str) -> Placed:
+    def _read_parameter(self, owner: Model, stored: str) -> Placed:
         value = owner.values[stored]
         name = self._names[id(owner), stored]
         shape = value.data.shape[value.data.ndim - len(value.base) - value.sub :][: value.sub]
@@ -144,7 +145,7 @@ class Tracer:
 
     # laws
 
-    def _law(self, model: Model, law: Law, values: Mapping[str, Placed]) -> dict[str, Placed]:
+    def _run_law(self, model: Model, law: Law, values: Mapping[str, Placed]) -> dict[str, Placed]:
         declared = law.declared
         arguments: dict[str, Any] = {}
         for slot in declared.inputs:
@@ -158,10 +159,10 @@ class Tracer:
         for p in declared.parameters:
             bound = law.parameters[p.argument]
             if isinstance(bound, tuple) and bound and isinstance(bound[0], tuple):
-                arguments[p.argument] = tuple(self._bound(model, b, values) for b in bound)
+                arguments[p.argument] = tuple(self._read_bound(model, b, values) for b in bound)
             else:
-                arguments[p.argument] = self._bound(model, bound, values)
-        own, files = self._axes(model, declared, arguments, law.options)
+                arguments[p.argument] = self._read_bound(model, bound, values)
+        own, files = self._find_axes(model, declared, arguments, law.options)
 
         def lay_out(slot: Any) -> Layout:
             return (*files, *(_shift(own[a.name], a.offset) for a in map(parse_axis, slot.axes)))
@@ -172,12 +173,12 @@ class Tracer:
             takes = {s.argument: (arguments[s.argument], lay_out(s)) for s in slots}
             outputs = zip(law.outputs, declared.outputs, layouts, strict=True)
             gives = [Port(name, output.kind, axes) for name, output, axes in outputs]
-            return self._torch(model, declared, takes, law.options, gives, len(files))
+            return self._run_torch(model, declared, takes, law.options, gives, len(files))
         results = self._call(model, declared, arguments, law.options, own)
         outputs = zip(law.outputs, declared.outputs, results, layouts, strict=True)
         return {name: Placed(o.kind, nodes, axes) for name, o, nodes, axes in outputs}
 
-    def _torch(
+    def _run_torch(
         self, model: Model, declared: Declared, takes: Mapping[str, tuple[Any, Layout]],
         options: Mapping[str, Any], gives: Sequence[Port], shared: int,
     ) -> dict[str, Placed]:  # fmt: skip
@@ -200,8 +201,8 @@ class Tracer:
             try:
                 result = declared.function(**arguments, **options)
             except Exception as error:
-                raise _failure(model, declared, error) from error
-            return _as_declared(model, declared, result)
+                raise _translate_error(model, declared, error) from error
+            return _require_declared(model, declared, result)
 
         code = declared.function.__code__
         content = (declared.function.__module__, declared.function.__qualname__, code.co_code,
@@ -222,9 +223,11 @@ class Tracer:
         pairs = zip(gives, results, strict=True)
         return {p.name: Placed(p.kind, nodes, p.axes) for p, nodes in pairs}
 
-    def _bound(self, model: Model, bound: tuple[str, str], values: Mapping[str, Placed]) -> Placed:
+    def _read_bound(
+        self, model: Model, bound: tuple[str, str], values: Mapping[str, Placed]
+    ) -> Placed:
         role, name = bound
-        return self._parameter(model, name) if role == "value" else values[name]
+        return self._read_parameter(model, name) if role == "value" else values[name]
 
     def _call(
         self, model: Model, declared: Declared, arguments: dict[str, Any], options: dict[str, Any],
@@ -244,29 +247,29 @@ class Tracer:
                 given[option.argument] = _Held(self, options[option.argument], local)
         try:
             result = declared.function(**{**options, **given})
-            return self._results(model, declared, result, local)
+            return self._require_kinds(model, declared, result, local)
         except (IngotError, Restart):
             raise
         except Exception as error:
-            raise _failure(model, declared, error) from error
+            raise _translate_error(model, declared, error) from error
 
-    def _results(
+    def _require_kinds(
         self, model: Model, declared: Declared, result: Any, own: Mapping[str, Axis]
     ) -> tuple[tuple[Node, ...], ...]:
         """What a law returned, as it was declared."""
-        results = _as_declared(model, declared, result)
+        results = _require_declared(model, declared, result)
         for value, output in zip(results, declared.outputs, strict=True):
             if type(value) is not output.kind:
                 found = "None" if value is None else f"a {type(value).__name__}"
                 told = f"{declared.name} returns {found}, declared as {output.kind.__name__}"
-                raise _law_problem(model, "wrong-kind", told)
+                raise _refuse_law(model, "wrong-kind", told)
         constant = Symbol(self.builder, self.builder.zero, own)
         return tuple(
             tuple(x.node for x in (v.data if isinstance(v.data, tuple) else constant.constants(v)))
             for v in results
         )
 
-    def _axes(
+    def _find_axes(
         self, model: Model, declared: Declared, arguments: dict[str, Any], options: dict[str, Any]
     ) -> tuple[dict[str, Axis], Layout]:
         """The law's own axes as they are here, and the file's axes left of them."""
@@ -284,7 +287,7 @@ class Tracer:
             for name, extent in getattr(data, "extents", {}).items():
                 if name in names:
                     self.layouts.know(name, extent, who)
-        own = {n: self._own(n, slots) for n in dict.fromkeys(names)}
+        own = {n: self._find_own_axis(n, slots) for n in dict.fromkeys(names)}
         files: list[Layout] = []
         renamed = False
         for wanted, placed in slots:
@@ -309,18 +312,18 @@ class Tracer:
             met = next((a for a in own.values() if a.name == axis.name), None)
             if met is not None:
                 told = self.layouts.sources(axis)
-                raise _law_problem(
+                raise _refuse_law(
                     model, "axes-differ",
                     f"the axis '{axis}' of {told} meets another axis '{met}' in {who}",
                 )  # fmt: skip
         return own, layout
 
-    def _own(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> Axis:
+    def _find_own_axis(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> Axis:
         """An axis of a law as it is here; one of any name is the axis that an argument has there,
         or is called after its extent, so that tables of as many knots share theirs.
         """
         if not name.startswith("*"):
-            return Axis(name, self._base(name, slots))
+            return Axis(name, self._find_offset(name, slots))
         found: list[Axis] = []
         for wanted, placed in slots:
             have = placed.axes[max(len(placed.axes) - len(wanted), 0) :]
@@ -332,7 +335,7 @@ class Tracer:
             return Axis(named)
         return next((axis for axis in found if axis.name[0] != "?"), Axis(name[1:]))
 
-    def _base(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> int:
+    def _find_offset(self, name: str, slots: Sequence[tuple[tuple[Axis, ...], Placed]]) -> int:
         """How much longer the axis is here than its name says, from an argument that tells."""
         unnamed: list[tuple[Axis, Axis]] = []
         for wanted, placed in slots:
@@ -368,7 +371,7 @@ class _Held:
         return getattr(self._data, name) if key is None else self._read(key)
 
 
-def _failure(model: Model, declared: Declared, error: Exception) -> IngotError:
+def _translate_error(model: Model, declared: Declared, error: Exception) -> IngotError:
     """What went wrong inside a law, at its line."""
     if isinstance(error, IngotError):
         return error
@@ -382,14 +385,14 @@ def _failure(model: Model, declared: Declared, error: Exception) -> IngotError:
     return IngotError([Problem("law-failed", message, blamed(error) or model.span, fix)])
 
 
-def _as_declared(model: Model, declared: Declared, result: Any) -> tuple[Any, ...]:
+def _require_declared(model: Model, declared: Declared, result: Any) -> tuple[Any, ...]:
     """What a law returned, as many values as it declares."""
     results = result if isinstance(result, tuple) else (result,)
     if len(results) != len(declared.outputs):
         told = f"{declared.name} returns {len(results)} values, not {len(declared.outputs)}"
-        raise _law_problem(model, "wrong-kind", told)
+        raise _refuse_law(model, "wrong-kind", told)
     return results
 
 
-def _law_problem(model: Model, code: str, message: str) -> IngotError:
+def _refuse_law(model: Model, code: str, message: str) -> IngotError:
     return IngotError([Problem(code, message, model.span, None)])
