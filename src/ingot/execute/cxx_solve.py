@@ -42,26 +42,29 @@ class SolveWriter:
         self.tables: dict[str, None] = {}
 
     def write(self) -> list[str]:
-        """All functions but those of a step in parts."""
+        """All functions but those of a step in parts, a definition each."""
         f, newton = self.factored, self.factored.newton
         # A backslash at its end would make the next line of code part of the comment.
         told = f.describe(self.space, self.solve).splitlines()
-        rows = [f"// {line}".rstrip("\\") for line in told]
-        rows += [*self._write_slopes(), ""]
+        found = [[f"// {line}".rstrip("\\") for line in told], self._write_slopes()]
         is_band = isinstance(newton, Band)
-        rows += self._write_band_newton(newton) if is_band else self._write_newton(newton)
-        rows.append("")
+        found.append(self._write_band_newton(newton) if is_band else self._write_newton(newton))
         for kind, solution in (("linear", f.linear), ("adjoint", f.adjoint)):
             if solution is not None and is_band:
-                rows += [*self._write_band_linear(newton, kind), ""]
+                found.append(self._write_band_linear(newton, kind))
             elif solution is not None:
-                rows += [*self._write_linear(solution, kind), ""]
-        return rows
+                found.append(self._write_linear(solution, kind))
+        return ["\n".join([*rows, ""]) for rows in found]
 
     @cached_property
     def nests(self) -> bool:
         """Whether another solve stands inside its residuals, which needs to know its lanes."""
         return any(n.op == "solve" for n in sort_lines(self.solve.rows))
+
+    @property
+    def search(self) -> str:
+        """The type of the solve under way."""
+        return f"Search<{self.size}{', true' if self.solve.substeps is not None else ''}>"
 
     @property
     def around(self) -> str:
@@ -178,7 +181,7 @@ class SolveWriter:
             if newton.is_extended:
                 check = [f"    if (s.mended(g, {self._slopes}, redo)) continue;"]
         head = f"void newton_{self.k}({self._around_parameter}const V* __restrict g,"
-        head += f" Search<{self.size}>& __restrict s,"
+        head += f" {self.search}& __restrict s,"
         return [
             f"INGOT_CALL {head} const Knobs& knobs) {{",
             *start,

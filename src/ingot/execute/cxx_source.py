@@ -10,6 +10,7 @@ from ingot.execute.compiler import HEADERS
 from ingot.execute.cxx_lines import Access, Lines
 from ingot.execute.cxx_outline import plan_outline
 from ingot.execute.cxx_parts import PartWriter
+from ingot.execute.cxx_shared import SharedDefinitions
 from ingot.execute.cxx_solve import SolveWriter
 from ingot.execute.cxx_values import read_name
 from ingot.program import Linear, Node, Program, Solve, Variable, sort_lines
@@ -31,12 +32,20 @@ def write_unit(sections: Sequence[str]) -> str:
     return "\n".join([write_rules_struct(), *included, "", *sections])
 
 
-def write_section(program: Program, entry: str, inline: Inline = "auto") -> str:
-    """The lines of a kernel, and the function of this library that runs them over points."""
+def write_section(
+    program: Program, entry: str, inline: Inline = "auto", shared: SharedDefinitions | None = None
+) -> str:
+    """The lines of a kernel, and the function of this library that runs them over points.
+
+    shared: what other sections of the translation unit have defined
+    """
     first, count = len(program.inputs), len(program.given)
+    definitions = _KernelWriter(program, inline).write()
+    if shared is not None:
+        definitions = shared.write(definitions, f"{entry}_lines")
     return "\n".join([
         "namespace ingot {", "namespace {", f"namespace {entry}_lines {{", "",
-        *_KernelWriter(program, inline).write(), "",
+        *definitions, "",
         "}  // namespace", "",
         f"INGOT_CALL void {entry}(const Given* in, const Gives* out, const Knobs* knobs,",
         "    const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,",
@@ -89,15 +98,16 @@ class _KernelWriter:
         }
 
     def write(self) -> list[str]:
-        """All lines of the source."""
+        """All definitions of the source, each after those it reads."""
         body: list[str] = []
         for solve, writer in self.solves.items():
             body += writer.write()
             if solve in self.parts:
-                body += self.parts[solve].write_functions(self.accumulated.get(solve, ()))
+                rows = self.parts[solve].write_functions(self.accumulated.get(solve, ()))
+                body.append("\n".join(rows))
             self.tables.update(writer.tables)
         body += self._write_hoist()
-        body += self._write_point()
+        body.append("\n".join(self._write_point()))
         return [*self.tables, "", *body]
 
     def _start_lines(self, indent: str) -> Lines:
@@ -125,11 +135,9 @@ class _KernelWriter:
         axes = [n.axes for n in hoisted]
         rows += lines.store(lines.lay_out(hoisted, "h"), hoisted, axes, "  ")
         self._keep_tables(lines)
-        return [
-            f"constexpr int hoisted = {size};", "",
-            "[[maybe_unused]] INGOT_CALL void hoist([[maybe_unused]] const Inputs& in,"
-            " [[maybe_unused]] V* __restrict h) {", *rows, "}", "",
-        ]  # fmt: skip
+        head = "[[maybe_unused]] INGOT_CALL void hoist([[maybe_unused]] const Inputs& in,"
+        function = [f"{head} [[maybe_unused]] V* __restrict h) {{", *rows, "}", ""]
+        return [f"constexpr int hoisted = {size};\n", "\n".join(function)]
 
     def _find_hoisted_for_values(self) -> list[Node]:
         """The hoisted lines that values read, as in a kernel of values alone."""
@@ -214,10 +222,8 @@ class _KernelWriter:
         rows.append(f"{indent}V g{tag}[{max(size, 1)}];")
         to = lines.lay_out(solve.given, f"g{tag}")
         rows += lines.store(to, given, [g.axes for g in solve.given], indent)
-        rows.append(f"{indent}Search<{writer.size}> s{tag};")
+        rows.append(f"{indent}{writer.search} s{tag};")
         rows += writer.store(lines, f"s{tag}.u", guesses, indent)
-        if solve.substeps is not None:
-            rows.append(f"{indent}s{tag}.alone = true;")
         call = f"newton_{k}({writer.around}g{tag}, s{tag}.begin(around.lanes), around.knobs[{k}]);"
         rows.append(f"{indent}{call}")
         if solve.substeps is not None:

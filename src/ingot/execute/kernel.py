@@ -9,6 +9,7 @@ from ingot.errors import raise_if
 from ingot.execute.autograd_guard import find_lost_gradients
 from ingot.execute.batch_shape import find_slopes, shape_of
 from ingot.execute.cxx_build import NATIVE_FLAGS, load_library
+from ingot.execute.cxx_shared import SharedDefinitions
 from ingot.execute.cxx_source import write_entries, write_section, write_unit
 from ingot.execute.kernel_run import KernelEntry, KernelTransient, SolveRules
 from ingot.execute.status import Status, spoil_slopes
@@ -71,7 +72,8 @@ class _Library:
 
     def __init__(self, compiled: Mapping[str, Program], dtype: torch.dtype) -> None:
         self.compiled = compiled
-        sections = [write_section(program, entry) for entry, program in compiled.items()]
+        shared = SharedDefinitions()
+        sections = [write_section(p, entry, shared=shared) for entry, p in compiled.items()]
         self.source = write_unit([*sections, write_entries("ingot", [*compiled])])
         real = "double" if dtype == torch.float64 else "float"
         self.native = load_library(self.source, (*NATIVE_FLAGS, f"-DINGOT_REAL={real}"))

@@ -25,6 +25,7 @@
 #endif
 #define INGOT_INLINE inline __attribute__((always_inline))
 #define INGOT_CALL __attribute__((noinline, unused))  // a long body: one copy keeps kernels small
+#define INGOT_COLD INGOT_CALL __attribute__((cold))  // rarely run: optimised for size, which compiles faster
 #define INGOT_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace ingot {

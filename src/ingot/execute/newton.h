@@ -73,51 +73,52 @@ template <class T, class X> INGOT_INLINE void write(T* p, int n, X values) {
   if (n == W)
     __builtin_memcpy(p, &narrow, sizeof narrow);
   else
-    for (int i = 0; i < n; ++i) p[i] = narrow[i];
+    __builtin_memcpy(p, &narrow, n * sizeof(T));
 }
 
-// Gaussian elimination with partial pivoting of one lane, in place; the unknowns replace b.
-INGOT_CALL void eliminate(int n, int sides, real* a, real* b) {
+// Gaussian elimination with partial pivoting of one lane, in place: n rows of a matrix with its
+// right-hand sides behind it, which the unknowns replace.
+INGOT_COLD void eliminate(int n, int width, real* a) {
   for (int p = 0; p < n; ++p) {
-    int best = p;
-    for (int i = p + 1; i < n; ++i)
-      if (magnitude(a[i * n + p]) > magnitude(a[best * n + p])) best = i;
-    if (best != p) {
-      for (int j = 0; j < n; ++j) exchange(a[p * n + j], a[best * n + j]);
-      for (int s = 0; s < sides; ++s) exchange(b[s * n + p], b[s * n + best]);
-    }
-    for (int i = p + 1; i < n; ++i) {
-      const real factor = a[i * n + p] / a[p * n + p];
+    real* const top = a + p * width;
+    real* best = top;
+    for (real* row = top + width; row < a + n * width; row += width)
+      if (magnitude(row[p]) > magnitude(best[p])) best = row;
+    for (int j = 0; j < width; ++j) exchange(top[j], best[j]);
+    for (real* row = top + width; row < a + n * width; row += width) {
+      const real factor = row[p] / top[p];
       if (factor == 0) continue;
-      for (int j = p + 1; j < n; ++j) a[i * n + j] -= factor * a[p * n + j];
-      for (int s = 0; s < sides; ++s) b[s * n + i] -= factor * b[s * n + p];
+      for (int j = p + 1; j < width; ++j) row[j] -= factor * top[j];
     }
   }
-  for (int s = 0; s < sides; ++s)
-    for (int i = n - 1; i >= 0; --i) {
-      real total = b[s * n + i];
-      for (int j = i + 1; j < n; ++j) total -= a[i * n + j] * b[s * n + j];
-      b[s * n + i] = total / a[i * n + i];
+  for (int p = n - 1; p >= 0; --p)
+    for (int s = n; s < width; ++s) {
+      real total = a[p * width + s];
+      for (int j = p + 1; j < n; ++j) total -= a[p * width + j] * a[j * width + s];
+      a[p * width + s] = total / a[p * width + p];
     }
 }
 
 // The second routine: Jacobian column by column, then pivoted elimination, for the lanes in doubt.
 template <int n, bool transposed = false, class Slopes>
-INGOT_CALL void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
+INGOT_COLD void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
   const Array<V> jacobian(n * n);
   V direction[n];
   for (int j = 0; j < n; ++j) {
     for (int i = 0; i < n; ++i) direction[i] = splat(i == j);
     slopes(g, u, direction, &jacobian[j * n]);
   }
-  const Array<real> a(n * n), right(n * sides);
+  const int width = n + sides;
+  const Array<real> a(n * width);
   for (int lane = 0; lane < W; ++lane) {
     if (!doubt[lane]) continue;
-    for (int i = 0; i < n; ++i)
-      for (int j = 0; j < n; ++j) a[i * n + j] = jacobian[transposed ? i * n + j : j * n + i][lane];
-    for (int i = 0; i < n * sides; ++i) right[i] = b[i][lane];
-    eliminate(n, sides, a.data, right.data);
-    for (int i = 0; i < n * sides; ++i) x[i][lane] = right[i];
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n; ++j) a[i * width + j] = jacobian[transposed ? i * n + j : j * n + i][lane];
+      for (int s = 0; s < sides; ++s) a[i * width + n + s] = b[s * n + i][lane];
+    }
+    eliminate(n, width, a.data);
+    for (int s = 0; s < sides; ++s)
+      for (int i = 0; i < n; ++i) x[s * n + i][lane] = a[i * width + n + s];
   }
 }
 
@@ -140,7 +141,7 @@ INGOT_INLINE M summed(V squares, int count) {
 }
 
 // The Euclidean norm with every entry in parts of the largest, which overflows only if the norm does.
-INGOT_CALL __attribute__((cold)) V scaled_norm(const V* x, int count) {
+INGOT_COLD V scaled_norm(const V* x, int count) {
   V largest{}, total{};
   for (int i = 0; i < count; ++i) largest = max(largest, abs(x[i]));
   const V scale = max(splat(smallest_real), min(splat(largest_real), largest));
@@ -195,14 +196,15 @@ template <int n, bool transposed = false, class Slopes>
 
 // A solve under way. u: unknowns, r: residuals, d: update; base and old: u and r before the update.
 // size, first, before: norms of the residual, now, at the start and before the update.
-template <int n> struct Search {
+// parts: its step may be taken in parts (parts.h), so that points stop by themselves, whatever others
+// of the batch do.
+template <int n, bool parts = false> struct Search {
   V u[n], r[n], d[n], base[n], old[n];
   V size, first, before, alpha, steps, redone;
   M alive, active, done, bad;
   int updates, tries;
   bool proven;
-  bool alone = false;     // points stop by themselves, whatever others of the batch do
-  bool in_parts = false;  // the step is a part of one that failed (parts.h)
+  bool in_parts = false;  // the step is a part of one that failed
 
   Search& begin(M lanes) {
     alive = active = lanes;
@@ -222,16 +224,16 @@ template <int n> struct Search {
     if (tries && k.linesearch != full_step && again(k)) return retry;
     if (updates == 0) first = size;
     M now = size < splat(k.abs_tol);
-    if (updates) now |= (size < splat(k.rel_tol) * first) & (in_parts ? settled(k) : alive);
+    if (updates) now |= (size < splat(k.rel_tol) * first) & (parts && in_parts ? settled(k) : alive);
     if (sizeof(real) == 4 && updates) now |= stalled(now);
     bad |= active & ~finite(size);
     done = (done | (active & now)) & ~bad;
-    active = alive & ~bad & (updates < k.min_its && !alone ? alive : ~done);
+    active = alive & ~bad & (updates < k.min_its && !parts ? alive : ~done);
     return any(active) && updates + 1 < k.max_its ? update : stop;
   }
 
   // The points whose update was small beside their unknowns, as it must be in a part of a step.
-  INGOT_CALL __attribute__((cold)) M settled(const Knobs& k) {
+  INGOT_COLD M settled(const Knobs& k) {
     V moved[n];
     for (int i = 0; i < n; ++i) moved[i] = u[i] - base[i];
     return norm(moved, n) < splat(k.substep_del_tol) * (norm(u, n) + splat(k.abs_tol));

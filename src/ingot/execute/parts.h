@@ -7,8 +7,6 @@
 namespace ingot {
 namespace {
 
-#define INGOT_COLD INGOT_CALL __attribute__((cold))
-
 // Each part that was taken by a solve of n unknowns: in which lanes, from where to where in the
 // step, what was carried into it, what its equations read, and its unknowns. lanes: those that came
 // to the end of their step.
@@ -41,7 +39,7 @@ template <int n, int given, int carried> struct Parts {
 // first: what is carried into the first part; next: where unknowns start, what equations read and
 // what else is carried on; follow: the unknowns that are carried on; kept: may be null.
 template <int n, int given, int carried, class First, class Next, class Follow, class Newton>
-INGOT_COLD void take_in_parts(Search<n>& s, const V* g, int level, Parts<n, given, carried>* kept, First first,
+INGOT_COLD void take_in_parts(Search<n, true>& s, const V* g, int level, Parts<n, given, carried>* kept, First first,
                               Next next, Follow follow, Newton newton) {
   const int64_t whole = int64_t(1) << level;
   int64_t begin[W] = {}, length[W];
@@ -49,8 +47,8 @@ INGOT_COLD void take_in_parts(Search<n>& s, const V* g, int level, Parts<n, give
   V c[carried + 1] = {}, f[carried + 1] = {}, h[given];
   M going = s.alive & ~s.done, ended{};
   first(g, c);
-  Search<n> t;
-  t.alone = t.in_parts = true;
+  Search<n, true> t;
+  t.in_parts = true;
   while (any(going)) {
     V from{}, to{};
     for (int lane = 0; lane < W; ++lane) {

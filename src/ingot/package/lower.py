@@ -13,6 +13,7 @@ from ingot.errors import Problem, raise_if
 from ingot.execute import compiler
 from ingot.execute.abi import write_rules_struct
 from ingot.execute.cpu_levels import choose_levels
+from ingot.execute.cxx_shared import SharedDefinitions
 from ingot.execute.cxx_source import write_section
 from ingot.execute.segments import describe_segments
 from ingot.execute.segments_run import SegmentedInfo
@@ -135,8 +136,9 @@ def _print_kernels(
     All names begin with those of the package and its content, so that no two packages share any: a
     program linked against two of one name would run the first for both.
     """
+    shared = SharedDefinitions()
     parts = [
-        write_section(kernel, entry, c.target.inline)
+        write_section(kernel, entry, c.target.inline, shared)
         for kernel, entry in zip(kernels.values(), meta.entries, strict=True)
     ]
     real = "double" if meta.dtype == "float64" else "float"
