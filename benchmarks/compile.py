@@ -6,7 +6,6 @@ and what a checked call costs beyond its kernel. `python -m benchmarks.compile [
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.cold import ROOT, spend
 from ingot.execute.call_layout import Reports
 from ingot.hit import read_text
 from ingot.package import compile_model
@@ -26,7 +26,6 @@ from ingot.runtime import Artifact, load
 from ingot.runtime.backends import KernelBackend
 from tests.systems import plasticity
 
-ROOT = Path(__file__).resolve().parents[1]
 MECHANICS = Path("neml2/regression/solid_mechanics")
 CASES = {
     "isoharden": MECHANICS / "rate_independent_plasticity/isoharden/model.i",
@@ -99,14 +98,10 @@ def seconds(way: Way, file: Path) -> float:
     """One cold compile; homes and caches are new and empty."""
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
-        environment = {**os.environ, "HOME": scratch, "TORCHINDUCTOR_CACHE_DIR": str(home / "t")}
-        words = [str(w) for w in way.words(file, home / "out")]
-        start = time.perf_counter()
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, cwd=scratch)
-        taken = time.perf_counter() - start
-    if done.returncode != 0:
-        raise RuntimeError(f"{way.name} failed:\n{done.stderr}")
-    return taken
+        spent = spend(way.words(file, home / "out"), home)
+    if spent.code != 0:
+        raise RuntimeError(f"{way.name} failed:\n{spent.told}")
+    return spent.wall
 
 
 def packaged(folder: Path, *backends: str) -> Path:
