@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ingot.drivers import Result, TransientDriver, Verdict, build_driver
+    from ingot.drivers import Diagnosis, Result, TransientDriver, Verdict, build_driver, diagnose
     from ingot.errors import IngotError, IngotWarning, Problem
     from ingot.execute import executor
     from ingot.hit import Tree, read, read_text
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Artifact", "Factory", "IngotError", "IngotWarning", "Model", "Problem", "Program",
-    "Result", "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile",
-    "compile_model", "executor", "load", "prepared", "read", "read_text",
+    "Artifact", "Diagnosis", "Factory", "IngotError", "IngotWarning", "Model", "Problem",
+    "Program", "Result", "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile",
+    "compile_model", "diagnose", "executor", "load", "prepared", "read", "read_text",
 ]  # fmt: skip
 
 _ROOMS = {
-    "drivers": ("Result", "TransientDriver", "Verdict", "build_driver"),
+    "drivers": ("Diagnosis", "Result", "TransientDriver", "Verdict", "build_driver", "diagnose"),
     "errors": ("IngotError", "IngotWarning", "Problem"),
     "execute": ("executor",),
     "hit": ("Tree", "read", "read_text"),

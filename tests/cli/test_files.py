@@ -11,6 +11,7 @@ from tests.packages import ELASTIC
 SIMULATION = Path(__file__).parents[1] / "fields" / "inputs"
 COMMANDS = {
     "run": ("run", "@"), "show": ("show", "@", "m"), "show tree": ("show", "@", "--stage", "tree"),
+    "diagnose": ("diagnose", "@"),
     "compile": ("compile", "@", "--model", "m"), "inspect": ("inspect", "@"), "test": ("test", "@"),
     "package verify": ("package", "verify", "@"), "view": ("view", "@"),
     "compile --output-dir": ("compile", "elastic.i", "--model", "elastic", "--output-dir", "@/x"),

@@ -19,6 +19,7 @@ COMMANDS = {
     "show of a stage": ["show", "polynomial.i", "yield_stress", "--stage", "lower"],
     "inspect": ["inspect", "polynomial.i", "--driver", "curve"],
     "test": ["test", "judged.i", "--backend", "interpret"],
+    "diagnose": ["diagnose", "polynomial.i", "--backend", "interpret"],
     "syntax": ["syntax", "TabulatedPolynomial"],
 }
 JUDGE = """

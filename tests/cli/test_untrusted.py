@@ -14,6 +14,7 @@ result = Scalar(torch.arange(4.0))
 
 COMMANDS = {
     "run": ["run", "model.i", "driver", "--backend", "interpret"],
+    "diagnose": ["diagnose", "model.i", "--backend", "interpret"],
     "show": ["show", "model.i", "rate", "--driver", "driver", "--stage", "program"],
     "show of a stage": ["show", "model.i", "rate", "--driver", "driver", "--stage", "shape"],
     "inspect": ["inspect", "model.i", "--driver", "driver"],
@@ -39,7 +40,7 @@ def test_hostile_code_of_a_file_is_not_run(
         assert Path("stolen").exists(), "the code is one that runs"
 
 
-@pytest.mark.parametrize("name", ["run", "show", "show of a stage", "inspect", "test"])
+@pytest.mark.parametrize("name", ["run", "diagnose", "show", "show of a stage", "inspect", "test"])
 def test_lawful_code_of_a_file_is_run(name: str, file: Path, capsys: Captured) -> None:
     assert file.exists()
     assert status([*COMMANDS[name], "--untrusted"]) == 0

@@ -289,7 +289,9 @@ EXPLAIN: dict[str, str] = {
     "not-converged": (
         "The solve of an implicit update did not reach its tolerance at some points, whose"
         " results are NaN from that step on. Take smaller time steps, raise max_its, or give a"
-        " better predictor; the file under failed/ repeats the worst point alone."
+        " better predictor; max_substepping_level of the update lets it halve steps by itself. The"
+        " file under failed/ repeats the worst point alone, and `ingot diagnose` of it, or of the"
+        " file that was run, tells which equation fails, why, and what helps."
     ),
     "not-finite": (
         "Every solve converged, and yet an output or a field holds infinity or NaN: a law divides"

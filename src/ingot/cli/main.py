@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Parameter
 from ingot import __version__
 from ingot.cli.cache import cache
 from ingot.cli.compile import compile
+from ingot.cli.diagnose import diagnose
 from ingot.cli.explain import explain
 from ingot.cli.flags import with_laws
 from ingot.cli.inspect import inspect
@@ -38,7 +39,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, show, compile, inspect, test, syntax):
+for command in (run, diagnose, show, compile, inspect, test, syntax):
     app.command(with_laws(command))
 for command in (package, cache, view, explain):
     app.command(command)

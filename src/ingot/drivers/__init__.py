@@ -11,13 +11,14 @@ from ingot.drivers.build import (
     self_checking,
     structural_shapes,
 )
+from ingot.drivers.diagnosis import Diagnosis, diagnose
 from ingot.drivers.failure import require_converged
 from ingot.drivers.result import Result
 from ingot.drivers.transient import TransientDriver, transient_driver
 from ingot.drivers.verdict import Verdict
 
 __all__ = [
-    "SELF_CHECKING", "Checker", "Result", "TransientDriver", "Verdict", "build_driver",
-    "require_converged", "self_checking", "structural_shapes",
+    "SELF_CHECKING", "Checker", "Diagnosis", "Result", "TransientDriver", "Verdict",
+    "build_driver", "diagnose", "require_converged", "self_checking", "structural_shapes",
     "transient_driver",
 ]  # fmt: skip

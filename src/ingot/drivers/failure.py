@@ -16,6 +16,7 @@ from ingot.drivers.values import DRIVEN, Given
 from ingot.errors import Problem, Span, raise_if
 from ingot.hit import Block, Field, Tree
 from ingot.model import Law, Model, walk
+from ingot.runtime.stub import AOTIModel
 from ingot.types import Value
 
 __all__ = ["require_converged"]
@@ -39,8 +40,15 @@ def require_converged(
             f"# Point {point} of [{driver.block.name}], whose solve [{status.solve}] fails at step"
             f" {step}.\n{alone(driver, step + 1, point, folder)}"
         )
-        problems.append(status.problem(str(file)))
+        problems.append(status.problem(str(file), in_parts=not may_halve(driver, status.solve)))
     raise_if(problem for problem in problems if problem is not None)
+
+
+def may_halve(driver: TransientDriver, solve: str) -> bool:
+    """Whether a solve could take a step in parts, and does not."""
+    if isinstance(driver.model.body, AOTIModel):
+        return False
+    return any(s.name == solve and s.substeps is None for s in driver.program.solves)
 
 
 def alone(driver: TransientDriver, steps: int, point: int, folder: Path) -> Tree:

@@ -15,6 +15,7 @@ from ingot.errors import IngotError, Problem
 from ingot.execute.batch_shape import find_slopes, flatten_batch, restore_batch, shape_of
 from ingot.execute.interpret_parts import Parts, Record
 from ingot.execute.newton import run_newton
+from ingot.execute.newton_path import Part, PathRecorder
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient, step_through
 from ingot.program import Axis, Node, Program, Solve, Space, operation, sort_lines
@@ -35,11 +36,15 @@ NO_GUARDS: Guards = MappingProxyType({})
 
 
 class Interpreter:
-    """Runs a program on torch tensors."""
+    """Runs a program on torch tensors; recorder: keeps one point's way through Newton's method."""
 
-    def __init__(self, program: Program, *, dtype: torch.dtype = torch.float64) -> None:
+    def __init__(
+        self, program: Program, *, dtype: torch.dtype = torch.float64,
+        recorder: PathRecorder | None = None,
+    ) -> None:  # fmt: skip
         self.program = program
         self.dtype = dtype
+        self.recorder = recorder
         given = [n for v in program.given for n in v.nodes]
         self._lines = sort_lines(program.roots, given)
         laid_out = [a for v in (*program.given, *program.outputs) for a in v.axes]
@@ -66,6 +71,7 @@ class Interpreter:
         if points == 0:
             return self._call_empty(batch)
         call = _CallContext(self._equations, self.dtype, flat[0].device if flat else None, points)
+        call.recorder = self.recorder
         if self._couples_points:
             own = [(v, x.shape[: x.ndim - shape_of(v, program).rank]) for v, x in given]
             known = {n.id: find_dims(shape, batch) for v, shape in own for n in v.nodes}
@@ -124,6 +130,7 @@ class _CallContext:
         self.statuses: dict[Solve, Status] = {}
         self.records: dict[Solve, Record] = {}
         self.reports: dict[Opaque, Sequence[Status]] = {}
+        self.recorder: PathRecorder | None = None
         self.batch: tuple[int, ...] = (points,)
         self.reduced: Mapping[int, tuple[int, ...] | None] = {}
 
@@ -160,6 +167,7 @@ class _TorchArrays:
     def over(self, layout: Layout, points: int) -> "_TorchArrays":
         """Arrays of another layout, for some of the points."""
         call = _CallContext(self.call.equations, self.call.dtype, self.call.device, points)
+        call.recorder = self.call.recorder
         return _TorchArrays(layout, call)
 
     def run(self, lines: Sequence[Node], values: Values, guards: Guards = NO_GUARDS) -> None:
@@ -378,9 +386,13 @@ class _EquationsAt:
         ]
         return torch.cat(blocks, dim=1)
 
-    def solve(self, start: Tensor, *, in_parts: bool = False) -> tuple[Tensor, Status]:
-        """The unknowns that make the residuals zero, NaN where there are none, and the status."""
-        solve = self.equations.solve
+    def solve(self, start: Tensor, part: Part | None = None) -> tuple[Tensor, Status]:
+        """The unknowns that make the residuals zero, NaN where there are none, and the status.
+
+        part: of a step that is taken in parts, which this is.
+        """
+        solve, recorder = self.equations.solve, self.on.call.recorder
+        watch = None if recorder is None else recorder.follow(self, part)
 
         def rhs(u: Tensor) -> Tensor:
             return -self.residual(u)
@@ -392,11 +404,12 @@ class _EquationsAt:
             moved = torch.where(active, u + update, u)
             return moved, rhs(moved)
 
-        rules = solve.newton
+        rules = solve.newton if recorder is None else recorder.choose_rules(solve.newton)
         if solve.substeps is not None:
             # points that need no parts do not wait for those that do
             rules = replace(rules, stop="point")
-        return run_newton(solve.name, start, rhs, step, rules, in_parts=in_parts)
+        in_parts = part is not None
+        return run_newton(solve.name, start, rhs, step, rules, in_parts=in_parts, watch=watch)
 
     def solve_linear(
         self, around: _TorchArrays, node: Node, args: Sequence[Tensor]

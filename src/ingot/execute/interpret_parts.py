@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ingot.execute.bisection import StepsInParts
+from ingot.execute.newton_path import Part
 from ingot.execute.status import Status
 from ingot.program import Node, Solve, Space, sort_lines
 from ingot.program.arrays import Layout
@@ -116,7 +117,8 @@ class Parts:
             others = [f for f, s in zip(p.follows, p.states, strict=True) if s is None]
             left = iter(self._values.run(on, others, values))
             at = self.equations.start(on, read)
-            u, part = at.solve(on.flatten(guesses, self.equations.axes), in_parts=True)
+            guess = on.flatten(guesses, self.equations.axes)
+            u, part = at.solve(guess, Part(failed[index], begin, end))
             good = steps.keep(index, u, part)
             solved = on.split(u, self.equations.axes)
             for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):

@@ -13,7 +13,7 @@ from torch import Tensor
 from ingot.execute.status import Reason, Status, find_criteria
 from ingot.options import Newton
 
-__all__ = ["Rhs", "Step", "compute_norms", "find_stalled", "run_newton"]
+__all__ = ["Rhs", "Step", "Watch", "compute_norms", "find_stalled", "run_newton"]
 
 Rhs = Callable[[Tensor], Tensor]
 """Unknowns u -> the right-hand side $-r(u)$ of Newton's linear system."""
@@ -22,13 +22,19 @@ Step = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """u, $-r(u)$, active points (points,) -> $u + \\Delta u$ and $-r$ there; others stay at u."""
 
 
+Watch = Callable[[Tensor, Tensor, Tensor, Tensor], None]
+"""u, $-r(u)$, the points that an update has brought there, and the part of it that was taken, all
+(points,): told at the start and after every update."""
+
+
 def run_newton(
-    name: str, start: Tensor, rhs: Rhs, step: Step, rules: Newton, *, in_parts: bool = False
-) -> tuple[Tensor, Status]:
+    name: str, start: Tensor, rhs: Rhs, step: Step, rules: Newton, *, in_parts: bool = False,
+    watch: Watch | None = None,
+) -> tuple[Tensor, Status]:  # fmt: skip
     """The unknowns, NaN where a point did not converge, and what became of every point.
 
     in_parts: this is a part of a step, where a residual that is small in parts of the first is
-    accepted only if the update was small too.
+    accepted only if the update was small too. watch: is told every iterate.
     """
     u, right = start, rhs(start)
     size = first = compute_norms(right)
@@ -36,6 +42,9 @@ def run_newton(
     reason.masked_fill_(size < rules.abs_tol, Reason.CONVERGED)
     reason.masked_fill_(~torch.isfinite(size), Reason.NOT_FINITE)
     iterations = torch.zeros_like(size, dtype=torch.int32)
+    whole = torch.ones_like(size)
+    if watch is not None:
+        watch(u, right, torch.ones_like(size, dtype=torch.bool), whole)
     for _ in range(1, rules.max_its):
         active = reason == Reason.OUT_OF_STEPS
         if not bool(active.any()):
@@ -44,9 +53,11 @@ def run_newton(
             active = reason != Reason.NOT_FINITE
         moved, after = full, _ = step(u, right, active)
         if rules.linesearch == "NONE":
-            now = compute_norms(after)
+            now, taken = compute_norms(after), whole
         else:
-            moved, after, now = _cut_back(rhs, rules, (u, right, size), (moved, after), active)
+            moved, after, now, taken = _cut_back(
+                rhs, rules, (u, right, size), (moved, after), active
+            )
         iterations += active
         down = now < rules.rel_tol * first
         if in_parts:
@@ -63,6 +74,8 @@ def run_newton(
         u, right, size = moved, after, torch.where(active, now, size)
         reason.masked_fill_(done, Reason.CONVERGED)
         reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)
+        if watch is not None:
+            watch(u, right, active, taken)
     u = torch.where(reason == Reason.CONVERGED, u, math.nan)
     accepted = find_criteria(reason, size, first, rules)
     return u, Status(name, reason, iterations, size, torch.zeros_like(iterations), accepted)
@@ -71,8 +84,9 @@ def run_newton(
 def _cut_back(
     rhs: Rhs, rules: Newton, before: tuple[Tensor, Tensor, Tensor], full: tuple[Tensor, Tensor],
     active: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The new unknowns, $-r$ there and its norm, after the cutbacks that each point needs.
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The new unknowns, $-r$ there, its norm, and the part of the update that is left, after the
+    cutbacks that each point needs.
 
     before: u, $-r(u)$ and its norm; full: u after the whole update, and $-r$ there. The decrease
     is judged in parts of the norm before, whose square may be no number.
@@ -94,7 +108,7 @@ def _cut_back(
         moved = torch.where(accepted, moved, u + alpha * update)
         after = rhs(moved)
         now = compute_norms(after)
-    return moved, after, now
+    return moved, after, now, alpha
 
 
 def compute_norms(x: Tensor) -> Tensor:

@@ -133,8 +133,12 @@ class Status:
         row, point = rows[int(sizes.nan_to_num(nan=math.inf).argmax())].tolist()
         return row + self.begin, point
 
-    def problem(self, saved: str | None = None) -> Problem | None:
-        """What to tell the user where points failed: how many, the worst, and a way on."""
+    def problem(self, saved: str | None = None, *, in_parts: bool = True) -> Problem | None:
+        """What to tell the user where points failed: how many, the worst, and a way on.
+
+        saved: a file that repeats the worst; in_parts: whether steps that fail are taken in parts,
+        or cannot be.
+        """
         worst = self.worst()
         if worst is None:
             return None
@@ -149,8 +153,12 @@ class Status:
             f" ({reason.name.lower().replace('_', ' ')})"
         )
         fix = "halve the time step, or raise max_its"
+        if not in_parts:
+            fix += ", or let the update halve it: max_substepping_level"
         if saved:
-            fix += f"; the point is saved: ingot run {saved}"
+            fix += f"; the point is saved: ingot run {saved}; why: ingot diagnose {saved}"
+        elif when:
+            fix += "; why: ingot diagnose FILE DRIVER"
         return Problem("not-converged", message, None, fix)
 
 

@@ -14,7 +14,7 @@ from ingot.types import lag
 if TYPE_CHECKING:
     from ingot.program import Program
 
-__all__ = ["History", "Transient", "step_calls", "step_through"]
+__all__ = ["History", "Transient", "find_inputs", "step_calls", "step_through"]
 
 Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], tuple[Status, ...]]]
 
@@ -61,18 +61,7 @@ def step_calls(
     past: list[dict[str, Tensor]] = [{**begun, **transient.initial}]
     statuses: list[tuple[Status, ...]] = []
     for k in range(1, steps):
-        inputs = {}
-        for v in given:
-            base, back = lag(v.name)
-            zero = torch.zeros([*v.sizes, *v.base], dtype=dtype, device="cpu")
-            if base in transient.prescribed and not (back and base in gives):
-                values = transient.prescribed[base]
-                inputs[v.name] = values[k - back] if k >= back else torch.zeros_like(values[0])
-            elif back == 0 or k < back:
-                inputs[v.name] = zero
-            else:
-                inputs[v.name] = past[k - back].get(base, zero)
-        outputs, status = call(inputs)
+        outputs, status = call(find_inputs(k, given, gives, transient, past, dtype))
         past.append(outputs)
         statuses.append(status)
     histories = {}
@@ -80,11 +69,31 @@ def step_calls(
         rows = [p[name] for p in past[1:]]
         first = past[0].get(name)
         if rows:
-            first = torch.zeros_like(rows[0]) if first is None else first.expand_as(rows[0])
-            histories[name] = torch.stack([first.to(rows[0].dtype), *rows])
+            first = torch.zeros_like(rows[0]) if first is None else first.to(rows[0].dtype)
+            # an initial value that nothing reads may be for more points than what is computed
+            histories[name] = torch.stack(torch.broadcast_tensors(first, *rows))
     return History(
         histories, tuple(_stack_statuses(column) for column in zip(*statuses, strict=True))
     )
+
+
+def find_inputs(
+    step: int, given: Sequence[ValueShape], gives: Sequence[str], transient: Transient,
+    past: Sequence[Mapping[str, Tensor]], dtype: torch.dtype,
+) -> dict[str, Tensor]:  # fmt: skip
+    """What is called at a step; past: the outputs of all steps before, and what was given first."""
+    inputs = {}
+    for v in given:
+        base, back = lag(v.name)
+        zero = torch.zeros([*v.sizes, *v.base], dtype=dtype, device="cpu")
+        if base in transient.prescribed and not (back and base in gives):
+            values = transient.prescribed[base]
+            inputs[v.name] = values[step - back] if step >= back else torch.zeros_like(values[0])
+        elif back == 0 or step < back:
+            inputs[v.name] = zero
+        else:
+            inputs[v.name] = past[step - back].get(base, zero)
+    return inputs
 
 
 def _stack_statuses(column: tuple[Status, ...]) -> Status:
