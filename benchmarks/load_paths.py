@@ -27,6 +27,7 @@ class Case:
     kinds: dict[str, str]
     draw: Callable[[int], dict[str, Array]]
     driver: str = "driver"
+    axes: tuple[tuple[str, int], ...] = ()  # variables with an axis of their own, and its extent
     redirect: tuple[str, ...] = ()  # snippets that make the driver read entries the file lacks
 
 
@@ -276,6 +277,7 @@ CASES = {
             f"{MECHANICS}/crystal_plasticity/taylor/model.i",
             POLYCRYSTAL,
             pulling(seed=8),
+            axes=(("elastic_strain", 5), ("orientation", 5), ("slip_hardening", 5)),
         ),
     )
 }

@@ -42,7 +42,7 @@ class Result:
     @property
     def failed(self) -> int:
         """How many points a solve failed for, at any step."""
-        return sum(len(status.find_first_failures()) for status in self.statuses)
+        return sum(len(s.find_first_failures()) for s in self.statuses if s.has_failed)
 
     @property
     def microseconds(self) -> float:

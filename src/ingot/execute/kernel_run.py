@@ -47,6 +47,7 @@ A fresh page costs up to 2 µs: at 1000 points and 100 steps of `isoharden` that
 steps themselves. What is larger is given back, for others may need it.
 """
 
+Array = NDArray[np.floating]
 Steps = Callable[[int, int, object, bytes], None]
 
 
@@ -77,7 +78,7 @@ class KernelEntry:
         self._knobs = pack_knobs([s.newton for s in solvers])
         self._together = any(s.newton.stop == "batch" for s in solvers)
         self._ready: dict[Signature, CallLayout] = {}
-        self._rooms: dict[tuple[str, tuple[int, ...]], NDArray[np.floating]] = {}
+        self._rooms: dict[tuple[str, tuple[int, ...]], Array] = {}
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -110,38 +111,36 @@ class KernelEntry:
         return FastCall(self.run, self._knobs, self._names, self._solves, ready, values)
 
     def run_steps(
-        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], tuple[Status, ...]]:
         """Run a range of steps; outputs are (steps.stop, components, points), zero before it."""
-        outputs = {
-            v.name: self._allocate_history(v.name, (steps.stop, v.width, points))
-            for v in self.outputs
-        }
-        for name, x in outputs.items():
-            x[: steps.start] = initial.get(name, 0.0)
+        outputs: dict[str, Array] = {}
+        places: dict[str, GivesStruct] = {}
+        for v in self.outputs:
+            outputs[v.name] = x = self._allocate_history(v.name, (steps.stop, v.width, points))
+            x[: steps.start] = initial.get(v.name, 0.0)
+            address = torch.from_numpy(x).data_ptr()
+            places[v.name] = GivesStruct(address, v.width * points, 1, points)
         given = (GivenStruct * max(len(slots), 1))()
         for i, slot in enumerate(slots):
-            x, strides = slot.data, slot[1:4]
-            if slot.link is not None:
-                x = outputs[slot.link]
-                strides = (x.stride(0), 1, x.stride(1))
-            given[i] = GivenStruct(x.data_ptr(), *strides, slot.lag)
-        gives = (GivesStruct * max(len(outputs), 1))()
-        for i, x in enumerate(outputs.values()):
-            gives[i] = GivesStruct(x.data_ptr(), x.stride(0), 1, x.stride(1))
+            if slot.link is None:
+                given[i] = GivenStruct(slot.data.data_ptr(), *slot[1:4], slot.lag)
+            else:
+                at = places[slot.link]
+                given[i] = GivenStruct(at.data, at.step, at.point, at.component, slot.lag)
+        gives = (GivesStruct * max(len(places), 1))(*places.values())
         return outputs, self._run_reporting(given, gives, points, steps).read_statuses(steps.start)
 
-    def _allocate_history(self, name: str, shape: tuple[int, ...]) -> Tensor:
+    def _allocate_history(self, name: str, shape: tuple[int, ...]) -> Array:
         """Memory for a history: that of the last one, if no tensor reads it any more."""
         key = (name, shape)
         kept = self._rooms.pop(key, None)  # of two threads one finds it
         if kept is None or getrefcount(kept) > 2:
             # torch's memory: NumPy asks for huge pages, which take longer to get than small ones
             kept = torch.empty(shape, dtype=self.dtype, device="cpu").numpy()
-        room = torch.from_numpy(kept)  # its storage counts as a reader until the last view is gone
         if kept.nbytes <= MAX_KEPT_BYTES:
-            self._rooms[key] = kept
-        return room
+            self._rooms[key] = kept  # a tensor over it, or over a view of it, counts as a reader
+        return kept
 
     def _run_reporting(self, given: object, gives: object, points: int, steps: range) -> Reports:
         """Run steps on all points, and tell what the solves reported."""
@@ -199,7 +198,7 @@ class KernelTransient:
         self.slots += [self._lay_out_fixed(v, x) for v, x in entry.hidden]
         begun = {name: x[0] for name, x in transient.prescribed.items()}
         self.initial = {
-            name: self._flatten(outputs[name], x).T
+            name: self._flatten(outputs[name], x).T.numpy()
             for name, x in {**begun, **transient.initial}.items()
             if name in outputs
         }
@@ -247,8 +246,9 @@ class KernelTransient:
         found, statuses = self.entry.run_steps(self.slots, self.points, steps, self.initial)
         outputs = {}
         for v in self.entry.outputs:
-            rows = found[v.name].transpose(1, 2)
-            outputs[v.name] = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
+            rows = found[v.name].transpose(0, 2, 1)
+            rows = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
+            outputs[v.name] = torch.from_numpy(rows)
         return History(outputs, statuses)
 
 
