@@ -27,6 +27,7 @@ from ingot.model import build
 from ingot.program import prepared
 from ingot.types import Scalar, add_up
 from tests import packages
+from tests.compositions import NESTED
 from tests.program.declared import declared
 from tests.systems import implicit, viscoplasticity
 
@@ -287,8 +288,47 @@ def test_the_second_of_two_solves_may_fail_alone() -> None:
 def test_what_is_prescribed_and_no_number_is_named() -> None:
     found = diagnosed(loads="[[1.0, 1.0], [1.0, math.nan], [1.0, 1.0], [1.0, 1.0]]")
     (cause,) = found.causes
-    assert (cause.name, cause.message) == ("given", "it is given 'a', which is no number")
+    assert (cause.name, cause.message) == ("given", "it is given a, which is no number")
     assert (found.worst[0].step, found.worst[0].point) == (1, 1)
+
+
+NESTED_DRIVER = """
+[Tensors]
+  [times]
+    type = Python
+    expr = 'Scalar(torch.arange(3.0))'
+  []
+  [forces]
+    type = Python
+    expr = 'Scalar(torch.tensor([[0.0, 0.0], [1.0, {force}], [1.0, 1.0]], dtype=torch.float64))'
+  []
+[]
+[Drivers]
+  [driver]
+    type = TransientDriver
+    model = 'model'
+    prescribed_time = 'times'
+    prescribed_Scalar_names = 'f'
+    prescribed_Scalar_values = 'forces'
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize(
+    ("force", "max_its", "causes"),
+    [("1.5", 25, []), ("math.nan", 25, ["given", "given"]), ("1.5", 2, ["unfinished", "follows"])],
+)
+def test_a_solve_inside_another_is_blamed_where_it_fails(
+    force: str, max_its: int, causes: list[str]
+) -> None:
+    text = NESTED.replace("type = Newton\n", f"type = Newton\n    max_its = {max_its}\n")
+    driver = build_driver(read_text(text + NESTED_DRIVER.replace("{force}", force)), "driver")
+    assert isinstance(driver, TransientDriver)
+    found = diagnose(driver, "interpret")
+    assert [cause.name for solve in found.solves for cause in solve.causes] == causes
+    if causes:
+        assert (found.solves[0].worst[0].step, found.solves[0].worst[0].point) == (1, 1)
 
 
 def test_updates_that_a_line_search_shortened_are_told() -> None:
@@ -427,7 +467,7 @@ def test_what_is_told_of_a_jacobian_is_what_numpy_tells(seed: int) -> None:
     found = _find_conditioning(path_of(matrix))
     assert found is not None
     assert found.number == pytest.approx(np.linalg.cond(matrix.numpy()), rel=1e-6)
-    assert found.scaled <= found.number * (1 + 1e-9) or seed == 0
+    assert found.scaled < found.number or seed < 3, "a row that is large is scaled"
     sizes = matrix.abs().amax(1)
     assert found.largest == (f"r{int(sizes.argmax())}", pytest.approx(float(sizes.max())))
     assert found.smallest == (f"r{int(sizes.argmin())}", pytest.approx(float(sizes.min())))

@@ -95,7 +95,7 @@ def _run(file: Path, text: str) -> None:
     sys.path.insert(0, str(file.parent))
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        exec(compile(text, str(file), "exec"), module.__dict__)
+        exec(compile(text, str(file), "exec", dont_inherit=True), module.__dict__)
     except IngotError:
         raise
     except (Exception, SystemExit) as error:

@@ -21,6 +21,7 @@ from ingot.execute.batch_shape import shape_of
 from ingot.execute.interpret import Interpreter
 from ingot.execute.newton_path import Iterate, NewtonPath, PathRecorder
 from ingot.execute.transient import Transient, find_inputs, step_calls
+from ingot.model import lag
 from ingot.program import Program, Variable
 from ingot.runtime.stub import AOTIModel
 
@@ -28,7 +29,7 @@ __all__ = ["Cause", "Conditioning", "Diagnosis", "Place", "SolveDiagnosis", "dia
 
 EASY_UPDATES = 10  # a good first guess takes 3 to 6, the corner of a yield surface some more
 MAX_PLACES = 5  # as many rows as one reads
-MORE_UPDATES = 3  # times max_its: a residual that falls does so by then
+MORE_UPDATES = 50  # at least, and three times max_its: what falls has fallen by then
 MAX_PARTS = 8  # three halvings: what then still fails does so for another reason than its length
 SINGULAR = 1e13  # of a scaled Jacobian: an update then has less than three digits
 SCALED_BADLY = 1e6  # between the largest and the smallest row: six digits of the smaller are lost
@@ -245,7 +246,7 @@ class _Search:
     def count_updates(self, place: Place) -> int | None:
         """How many updates it takes, were there more of them; None if even then it fails."""
         assert self.program is not None
-        more = MORE_UPDATES * self.newton.max_its
+        more = max(MORE_UPDATES, 3 * self.newton.max_its)
         recorder = PathRecorder(place.point, self.result.points, more)
         _, statuses = Interpreter(self.program, recorder=recorder)(self.inputs(place.step))
         status = next(s for s in statuses if s.solve == self.status.solve)
@@ -327,9 +328,12 @@ class _Search:
         if path is None:
             yield Cause("sum", "it is solved for sums over points, and is not followed")
             return
-        first, last = path.iterates[0], path.iterates[-1]
-        origin = first.not_finite
-        if origin is not None and origin.operation == "given":
+        last = path.iterates[-1]
+        origin = "" if last.not_finite is None else last.not_finite.operation
+        if last.not_finite is not None and origin == "solve":
+            yield _blame_solve(last.not_finite.text, "which is solved inside it")
+            return
+        if origin == "given":
             yield self._blame_given(place)
             return
         if conditioning is not None and conditioning.scaled > SINGULAR:
@@ -357,7 +361,7 @@ class _Search:
         largest = max(shares, key=lambda name: shares[name])
         updates = self.count_updates(place)
         if updates is not None:
-            message = f"the residual was still falling, to {norms[-1]:.1e} in {largest}"
+            message = f"max_its ended it on its way, at a residual of {norms[-1]:.1e} in {largest}"
             fix = f"max_its above {self.newton.max_its}: it converges after {updates} updates"
             fixes = (fix, *self._find_remedies(place, path, is_solvable=True))
             return Cause("unfinished", message, fixes)
@@ -410,11 +414,23 @@ class _Search:
         return Cause("singular", message, tuple(self._find_remedies(place, path)))
 
     def _blame_given(self, place: Place) -> Cause:
-        """What is no number before the solve begins: another solve's result, or an input."""
+        """What is no number before the solve begins: an input, or another solve's result."""
+        prescribed, wrong = self.driver.transient.prescribed, self.find_wrong_inputs(place)
+        if any(lag(name)[0] in prescribed for name in wrong):
+            message = f"it is given {_list(wrong)}, which is no number"
+            return Cause("given", message, ("other prescribed or initial values",))
+        order = [status.solve for status in self.result.statuses]
         for other in self.result.statuses:
-            if other.solve != self.status.solve and not self.converged_at(other, place):
-                message = f"[{other.solve}], which it reads, failed for this point"
-                return Cause("follows", message, (f"what helps [{other.solve}]",))
+            rows = (~other.converged[:, place.point]).nonzero()[:, 0]
+            first = int(rows[0]) + other.begin if len(rows) else math.inf
+            is_before = order.index(other.solve) < order.index(self.status.solve)
+            if first < place.step or (first == place.step and is_before):
+                return _blame_solve(other.solve, "which it reads")
+        message = f"{_list(wrong) or 'a value computed before it'}, which it reads, is no number"
+        return Cause("given", message, ("other initial values, or parameters",))
+
+    def find_wrong_inputs(self, place: Place) -> list[str]:
+        """The inputs of the model that are no numbers at a place."""
         assert self.program is not None
         inputs, wrong = self.inputs(place.step), []
         for v in self.program.inputs:
@@ -422,15 +438,8 @@ class _Search:
             inner = x.shape[x.ndim - shape_of(v, self.program).rank :]
             whole = x.expand(*self.result.batch, *inner).reshape(self.result.points, -1)
             if not bool(whole[place.point].isfinite().all()):
-                wrong.append(f"'{v.name}'")
-        if wrong:
-            message = f"it is given {_list(wrong)}, which is no number"
-            return Cause("given", message, ("other prescribed or initial values",))
-        return Cause("given", "a value that is computed before it, and that it reads, is no number")
-
-    def converged_at(self, status: Status, place: Place) -> bool:
-        """Whether another solve converged at a place."""
-        return bool(status.converged[place.step - status.begin, place.point])
+                wrong.append(v.name)
+        return wrong
 
     def _blame_tolerances(self, path: NewtonPath, floor: float) -> Cause:
         newton, first = self.newton, path.iterates[0].norm
@@ -445,6 +454,11 @@ class _Search:
         return Cause(
             "tolerance", message, (f"abs_tol = {reachable:.0e}, or equations scaled down",)
         )
+
+
+def _blame_solve(name: str, how: str) -> Cause:
+    """Another solve, without whose result there is none."""
+    return Cause("follows", f"[{name}], {how}, failed for this point", (f"what helps [{name}]",))
 
 
 def _interpolate(begin: Tensor, end: Tensor, count: int) -> Tensor:

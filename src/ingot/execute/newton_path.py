@@ -24,7 +24,8 @@ __all__ = ["Iterate", "NewtonPath", "NotFinite", "Part", "PathRecorder"]
 class NotFinite:
     """A line whose operands are numbers and whose value is none; text: the line in numbers.
 
-    operation: `given` where what the solve reads is no number, `unknown` where an update is none.
+    operation: `given` where what the solve reads is no number, `unknown` where an update is none,
+    `solve` where one inside it failed, which text names.
     """
 
     operation: str
@@ -140,6 +141,8 @@ def _find_origin(at: Any, column: int) -> NotFinite | None:
     node = next((n for n in rows if not _is_finite(values[n.id], column)), None)
     while node is not None and node.id not in leaves:
         wrong = [a for a in node.args if not _is_finite(values[a.id], column)]
+        if not wrong and node.op == "item":
+            return NotFinite("solve", node.args[0].attr.name)
         if not wrong:
             return NotFinite(node.op, _spell(node, values, column))
         node = wrong[0]
