@@ -114,7 +114,7 @@ def test_a_wrong_derivative_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_direction_counts_up() -> None:
     assert torch.equal(
-        unit_test.direction(torch.zeros(2, 2)), torch.tensor([[0.2, 0.4], [0.6, 0.8]])
+        unit_test.choose_direction(torch.zeros(2, 2)), torch.tensor([[0.2, 0.4], [0.6, 0.8]])
     )
 
 
@@ -125,8 +125,8 @@ def test_a_model_that_solves_is_checked_by_differences(backend: Backend) -> None
 
 
 def test_differences_see_a_wrong_derivative(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = unit_test.direction
-    monkeypatch.setattr(unit_test, "difference", lambda f, x, t: {"x": exact(x)})
+    exact = unit_test.choose_direction
+    monkeypatch.setattr(unit_test, "difference_centrally", lambda f, x, t: {"x": exact(x)})
     assert not judged(SOLVED).passed
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ingot.hit import Fault, evaluate
-from ingot.hit.arithmetic import FUNCTIONS, written_number
+from ingot.hit.arithmetic import FUNCTIONS, write_number
 
 NAMES = {"w": 3.0, "L": 0.5}
 
@@ -76,5 +76,5 @@ def test_expression_without_a_value_says_why(text: str, says: str) -> None:
     ("value", "text"), [(4.0, "4"), (-2e15, "-2000000000000000"), (0.1, "0.1"), (1e300, "1e+300")]
 )
 def test_whole_numbers_are_written_without_a_point(value: float, text: str) -> None:
-    assert written_number(value) == text
+    assert write_number(value) == text
     assert float(text) == value

@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingot.errors import IngotError
-from ingot.hit import Tree, activated, read, read_text, sections_of, unused_globals, with_globals
+from ingot.hit import (
+    Tree,
+    activate,
+    find_unused_globals,
+    read,
+    read_text,
+    sections_of,
+    with_globals,
+)
 
 
 def value(tree: Tree, section: str, name: str) -> str:
@@ -92,7 +100,7 @@ SWITCHED = "[A]\n{}\n[x]\n[]\n[y]\ninactive = z\n[z]\n[]\n[w]\n[]\n[]\n[]"
      ("active = __all__", ["x", "y"])],
 )  # fmt: skip
 def test_only_active_blocks_exist(line: str, names: list[str]) -> None:
-    (block,) = activated(read_text(SWITCHED.format(line))).blocks
+    (block,) = activate(read_text(SWITCHED.format(line))).blocks
     assert [child.name for child in block.blocks] == names
     assert not block.fields
     assert all([each.name for each in c.blocks] == ["w"] for c in block.blocks if c.name == "y")
@@ -100,12 +108,12 @@ def test_only_active_blocks_exist(line: str, names: list[str]) -> None:
 
 def test_a_name_that_is_no_block_cannot_be_active() -> None:
     with pytest.raises(IngotError) as raised:
-        activated(read_text("[A]\nactive = 'xdfm q'\n[xdmf]\n[]\n[]", "a.i"))
+        activate(read_text("[A]\nactive = 'xdfm q'\n[xdmf]\n[]\n[]", "a.i"))
     assert "[A] has no sub-block 'xdfm'" in str(raised.value)
     assert "did you mean 'xdmf'?" in str(raised.value)
     assert len(raised.value.problems) == 2
     with pytest.raises(IngotError, match="both 'active' and 'inactive'"):
-        activated(read_text("[A]\nactive = x\ninactive = ''\n[x]\n[]\n[]"))
+        activate(read_text("[A]\nactive = x\ninactive = ''\n[x]\n[]\n[]"))
 
 
 GLOBAL = "[GlobalParams]\nm = 1\nn = 2\n[]\n[A]\n[x]\nm = 3\n[]\n[]"
@@ -121,7 +129,7 @@ def test_global_parameters_are_defaults_of_what_a_block_knows() -> None:
 
 
 def test_global_parameter_that_no_block_knows_is_a_problem() -> None:
-    (problem,) = unused_globals(read_text(GLOBAL), {"m", "nn"})
+    (problem,) = find_unused_globals(read_text(GLOBAL), {"m", "nn"})
     assert problem.code == "unknown-option" and problem.fix == "did you mean 'nn'?"
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingot.errors import IngotError, Span
-from ingot.hit import Block, Field, Tree, activated, read, read_text
+from ingot.hit import Block, Field, Tree, activate, read, read_text
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 
@@ -401,7 +401,7 @@ def test_files_of_marlin_are_read() -> None:
     given_outside = ["ss=1", "cs=1", "order=1"]
     for file in cases("marlin"):
         uses = "${ss}" in file.read_text()
-        activated(read(file, given_outside if uses else (), moose=True))
+        activate(read(file, given_outside if uses else (), moose=True))
 
 
 VARIED = """

@@ -3,7 +3,7 @@
 import pytest
 
 from ingot.hit import Fault
-from ingot.hit.units import converted, unit_of
+from ingot.hit.units import convert, parse_unit
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from ingot.hit.units import converted, unit_of
     ],
 )
 def test_number_is_converted(number: float, given: str, wanted: str, value: float) -> None:
-    assert converted(number, given, wanted) == pytest.approx(value, rel=1e-12)
-    assert converted(value, wanted, given) == pytest.approx(number, rel=1e-12)
+    assert convert(number, given, wanted) == pytest.approx(value, rel=1e-12)
+    assert convert(value, wanted, given) == pytest.approx(number, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def test_number_is_converted(number: float, given: str, wanted: str, value: floa
 )
 def test_wrong_unit_is_refused_with_a_fix(given: str, wanted: str, says: str) -> None:
     with pytest.raises(Fault, match=says) as raised:
-        converted(1, given, wanted)
+        convert(1, given, wanted)
     assert raised.value.fix
 
 
 def test_a_prefix_of_no_unit_is_none() -> None:
     with pytest.raises(Fault, match="there is no unit 'kmin'"):
-        unit_of("kmin")
+        parse_unit("kmin")

@@ -330,7 +330,7 @@ def test_a_result_is_not_written_elsewhere(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_reference_of_code_is_not_opened(tmp_path: Path) -> None:
-    from ingot.drivers.regression import stored
+    from ingot.drivers.regression import read_stored
 
     class Held(torch.nn.Module):
         def __init__(self) -> None:
@@ -339,6 +339,6 @@ def test_a_reference_of_code_is_not_opened(tmp_path: Path) -> None:
 
     torch.jit.script(Held()).save(str(tmp_path / "old.pt"))  # pyright: ignore
     span = read_text("[a]\n[]").blocks[0].span
-    assert list(stored(tmp_path / "old.pt", span)) == ["x"]
+    assert list(read_stored(tmp_path / "old.pt", span)) == ["x"]
     with pytest.raises(IngotError, match="unreadable-reference"):
-        stored(tmp_path / "old.pt", span, untrusted=True)
+        read_stored(tmp_path / "old.pt", span, untrusted=True)

@@ -16,7 +16,7 @@ import torch
 from ingot.hit import read_text
 from ingot.model import Factory
 from ingot.options import Newton, knobs_of
-from ingot.package.header import ERRORS, LAYOUTS, Notes, header
+from ingot.package.header import ERRORS, LAYOUTS, Notes, write_header
 from ingot.program import trace
 from ingot.program.program import find_first_guesses
 from ingot.types import KINDS
@@ -343,7 +343,7 @@ def test_old_values_are_fed_under_other_names_too() -> None:
         msgspec.structs.replace(v, name="before" if v.name == "alpha~1" else v.name)
         for v in meta.inputs
     )
-    text = header(
+    text = write_header(
         msgspec.structs.replace(meta, inputs=renamed, derivatives=()),
         Notes(inputs={"before": "alpha~1"}),
     )
@@ -357,7 +357,7 @@ def test_find_first_guesses_are_told() -> None:
     assert guesses == {"alpha"}
     assert find_first_guesses(decay().program) == set()
     meta = decay().package.metadata
-    text = header(meta, Notes(guesses={"T"}))
+    text = write_header(meta, Notes(guesses={"T"}))
     assert re.search(r"T: Scalar, 1 number; only where a solve starts", text)
 
 
@@ -398,7 +398,7 @@ def test_header_compiles_whatever_variables_are_called(compiler: list[str], tmp_
         derivatives=tuple(msgspec.structs.replace(block, output=n, input=n) for n in ODD),
         origin=msgspec.structs.replace(meta.origin, file="a*/b/*.i"),
     )  # fmt: skip
-    (tmp_path / "odd.h").write_text(header(odd))
+    (tmp_path / "odd.h").write_text(write_header(odd))
     (tmp_path / "main.c").write_text('#include "odd.h"\nint main(void) { return decay_inputs; }\n')
     command = [*compiler, "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-long-long", "-c"]
     if shutil.which(compiler[0]) is None:

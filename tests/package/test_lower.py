@@ -13,7 +13,7 @@ from ingot.execute.inductor_metadata import ImplicitSegment
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.package import compile_model
-from ingot.package.consistent import inconsistencies
+from ingot.package.consistent import find_inconsistencies
 from ingot.package.stages import advance, load
 from ingot.package.target import Target
 from tests.compositions import NESTED
@@ -68,7 +68,7 @@ def test_graphs_of_a_solve_inside_a_residual_load_as_they_were_described(tmp_pat
     expected, told = Interpreter(program)(given)
     torch.testing.assert_close(artifact.forward(given), expected, rtol=1e-9, atol=1e-12)
     assert [s.solve for s in artifact.status] == [s.solve for s in told] == ["solve_z", "solve_x"]
-    assert list(inconsistencies(meta)) == []
+    assert list(find_inconsistencies(meta)) == []
     graphs = meta.inductor
     assert graphs is not None
     (segment,) = graphs.segments
@@ -80,4 +80,4 @@ def test_graphs_of_a_solve_inside_a_residual_load_as_they_were_described(tmp_pat
         (replace(segment, inner=replace(segment.inner, segments=())), "which is not there"),
     ]:
         other = replace(meta, inductor=replace(graphs, segments=(wrong,)))
-        assert any(message in text for text in inconsistencies(other))
+        assert any(message in text for text in find_inconsistencies(other))

@@ -12,7 +12,7 @@ import pytest
 
 from ingot import IngotError
 from ingot.codegen import library as codegen_library
-from ingot.package.seal import digest_of, seal, stamped
+from ingot.package.seal import digest_of, seal, stamp
 from ingot.runtime import load
 from tests import packages
 
@@ -201,5 +201,5 @@ def test_a_link_within_the_folder_is_no_harm(tmp_path: Path) -> None:
 def test_stamping_again_replaces_the_contract() -> None:
     archive = next(packages.decay().folder.glob("*.pt2"))
     for name, content in ((archive.name, archive.read_bytes()), ("a.cpp", b"int a;\n")):
-        once, twice = stamped(content, name, "a" * 64), stamped(content, name, "b" * 64)
-        assert once != twice == stamped(once, name, "b" * 64)
+        once, twice = stamp(content, name, "a" * 64), stamp(content, name, "b" * 64)
+        assert once != twice == stamp(once, name, "b" * 64)

@@ -18,7 +18,7 @@ from ingot.hit import read, read_text
 from ingot.model import Factory, build
 from ingot.options import INT32, Newton, knobs_of
 from ingot.package.stages import advance, load
-from ingot.package.stub import stub
+from ingot.package.stub import write_stub
 from ingot.package.target import Target
 from ingot.program import prepared
 from ingot.program.solvers import read_newton
@@ -95,7 +95,7 @@ def text_of(
 ) -> str:
     """The stub of a file, nothing compiled."""
     loaded = load(read(file), "decay", Target(**target), driver=driver, command="again")
-    return stub(advance(loaded, "shape"), file.parent / place)
+    return write_stub(advance(loaded, "shape"), file.parent / place)
 
 
 def sections(text: str) -> list[str]:
@@ -138,14 +138,14 @@ def test_keys_of_older_files_are_left_out(tmp_path: Path, caplog: pytest.LogCapt
 
 def test_explicit_model_has_no_solver(tmp_path: Path) -> None:
     file = written(DECAY, tmp_path)
-    found = stub(advance(load(read(file), "sum", Target()), "shape"), tmp_path / "sum_aoti.i")
+    found = write_stub(advance(load(read(file), "sum", Target()), "shape"), tmp_path / "sum_aoti.i")
     assert "solver" not in found and "Solvers" not in sections(found)
 
 
 def test_overrides_are_written_into_the_stub(tmp_path: Path) -> None:
     file = written(DECAY, tmp_path)
     loaded = load(read(file, ["Solvers/newton/abs_tol:=1e-7"]), "decay", Target())
-    assert "abs_tol = 1e-7" in stub(advance(loaded, "shape"), tmp_path / "decay_aoti.i")
+    assert "abs_tol = 1e-7" in write_stub(advance(loaded, "shape"), tmp_path / "decay_aoti.i")
 
 
 def test_absolute_file_names_stay(tmp_path: Path) -> None:

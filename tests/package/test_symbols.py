@@ -12,7 +12,7 @@ import torch
 
 from ingot.errors import IngotError
 from ingot.hit import read
-from ingot.package.header import header
+from ingot.package.header import write_header
 from ingot.package.lower import kernel_files
 from ingot.package.stages import load
 from ingot.package.target import Target
@@ -199,7 +199,7 @@ def test_packages_of_one_name_meet_in_one_source_under_another_prefix(tmp_path: 
     files = kernel_files(load(read(single().file), "decay", target))
     assert files.prefix == "narrow" and files.header == "decay.h"
     narrow = msgspec.structs.replace(files, prefix="narrow_0123456789ab")
-    text = header(msgspec.structs.replace(single().package.metadata, kernel=narrow))
+    text = write_header(msgspec.structs.replace(single().package.metadata, kernel=narrow))
     (tmp_path / "narrow.h").write_text(text)
     main = f'#include "{decay().folder}/decay.h"\n#include "narrow.h"\n'
     (tmp_path / "main.c").write_text(

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ingot.package import write
-from ingot.package.write import put, put_text, scratch
+from ingot.package.write import open_scratch, put, put_text
 from ingot.runtime import load
 from tests.packages import ELASTIC, elastic, inputs_of
 
@@ -57,7 +57,7 @@ def survive(home: Path, pauses: list[float]) -> None:
         ends.append(killed_compile(home, pause))
         assert check(home) in (0.3, 0.25)
     assert ends.count("killed") >= len(pauses) * 2 / 5
-    with scratch(home / "out" / "elastic" / "cpu") as folder:
+    with open_scratch(home / "out" / "elastic" / "cpu") as folder:
         assert [p.name for p in folder.parent.iterdir() if p.name.startswith(".")] == [folder.name]
 
 
@@ -75,7 +75,7 @@ def test_compiler_killed_at_twenty_moments_leaves_a_whole_package(tmp_path: Path
 
 def test_folder_in_use_is_not_swept_away(tmp_path: Path) -> None:
     place = tmp_path / "a" / "cpu"
-    with scratch(place) as first, scratch(place) as second:
+    with open_scratch(place) as first, open_scratch(place) as second:
         (first / "x").write_text("first")
         (second / "x").write_text("second")
         put(second, place)
@@ -92,7 +92,7 @@ def test_folder_takes_the_place_of_another(
         monkeypatch.setattr(write.ctypes, "CDLL", lambda *_, **__: object())
     place = tmp_path / "a" / "cpu"
     for text in ("old", "new"):
-        with scratch(place) as folder:
+        with open_scratch(place) as folder:
             (folder / "x").write_text(text)
             put(folder, place)
         assert (place / "x").read_text() == text
@@ -101,7 +101,7 @@ def test_folder_takes_the_place_of_another(
 
 def test_failed_compile_leaves_nothing_behind(tmp_path: Path) -> None:
     place = tmp_path / "a" / "cpu"
-    with pytest.raises(ZeroDivisionError), scratch(place) as folder:
+    with pytest.raises(ZeroDivisionError), open_scratch(place) as folder:
         (folder / "x").write_text("half")
         raise ZeroDivisionError
     assert list(place.parent.iterdir()) == []
@@ -123,7 +123,7 @@ def test_folders_put_in_one_new_place_at_one_moment(
     if not atomic:
         monkeypatch.setattr(write.ctypes, "CDLL", lambda *_, **__: object())
     place = tmp_path / "cpu"
-    with scratch(place) as folder:
+    with open_scratch(place) as folder:
         (folder / "x").write_text("mine")
 
         def late(self: Path) -> bool:
@@ -142,10 +142,10 @@ def test_folders_put_in_one_new_place_at_one_moment(
 MANY = """
 import sys
 from pathlib import Path
-from ingot.package.write import put, scratch
+from ingot.package.write import open_scratch, put
 place = Path(sys.argv[1])
 for turn in range(40):
-    with scratch(place / str(turn) / "cpu") as folder:
+    with open_scratch(place / str(turn) / "cpu") as folder:
         for name in "abc":
             (folder / name).write_text(sys.argv[2])
         put(folder, place / str(turn) / "cpu")
@@ -167,7 +167,7 @@ def test_processes_that_write_to_the_same_new_places_leave_whole_folders(tmp_pat
 def test_a_folder_swept_before_it_was_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, swept = write._held, []
+    held, swept = write._hold, []
 
     def sweep(folder: Path) -> object:
         if not swept:
@@ -175,6 +175,6 @@ def test_a_folder_swept_before_it_was_locked_is_made_again(
             shutil.rmtree(folder)
         return held(folder)
 
-    monkeypatch.setattr(write, "_held", sweep)
-    with scratch(tmp_path / "cpu") as folder:
+    monkeypatch.setattr(write, "_hold", sweep)
+    with open_scratch(tmp_path / "cpu") as folder:
         assert folder.is_dir() and folder not in swept

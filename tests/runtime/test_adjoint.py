@@ -9,7 +9,7 @@ import ingot
 from ingot.errors import IngotError, IngotWarning
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.package.consistent import inconsistencies
+from ingot.package.consistent import find_inconsistencies
 from ingot.package.target import Target
 from ingot.runtime import Artifact
 from tests import packages
@@ -155,7 +155,7 @@ def test_metadata_without_a_kernel_has_no_adjoints() -> None:
     meta = packages.trained().package.metadata
     assert meta.adjoints
     assert not packages.decay().package.metadata.adjoints
-    told = inconsistencies(msgspec.structs.replace(meta, kernel=None))
+    told = find_inconsistencies(msgspec.structs.replace(meta, kernel=None))
     assert "there are adjoints, and no kernel that gives them" in [*told]
 
 

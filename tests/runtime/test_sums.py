@@ -12,7 +12,7 @@ from ingot import IngotError, IngotWarning
 from ingot.hit import read_text
 from ingot.model import Model, build
 from ingot.package.compilation import Compilation
-from ingot.package.consistent import inconsistencies
+from ingot.package.consistent import find_inconsistencies
 from ingot.package.stages import advance
 from ingot.package.target import Target
 from ingot.program import prepared
@@ -193,7 +193,7 @@ def test_such_a_package_is_no_part_of_a_composition() -> None:
 
 def test_metadata_whose_segments_do_not_agree_is_told() -> None:
     meta = summed().metadata
-    assert list(inconsistencies(meta)) == []
+    assert list(find_inconsistencies(meta)) == []
     change = msgspec.structs.replace
     cut = meta.cuts["forward"]
     first, *rest = cut.steps
@@ -209,5 +209,5 @@ def test_metadata_whose_segments_do_not_agree_is_told() -> None:
         change(cut, levels={level: change(cut.levels[level], sources=(level,))}),
         change(cut, values=tuple(change(v, base=(2,)) for v in cut.values)),
     ):
-        assert list(inconsistencies(change(meta, cuts={**meta.cuts, "forward": wrong})))
-    assert list(inconsistencies(change(meta, cuts={"forward": cut})))
+        assert list(find_inconsistencies(change(meta, cuts={**meta.cuts, "forward": wrong})))
+    assert list(find_inconsistencies(change(meta, cuts={"forward": cut})))

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from ingot.catalog.declare import CATALOG
 from ingot.errors import IngotError, Problem, Span
-from ingot.hit import contents
+from ingot.hit import read_contents
 
 __all__ = ["law_files", "laws_of", "load_file"]
 
@@ -73,7 +73,7 @@ def load_file(path: str | Path) -> tuple[str, ...]:
 
 def _text_of(path: Path) -> str:
     """The contents of a Python file."""
-    text = contents(path)
+    text = read_contents(path)
     if path.suffix != ".py":
         message, fix = f"'{path}' is no Python file", "name a file that ends in .py"
         raise IngotError([Problem("wrong-python", message, fix=fix)])

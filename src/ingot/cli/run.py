@@ -73,11 +73,11 @@ def run(
         Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
-    from ingot.drivers.save import unknown_ending
+    from ingot.drivers.save import find_unknown_ending
     from ingot.execute import DEFAULT_BACKEND
-    from ingot.hit import contents, read, sections_in
+    from ingot.hit import read, read_contents, sections_in
 
-    text = contents(file)
+    text = read_contents(file)
     if "Domain" in sections_in(text):
         refuse(file, "a simulation", {"--save": save})
         place = checkpoint or Path(f"{file.stem}.checkpoint")
@@ -105,7 +105,7 @@ def run(
     tree = read(file, words[len(named) :], text=text)
     name = named[0] if named else only_driver(tree)
     if save is not None:
-        raise_if(unknown_ending(save))
+        raise_if(find_unknown_ending(save))
     driver = build_driver(tree, name, strict=strict, untrusted=untrusted)
     if not isinstance(driver, TransientDriver):
         refuse_save(save, name)

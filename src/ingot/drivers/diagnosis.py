@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ingot.drivers.result import Result
-from ingot.drivers.save import suffixes
+from ingot.drivers.save import list_suffixes
 from ingot.drivers.transient import TransientDriver
 from ingot.execute import Backend, Reason, Status
 from ingot.execute.batch_shape import shape_of
@@ -553,7 +553,7 @@ def _name_entries(variables: Sequence[Variable], path: NewtonPath) -> list[str]:
     names = []
     for variable in variables:
         sites = [range(path.extents[a.name] + a.offset) for a in variable.axes]
-        for suffix in suffixes(variable.kind):
+        for suffix in list_suffixes(variable.kind):
             for site in product(*sites):
                 where = f"[{' '.join(map(str, site))}]" if site else ""
                 names.append(f"{variable.name}{where}{suffix}")

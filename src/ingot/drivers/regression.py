@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from ingot.drivers.transient import TransientDriver, transient_driver
-from ingot.drivers.values import gathered
-from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compared, judged
+from ingot.drivers.values import gather_problems
+from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compare, judge
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import Backend, failures
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory
 from ingot.options import NotNegative
 
-__all__ = ["TransientRegression", "driver_of", "tolerance_of"]
+__all__ = ["TransientRegression", "read_driver", "read_tolerance"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class TransientRegression:
         known = ("type", "driver", "reference", "rtol", "atol")
         problems = [*unknown_fields(block, known), *unknown_blocks(block)]
         driver, together, file, tolerance = None, None, None, Tolerance()
-        with gathered(problems):
-            tolerance = tolerance_of(block, "rtol", "atol")
-        with gathered(problems):
+        with gather_problems(problems):
+            tolerance = read_tolerance(block, "rtol", "atol")
+        with gather_problems(problems):
             file = block.require("reference")
-            path = found_file(file, factory)
-        with gathered(problems):
-            driver = driver_of(block, factory)
-            together = driver_of(block, factory.renew(stop="batch"))
+            path = find_file(file, factory)
+        with gather_problems(problems):
+            driver = read_driver(block, factory)
+            together = read_driver(block, factory.renew(stop="batch"))
         raise_if(problems)
         assert driver is not None
         assert together is not None
@@ -66,7 +66,7 @@ class TransientRegression:
         A point that stops by itself is converged as its solver says, but not as far as one that
         goes on with others, as it does where the peer made the reference: either may agree.
         """
-        expected = stored(self.reference, self.span, untrusted=self.untrusted)
+        expected = read_stored(self.reference, self.span, untrusted=self.untrusted)
         verdict = self._judge(self.driver, expected, backend)
         if verdict.passed or not self.driver.rules:
             return verdict
@@ -88,25 +88,25 @@ class TransientRegression:
                 mismatches.append(Mismatch(key, "the result has no such value"))
                 continue
             base = kinds[key.split(".", 2)[2]].base
-            mismatch = compared(key, found[key], value, base, self.tolerance)
+            mismatch = compare(key, found[key], value, base, self.tolerance)
             mismatches += [mismatch] if mismatch is not None else []
-        return judged(len(expected), mismatches, f"'{self.reference.name}'", self.span)
+        return judge(len(expected), mismatches, f"'{self.reference.name}'", self.span)
 
 
-def driver_of(block: Block, factory: Factory) -> TransientDriver:
+def read_driver(block: Block, factory: Factory) -> TransientDriver:
     """The TransientDriver that a block judges."""
     asked = block.require("driver")
     return transient_driver(factory, asked.string(), asked.value_span)
 
 
-def tolerance_of(block: Block, rtol: str, atol: str) -> Tolerance:
+def read_tolerance(block: Block, rtol: str, atol: str) -> Tolerance:
     """The tolerance that two options of a block give."""
     options = {"rtol": block.field(rtol), "atol": block.field(atol)}
     given = {name: f.option(NotNegative) for name, f in options.items() if f is not None}
     return Tolerance(**given)
 
 
-def found_file(file: Field, factory: Factory) -> Path:
+def find_file(file: Field, factory: Factory) -> Path:
     """The file that an option names, relative to the input file."""
     folder = factory.tree.file.parent if factory.tree.file is not None else Path()
     path = folder / file.string()
@@ -117,13 +117,13 @@ def found_file(file: Field, factory: Factory) -> Path:
     return path
 
 
-def stored(path: Path, span: Span, *, untrusted: bool = False) -> Mapping[str, Tensor]:
+def read_stored(path: Path, span: Span, *, untrusted: bool = False) -> Mapping[str, Tensor]:
     """The values of a file written by `torch.save`, or held by an older TorchScript module.
 
     A TorchScript module holds code, and is not opened where the file is `untrusted`.
     """
     try:
-        found = loaded(path, scripts=not untrusted)
+        found = load_stored(path, scripts=not untrusted)
     except (RuntimeError, pickle.UnpicklingError, EOFError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         message = f"'{path.name}' cannot be read: {reason}"
@@ -135,7 +135,7 @@ def stored(path: Path, span: Span, *, untrusted: bool = False) -> Mapping[str, T
     return found
 
 
-def loaded(path: Path, *, scripts: bool) -> Any:
+def load_stored(path: Path, *, scripts: bool) -> Any:
     with warnings.catch_warnings():
         # torch warns of TorchScript, which nobody can help whose reference is old.
         warnings.simplefilter("ignore")

@@ -16,28 +16,28 @@ from ingot.model.tensors import COMPONENTS
 from ingot.package.write import put_file
 from ingot.types import Value
 
-__all__ = ["save", "unknown_ending"]
+__all__ = ["find_unknown_ending", "save"]
 
 
 def save(result: Result, path: Path) -> None:
     """Write a result in one step: whoever reads finds the whole of it, or what stood there."""
-    raise_if(unknown_ending(path))
+    raise_if(find_unknown_ending(path))
     put_file(WRITERS[path.suffix.lower()](result), path)
 
 
-def unknown_ending(path: Path, span: Span | None = None) -> Iterator[Problem]:
+def find_unknown_ending(path: Path, span: Span | None = None) -> Iterator[Problem]:
     """A problem where the ending of a file does not say what to write."""
     if path.suffix.lower() not in WRITERS:
         message = f"'{path}' does not say by its ending what to write"
         yield Problem("unknown-ending", message, span, f"end it in one of: {', '.join(WRITERS)}")
 
 
-def table(result: Result) -> bytes:
+def write_table(result: Result) -> bytes:
     """A row for each step and point; a cell without a value, as before step 1, is empty."""
     columns: dict[str, list[list[float] | None]] = {}
     for side, rows in (("input", result.inputs), ("output", result.outputs)):
         for name, values in rows.items():
-            parts = components(result, name, values)
+            parts = list_components(result, name, values)
             given = side == "input" or name in result.initial
             for suffix, numbers in parts:
                 steps: list[list[float] | None] = list(numbers.tolist())
@@ -53,18 +53,18 @@ def table(result: Result) -> bytes:
     return text.getvalue().encode()
 
 
-def components(result: Result, name: str, values: Tensor) -> Iterator[tuple[str, Tensor]]:
+def list_components(result: Result, name: str, values: Tensor) -> Iterator[tuple[str, Tensor]]:
     """The suffix of every component of a variable, and its numbers (steps, points)."""
     kind, sites = result.kinds[name], result.shapes.get(name, ())
     inner = (*sites, *kind.base)
     full = spread(result, values, len(inner)).reshape(result.steps, result.points, *inner)
     for site in product(*map(range, sites)):
         where = f"[{' '.join(map(str, site))}]" if site else ""
-        for place, suffix in zip(product(*map(range, kind.base)), suffixes(kind), strict=True):
+        for place, suffix in zip(product(*map(range, kind.base)), list_suffixes(kind), strict=True):
             yield where + suffix, full[(..., *site, *place)]
 
 
-def suffixes(kind: type[Value]) -> list[str]:
+def list_suffixes(kind: type[Value]) -> list[str]:
     """What a column adds to the name of its variable, for each component as it is stored."""
     if kind in COMPONENTS:
         return list(COMPONENTS[kind])
@@ -83,14 +83,14 @@ def spread(result: Result, values: Tensor, rank: int) -> Tensor:
     return whole.expand(result.steps, *result.batch, *inner)
 
 
-def archive(result: Result) -> bytes:
+def write_archive(result: Result) -> bytes:
     """The flat dictionary as torch stores it."""
     content = io.BytesIO()
     torch.save(dict(result.flat), content)
     return content.getvalue()
 
 
-def arrays(result: Result) -> bytes:
+def write_arrays(result: Result) -> bytes:
     """The flat dictionary as NumPy stores it."""
     content = io.BytesIO()
     found = {key: value.detach().numpy() for key, value in result.flat.items()}
@@ -99,8 +99,8 @@ def arrays(result: Result) -> bytes:
 
 
 WRITERS: dict[str, Callable[[Result], bytes]] = {
-    ".csv": table,
-    ".npz": arrays,
-    ".pt": archive,
-    ".pth": archive,
+    ".csv": write_table,
+    ".npz": write_arrays,
+    ".pt": write_archive,
+    ".pth": write_archive,
 }

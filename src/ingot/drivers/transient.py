@@ -10,21 +10,21 @@ import torch
 from torch import Tensor
 
 from ingot.drivers.result import Result
-from ingot.drivers.save import unknown_ending
+from ingot.drivers.save import find_unknown_ending
 from ingot.drivers.supply import Supply, crossed, loosely_accepted, not_finite, unsupplied
 from ingot.drivers.values import (
     Given,
     Shapes,
-    declared_shapes,
-    gathered,
+    drop_steps,
+    find_declared_shapes,
+    find_unknown,
+    find_wrong_kinds,
+    gather_problems,
     list_options,
-    listed,
-    model_of,
+    read_list,
+    read_model,
+    read_tensor,
     spread,
-    tensor_of,
-    unknown,
-    without_steps,
-    wrong_kinds,
 )
 from ingot.errors import IngotError, Problem, Span, raise_if, warn_of
 from ingot.execute import (
@@ -78,21 +78,21 @@ class TransientDriver:
         """The driver that a block describes; all that is wrong with it is told at once."""
         known = (*OPTIONS, *list_options(("prescribed_", "ic_")))
         problems = [*unknown_fields(block, known), *unknown_blocks(block)]
-        forces = listed(block, factory, "prescribed_", problems)
-        starts = listed(block, factory, "ic_", problems)
+        forces = read_list(block, factory, "prescribed_", problems)
+        starts = read_list(block, factory, "ic_", problems)
         model = clock = None
-        with gathered(problems):
+        with gather_problems(problems):
             clock = clock_of(block, factory)
-        with gathered(problems):
-            model = model_of(block, factory)
+        with gather_problems(problems):
+            model = read_model(block, factory)
         if model is None or clock is None:
             raise IngotError(problems)
         problems += clock_problems(clock, model, block, forces)
         if clock.name in model.inputs:
             forces = {clock.name: clock, **forces}
         problems += misfits(model, forces, starts, clock.batch[0])
-        now = [*map(without_steps, forces.values()), *starts.values()]
-        shapes = declared_shapes(model, factory, now, problems)
+        now = [*map(drop_steps, forces.values()), *starts.values()]
+        shapes = find_declared_shapes(model, factory, now, problems)
         batch = common_batch(now, model, problems)
         raise_if(problems)
         saved = saved_as(block, factory)
@@ -224,7 +224,7 @@ def saved_as(block: Block, factory: Factory) -> Path | None:
     if field is None or not field.string():
         return None
     path = Path(field.string())
-    raise_if(unknown_ending(path, field.value_span))
+    raise_if(find_unknown_ending(path, field.value_span))
     if not path.resolve().is_relative_to(Path.cwd()):
         message = f"'{path}' lies outside of the working folder, and is not written"
         factory.refuse_untrusted(message, field.value_span)
@@ -235,7 +235,7 @@ def clock_of(block: Block, factory: Factory) -> Given:
     """The time of every step, (steps, *batch), under the name of the variable that receives it."""
     values, name = block.require("prescribed_time"), block.field("time")
     word = values.string()
-    value = tensor_of(factory, values, word, Scalar)
+    value = read_tensor(factory, values, word, Scalar)
     if not value.dynamic_batch.shape:
         message = f"'{word}' is one time, not the time of every step"
         fix = "give a Scalar of shape (steps,) or (steps, *batch)"
@@ -249,7 +249,7 @@ def clock_problems(
 ) -> Iterator[Problem]:
     """Whether the time is received, where the block says by which variable, and given once."""
     if block.field("time") is not None:
-        yield from unknown([clock], model.inputs, f"[{model.name}] has no input")
+        yield from find_unknown([clock], model.inputs, f"[{model.name}] has no input")
     if clock.name in forces:
         message = f"'{clock.name}' is the time, and prescribed as well"
         fix = "remove it from the prescribed variables"
@@ -261,15 +261,15 @@ def misfits(
 ) -> Iterator[Problem]:
     """Values that no variable takes, of another kind, or for another number of steps."""
     variables = {**model.inputs, **model.outputs}
-    yield from unknown(forces.values(), model.inputs, f"[{model.name}] has no input")
-    yield from unknown(starts.values(), variables, f"[{model.name}] has no input or output")
+    yield from find_unknown(forces.values(), model.inputs, f"[{model.name}] has no input")
+    yield from find_unknown(starts.values(), variables, f"[{model.name}] has no input or output")
     for given in (*forces.values(), *starts.values()):
         name, back = lag(given.name)
         if back and given.name in variables:
             message = f"'{given.name}' is the history of '{name}', which the driver keeps"
             fix = f"write '{name}' instead"
             yield Problem("history-given", message, given.name_span, fix)
-    yield from wrong_kinds((*forces.values(), *starts.values()), variables, model)
+    yield from find_wrong_kinds((*forces.values(), *starts.values()), variables, model)
     for given in forces.values():
         if given.batch[:1] != (steps,):
             found = f"{given.batch[0]} steps" if given.batch else "no steps"

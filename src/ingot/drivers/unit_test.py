@@ -8,21 +8,21 @@ import torch
 from torch import Tensor
 
 from ingot.drivers.plain import plain
-from ingot.drivers.regression import tolerance_of
+from ingot.drivers.regression import read_tolerance
 from ingot.drivers.values import (
     DRIVEN,
     Given,
     Shapes,
-    declared_shapes,
-    gathered,
+    find_declared_shapes,
+    find_unknown,
+    find_wrong_kinds,
+    gather_problems,
     list_options,
-    listed,
-    model_of,
+    read_list,
+    read_model,
     spread,
-    unknown,
-    wrong_kinds,
 )
-from ingot.drivers.verdict import Tolerance, Verdict, compared, judged
+from ingot.drivers.verdict import Tolerance, Verdict, compare, judge
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute import DEFAULT_BACKEND, Backend, Executor, executor, failures
 from ingot.hit import Block, unknown_blocks, unknown_fields
@@ -57,18 +57,18 @@ class ModelUnitTest:
         """The test that a block describes; all that is wrong with it is told at once."""
         known = ("type", "model", *TOLERANCES, *list_options(("input_", "output_")))
         problems = [*unknown_fields(block, known), *unknown_blocks(block)]
-        inputs = listed(block, factory, "input_", problems)
-        outputs = listed(block, factory, "output_", problems)
+        inputs = read_list(block, factory, "input_", problems)
+        outputs = read_list(block, factory, "output_", problems)
         model, values, derivatives = None, Tolerance(), Tolerance()
-        with gathered(problems):
-            values = tolerance_of(block, "value_rel_tol", "value_abs_tol")
-            derivatives = tolerance_of(block, "derivative_rel_tol", "derivative_abs_tol")
-        with gathered(problems):
-            model = model_of(block, factory)
+        with gather_problems(problems):
+            values = read_tolerance(block, "value_rel_tol", "value_abs_tol")
+            derivatives = read_tolerance(block, "derivative_rel_tol", "derivative_abs_tol")
+        with gather_problems(problems):
+            model = read_model(block, factory)
         if model is None:
             raise IngotError(problems)
-        problems += misfits(block, model, inputs, outputs)
-        shapes = declared_shapes(model, factory, inputs.values(), problems)
+        problems += find_misfits(block, model, inputs, outputs)
+        shapes = find_declared_shapes(model, factory, inputs.values(), problems)
         raise_if(problems)
         return ModelUnitTest(block, model, inputs, outputs, shapes, values, derivatives)
 
@@ -101,15 +101,15 @@ class ModelUnitTest:
             for name, expected in self.outputs.items()
         ]
         for by, x in self.given.items():
-            along = direction(x)
+            along = choose_direction(x)
             slopes, _ = ready({**self.given, **still, f"d.{by}": along})
             expected = self.expected(ready, still, by, along)
             pairs += [
                 (f"d({name})/d({by})", slopes[f"d.{name}"], expected[name], base, self.derivatives)
                 for name, base in bases.items()
             ]
-        mismatches = [mismatch for pair in pairs if (mismatch := compared(*pair)) is not None]
-        return judged(len(pairs), mismatches, "what is expected", self.block.span)
+        mismatches = [mismatch for pair in pairs if (mismatch := compare(*pair)) is not None]
+        return judge(len(pairs), mismatches, "what is expected", self.block.span)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The structural shape of a variable."""
@@ -120,18 +120,20 @@ class ModelUnitTest:
         evaluate = plain(self.model, {name: len(self.shape(name)) for name in self.given})
         at = self.given[by]
         if evaluate is None:
-            return difference(lambda x: ready({**self.given, **still, by: x})[0], at, along)
+            return difference_centrally(
+                lambda x: ready({**self.given, **still, by: x})[0], at, along
+            )
         return torch.func.jvp(lambda x: evaluate({**self.given, by: x}), (at,), (along,))[1]
 
 
-def misfits(
+def find_misfits(
     block: Block, model: Model, inputs: Mapping[str, Given], outputs: Mapping[str, Given]
 ) -> Iterator[Problem]:
     """Variables that the model does not have, has of another kind, or that are left out."""
-    yield from unknown(inputs.values(), model.inputs, f"[{model.name}] has no input")
-    yield from unknown(outputs.values(), model.outputs, f"[{model.name}] has no output")
-    yield from wrong_kinds(inputs.values(), model.inputs, model)
-    yield from wrong_kinds(outputs.values(), model.outputs, model)
+    yield from find_unknown(inputs.values(), model.inputs, f"[{model.name}] has no input")
+    yield from find_unknown(outputs.values(), model.outputs, f"[{model.name}] has no output")
+    yield from find_wrong_kinds(inputs.values(), model.inputs, model)
+    yield from find_wrong_kinds(outputs.values(), model.outputs, model)
     lists = (field for kind in DRIVEN if (field := block.field(f"input_{kind}_names")) is not None)
     named = {word for field in lists for word in field.words()}
     for name, kind in model.inputs.items():
@@ -145,13 +147,13 @@ def misfits(
         yield Problem("nothing-checked", message, block.span, fix)
 
 
-def direction(x: Tensor) -> Tensor:
+def choose_direction(x: Tensor) -> Tensor:
     """The fixed direction of an input with n numbers, (1, ..., n) / (n + 1)."""
     n = x.numel()
     return (torch.arange(1, n + 1, dtype=x.dtype) / (n + 1)).reshape(x.shape)
 
 
-def difference(function: Callable[[Tensor], Arrays], x: Tensor, along: Tensor) -> Arrays:
+def difference_centrally(function: Callable[[Tensor], Arrays], x: Tensor, along: Tensor) -> Arrays:
     """The derivative by central differences of two widths, extrapolated to none."""
     size = float(x.abs().max()) or 1.0
     wide, narrow = (central(function, x, along, size * width) for width in (1e-3, 5e-4))

@@ -14,8 +14,19 @@ from ingot.model.settings import Settings, undeclared
 from ingot.types import KINDS, Scalar, Value
 
 __all__ = [
-    "DRIVEN", "Given", "Shapes", "declared_shapes", "gathered", "list_options", "listed",
-    "model_of", "spread", "tensor_of", "unknown", "without_steps", "wrong_kinds",
+    "DRIVEN",
+    "Given",
+    "Shapes",
+    "drop_steps",
+    "find_declared_shapes",
+    "find_unknown",
+    "find_wrong_kinds",
+    "gather_problems",
+    "list_options",
+    "read_list",
+    "read_model",
+    "read_tensor",
+    "spread",
 ]  # fmt: skip
 
 DRIVEN = ("Scalar", "Vec", "SR2", "WR2", "R2", "MRP", "SSR4", "MillerIndex")
@@ -45,7 +56,7 @@ class Given:
 
 
 @contextmanager
-def gathered(problems: list[Problem]) -> Iterator[None]:
+def gather_problems(problems: list[Problem]) -> Iterator[None]:
     """Add the problems of what is done inside to those found before, and go on."""
     try:
         yield
@@ -53,7 +64,7 @@ def gathered(problems: list[Problem]) -> Iterator[None]:
         problems += [p for p in error.problems if p not in problems]
 
 
-def model_of(block: Block, factory: Factory) -> Model:
+def read_model(block: Block, factory: Factory) -> Model:
     """The model that a driver's block names."""
     asked = block.require("model")
     return factory.model(asked.string(), asked.value_span)
@@ -65,7 +76,7 @@ def list_options(prefixes: Iterable[str], kinds: Iterable[str] = DRIVEN) -> tupl
     return tuple(f"{p}{k}_{end}" for p in prefixes for k in kinds for end in ("names", "values"))
 
 
-def listed(
+def read_list(
     block: Block, factory: Factory, prefix: str, problems: list[Problem],
     kinds: Iterable[str] = DRIVEN,
 ) -> dict[str, Given]:  # fmt: skip
@@ -103,13 +114,13 @@ def pairs(
         fix = "give one value to each"
         problems.append(Problem("wrong-value", message, values.value_span, fix))
     for name, word in zip(left, right, strict=False):
-        with gathered(problems):
-            value = tensor_of(factory, values, word, kind)
+        with gather_problems(problems):
+            value = read_tensor(factory, values, word, kind)
             name_span = word_span(names.value_span, name)
             yield Given(name, value, name_span, word_span(values.value_span, word))
 
 
-def tensor_of(factory: Factory, field: Field, word: str, kind: type[Value]) -> Value:
+def read_tensor(factory: Factory, field: Field, word: str, kind: type[Value]) -> Value:
     """A `[Tensors]` entry, or a number for a Scalar, as a float64 value of that kind."""
     span = word_span(field.value_span, word)
     if word not in factory.tensors:
@@ -134,7 +145,7 @@ def tensor_of(factory: Factory, field: Field, word: str, kind: type[Value]) -> V
     raise IngotError([Problem("kinds-differ", message, span, fix)])
 
 
-def unknown(given: Iterable[Given], known: Collection[str], what: str) -> Iterator[Problem]:
+def find_unknown(given: Iterable[Given], known: Collection[str], what: str) -> Iterator[Problem]:
     """A problem for each value whose variable is not known."""
     for each in given:
         if each.name not in known:
@@ -142,7 +153,7 @@ def unknown(given: Iterable[Given], known: Collection[str], what: str) -> Iterat
             yield Problem("unknown-variable", f"{what} '{each.name}'", each.name_span, fix)
 
 
-def wrong_kinds(
+def find_wrong_kinds(
     given: Iterable[Given], kinds: Mapping[str, type[Value]], model: Model
 ) -> Iterator[Problem]:
     """A problem for each value that is of another kind than its variable."""
@@ -157,7 +168,7 @@ def wrong_kinds(
             yield Problem("kinds-differ", message, each.name_span, fix)
 
 
-def declared_shapes(
+def find_declared_shapes(
     model: Model, factory: Factory, given: Iterable[Given], problems: list[Problem]
 ) -> Shapes:
     """The structural shape of every variable that has one, as declared or as its value shows.
@@ -168,7 +179,7 @@ def declared_shapes(
     problems += undeclared(declared, model)
     shapes = declared.extents(model)
     for each in given:
-        problem = shape_problem(each, declared)
+        problem = find_shape_problem(each, declared)
         if problem is not None:
             problems.append(problem)
         elif each.structural:
@@ -180,7 +191,7 @@ def declared_shapes(
     return shapes
 
 
-def shape_problem(each: Given, declared: Settings) -> Problem | None:
+def find_shape_problem(each: Given, declared: Settings) -> Problem | None:
     """What is wrong where a value does not fit the structural extents declared for its variable."""
     wanted = declared.structural(each.name)
     if wanted is None or each.structural == wanted or not (each.structural or each.batch):
@@ -200,7 +211,7 @@ def spread(each: Given, shape: tuple[int, ...]) -> Tensor:
     return ones.expand(*each.batch, *shape, *base).contiguous()
 
 
-def without_steps(each: Given) -> Given:
+def drop_steps(each: Given) -> Given:
     """The value of one step, for checks of its shape."""
     if not each.batch:
         return each

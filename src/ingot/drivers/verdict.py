@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ingot.errors import Problem, Span
 
-__all__ = ["Mismatch", "Tolerance", "Verdict", "compared", "judged"]
+__all__ = ["Mismatch", "Tolerance", "Verdict", "compare", "judge"]
 
 LISTED = 10
 
@@ -45,7 +45,7 @@ class Mismatch:
         return f"{self.name}: {self.why}"
 
 
-def compared(
+def compare(
     name: str, found: Tensor, expected: Tensor, base: tuple[int, ...], tolerance: Tolerance
 ) -> Mismatch | None:
     """Compare after broadcasting both to their common batch shape; components must be the same."""
@@ -60,10 +60,10 @@ def compared(
         return Mismatch(name, f"has shape {shapes[0]}, which does not go with {shapes[1]}")
     if torch.allclose(ours, theirs, rtol=tolerance.rtol, atol=tolerance.atol):
         return None
-    return Mismatch(name, errors(ours, theirs))
+    return Mismatch(name, describe_errors(ours, theirs))
 
 
-def errors(found: Tensor, expected: Tensor) -> str:
+def describe_errors(found: Tensor, expected: Tensor) -> str:
     """The largest absolute and relative error, in words."""
     lost = int((~torch.isfinite(found)).sum())
     if lost:
@@ -74,7 +74,7 @@ def errors(found: Tensor, expected: Tensor) -> str:
     return f"max abs error {gap.max():.1e}, max rel error {relative:.1e}"
 
 
-def judged(checks: int, mismatches: Sequence[Mismatch], what: str, span: Span | None) -> Verdict:
+def judge(checks: int, mismatches: Sequence[Mismatch], what: str, span: Span | None) -> Verdict:
     """The verdict over all comparisons; of many mismatches the first are listed."""
     if checks == 0:
         problem = Problem("nothing-checked", f"{what}: there is nothing to compare", span)

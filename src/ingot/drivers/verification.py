@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ingot.drivers.regression import driver_of, tolerance_of
+from ingot.drivers.regression import read_driver, read_tolerance
 from ingot.drivers.result import Flat
 from ingot.drivers.transient import TransientDriver
-from ingot.drivers.values import Given, gathered, list_options, listed
-from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compared, judged
+from ingot.drivers.values import Given, gather_problems, list_options, read_list
+from ingot.drivers.verdict import Mismatch, Tolerance, Verdict, compare, judge
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute import Backend, failures
 from ingot.hit import Block, unknown_blocks, unknown_fields
@@ -40,18 +40,18 @@ class Verification:
         """The comparison that a block describes."""
         known = ("type", "driver", "rtol", "atol", "time_steps", *list_options(("",), KINDS))
         problems = [*unknown_fields(block, known), *unknown_blocks(block)]
-        expected = listed(block, factory, "", problems, KINDS)
+        expected = read_list(block, factory, "", problems, KINDS)
         driver, tolerance = None, Tolerance()
-        with gathered(problems):
-            tolerance = tolerance_of(block, "rtol", "atol")
-        with gathered(problems):
-            driver = driver_of(block, factory)
+        with gather_problems(problems):
+            tolerance = read_tolerance(block, "rtol", "atol")
+        with gather_problems(problems):
+            driver = read_driver(block, factory)
         if driver is None:
             raise IngotError(problems)
         steps = tuple(range(driver.steps))
-        with gathered(problems):
-            steps = steps_of(block, driver.steps)
-        problems += misfits(block, driver, expected, steps)
+        with gather_problems(problems):
+            steps = read_steps(block, driver.steps)
+        problems += find_misfits(block, driver, expected, steps)
         raise_if(problems)
         return Verification(block, driver, expected, steps, tolerance)
 
@@ -69,17 +69,17 @@ class Verification:
                 mismatch = self.row(result.flat, name, step, row)
                 mismatches += [mismatch] if mismatch is not None else []
         checks = len(self.expected) * len(self.steps)
-        return judged(checks, mismatches, "what is expected", self.block.span)
+        return judge(checks, mismatches, "what is expected", self.block.span)
 
     def row(self, flat: Flat, name: str, step: int, row: Tensor) -> Mismatch | None:
         """One comparison; a value that step 0 does not have counts as zero."""
         side, _, variable = name.partition(".")
         key = f"{side}.{step}.{variable}"
         found = flat[key] if key in flat else row.new_zeros(())
-        return compared(key, found.squeeze(), row.squeeze(), (), self.tolerance)
+        return compare(key, found.squeeze(), row.squeeze(), (), self.tolerance)
 
 
-def steps_of(block: Block, count: int) -> tuple[int, ...]:
+def read_steps(block: Block, count: int) -> tuple[int, ...]:
     """The steps to compare, ascending; all where the block is silent."""
     field = block.field("time_steps")
     if field is None or not field.words():
@@ -95,7 +95,7 @@ def steps_of(block: Block, count: int) -> tuple[int, ...]:
     return steps
 
 
-def misfits(
+def find_misfits(
     block: Block, driver: TransientDriver, expected: dict[str, Given], steps: tuple[int, ...]
 ) -> Iterator[Problem]:
     """Names that the result does not hold, and values with another number of rows."""

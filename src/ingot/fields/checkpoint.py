@@ -22,7 +22,7 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
 from ingot.fields.spaces import Space
 from ingot.hit import Block, Tree
-from ingot.package.write import put, save_tensors, scratch
+from ingot.package.write import open_scratch, put, save_tensors
 
 if TYPE_CHECKING:
     from ingot.fields.runs import Run
@@ -81,7 +81,7 @@ def store(run: Run, place: Path) -> None:
         "files": names_of(run, run.files),
     }
     about = {"ingot": __version__, "step": run.number, "time": run.time, "dt": run.dt}
-    with writable(any_error=True), scratch(place) as folder:
+    with writable(any_error=True), open_scratch(place) as folder:
         save_tensors(kept, folder / STATE)
         (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")
         put(folder, place)

@@ -42,10 +42,10 @@ from ingot.fields.wiring import SPECTRAL, solver_reads, wrong_buffers
 from ingot.hit import (
     Block,
     Tree,
-    activated,
+    activate,
+    find_unused_globals,
     unknown_fields,
     unknown_sections,
-    unused_globals,
 )
 from ingot.model.settings import settings
 
@@ -128,7 +128,7 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     """The simulation that a file describes; where `untrusted`, no code that it names is loaded."""
     raise_if(unknown_sections(tree, SECTIONS))
     raise_if(p for part in tree.section("Settings") for p in unknown_fields(part, ("strict",)))
-    tree = activated(tree)
+    tree = activate(tree)
     whole = Sections(tree)
     reader = Reader(tree)
     stem = tree.file.stem if tree.file is not None else "out"
@@ -165,7 +165,7 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
         mapped=read_mapped(whole, reader), strict=settings(tree).strict,
     )  # fmt: skip
     reader.problems += wrong_stepper(made, whole.one("Executioner"))
-    reader.problems += unused_globals(tree, reader.asked)
+    reader.problems += find_unused_globals(tree, reader.asked)
     reader.problems += undeclared_constants(reader, constants)
     if not reader.problems:
         reader.problems += wrong_buffers(made, whole.one("TensorSolver"))

@@ -4,9 +4,9 @@ Here: what a file says, and where. Not here: what it means (types, models, shape
 """
 
 from ingot.hit.arithmetic import Fault, evaluate
-from ingot.hit.moose import activated, sections_in, sections_of, unused_globals, with_globals
+from ingot.hit.moose import activate, find_unused_globals, sections_in, sections_of, with_globals
 from ingot.hit.reader import read, read_text
-from ingot.hit.source import contents
+from ingot.hit.source import read_contents
 from ingot.hit.tree import (
     NUMBER,
     Block,
@@ -23,16 +23,16 @@ __all__ = [
     "Fault",
     "Field",
     "Tree",
-    "activated",
-    "contents",
+    "activate",
     "evaluate",
+    "find_unused_globals",
     "read",
+    "read_contents",
     "read_text",
     "sections_in",
     "sections_of",
     "unknown_blocks",
     "unknown_fields",
     "unknown_sections",
-    "unused_globals",
     "with_globals",
 ]

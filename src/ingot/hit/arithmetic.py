@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from ingot.errors import did_you_mean
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "Fault", "evaluate", "written_number"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "Fault", "evaluate", "write_number"]
 
 TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
@@ -85,7 +85,7 @@ LEVELS: tuple[Mapping[str, Binary], ...] = (
 )
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text on one line, short enough for a message."""
     line = " ".join(text.split())
     return line if len(line) <= 60 else f"{line[:57]}..."
@@ -96,18 +96,18 @@ def evaluate(text: str, look_up: Callable[[str], float]) -> float:
     try:
         value = Parser(text, look_up).whole()()
     except ZeroDivisionError as error:
-        raise Fault(f"'{shortened(text)}' divides by zero", "change the divisor") from error
+        raise Fault(f"'{shorten(text)}' divides by zero", "change the divisor") from error
     except (ValueError, OverflowError) as error:
         if isinstance(error, Fault):
             raise
         fix = "keep the arguments of its functions where these are real numbers"
-        raise Fault(f"'{shortened(text)}' has no value", fix) from error
+        raise Fault(f"'{shorten(text)}' has no value", fix) from error
     if not math.isfinite(value):
-        raise Fault(f"'{shortened(text)}' is not finite", "make the numbers in it smaller")
+        raise Fault(f"'{shorten(text)}' is not finite", "make the numbers in it smaller")
     return value
 
 
-def written_number(value: float) -> str:
+def write_number(value: float) -> str:
     """A number as a file has it: whole ones without a point, so that they may be counts."""
     whole = value.is_integer() and abs(value) < 1e16
     return str(int(value)) if whole else repr(value)
@@ -167,7 +167,7 @@ class Parser:
     def unary(self) -> Thunk:
         """Signs before a power: -x^2 is -(x^2)."""
         if self.depth == MAX_DEPTH:
-            message = f"'{shortened(self.text)}' is nested deeper than {MAX_DEPTH}"
+            message = f"'{shorten(self.text)}' is nested deeper than {MAX_DEPTH}"
             raise Fault(message, "give parts of it names of their own")
         self.depth += 1
         inner = self.signed()
@@ -238,7 +238,7 @@ class Parser:
         """The fault at the next token."""
         found = f"'{self.peek()}'" if self.peek() else "the end"
         expected = "an operator" if self.peek() and self.ends_a_value() else expected
-        message = f"'{shortened(self.text)}' is not understood: found {found} instead of {expected}"
+        message = f"'{shorten(self.text)}' is not understood: found {found} instead of {expected}"
         return Fault(message, "write an expression such as 2*pi or sqrt(2)/L")
 
     def ends_a_value(self) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ingot.errors import Problem, did_you_mean, nearest
 from ingot.hit.resolve import Resolved
-from ingot.hit.source import Draft, Written, every_field
+from ingot.hit.source import Draft, Written, list_fields
 
-__all__ = ["every_path", "unused"]
+__all__ = ["find_unused", "list_paths"]
 
 NAMED = ("Tensors", "Data", "Models", "EquationSystems", "Solvers", "Drivers")
 """Sections of blocks that are read only where a value names them, or the user does."""
@@ -32,15 +32,15 @@ CHOICES = ("active", "inactive")
 WORD = re.compile(r"[^\s;,()]+|\w+")
 
 
-def every_path(draft: Draft) -> Iterator[str]:
+def list_paths(draft: Draft) -> Iterator[str]:
     """The paths of the fields of a draft and, with a / at the end, of its blocks."""
     yield from ("/".join((*draft.path, name)) for name in draft.fields)
     for block in draft.blocks:
         yield "/".join((*block.path, ""))
-        yield from every_path(block)
+        yield from list_paths(block)
 
 
-def unused(
+def find_unused(
     root: Draft, there: Collection[str], given: Iterable[Written], resolved: Resolved
 ) -> Iterator[Problem]:
     """A problem for each field, or new block, of the overrides `given` that nothing reads."""
@@ -52,40 +52,40 @@ def unused(
             continue
         if resolved.moose and written.name in CHOICES:
             continue
-        if not section or (section in LISTS and (not inner or (*inner,) in in_groups(section))):
-            yield unused_variable(written, there)
+        if not section or (section in LISTS and (not inner or (*inner,) in find_groups(section))):
+            yield describe_unused_variable(written, there)
         elif section in NAMED and block not in there and block not in told:
             told.add(block)
             if not is_read(root, written.block[:2], resolved):
-                yield unused_block(written, there)
+                yield describe_unused_block(written, there)
 
 
-def in_groups(section: str) -> list[tuple[str, ...]]:
+def find_groups(section: str) -> list[tuple[str, ...]]:
     """The lists inside a section."""
     return [(name,) for name in GROUPS] if section == "TensorComputes" else []
 
 
-def unused_variable(written: Written, there: Collection[str]) -> Problem:
+def describe_unused_variable(written: Written, there: Collection[str]) -> Problem:
     """What to tell of a variable that no ${...} refers to."""
     message = f"this override changes nothing: no ${{{written.path}}} refers to it"
     if f"{written.path}/" in there:
         fix = f"'{written.path}' is a block: write {written.path}/option:=..."
     else:
-        fix = meant(written.path, there) or "mend the name, or leave it out"
+        fix = find_meant(written.path, there) or "mend the name, or leave it out"
     return Problem("unused-override", message, written.span, fix)
 
 
-def unused_block(written: Written, there: Collection[str]) -> Problem:
+def describe_unused_block(written: Written, there: Collection[str]) -> Problem:
     """What to tell of a block that the file does not have and no value names."""
     block = "/".join(written.block[:2])
     message = (
         f"this override changes nothing: the file has no block '{block}', and nothing names it"
     )
-    fix = meant(block, there) or "mend the name, or leave it out"
+    fix = find_meant(block, there) or "mend the name, or leave it out"
     return Problem("unused-override", message, written.span, fix)
 
 
-def meant(path: str, there: Collection[str]) -> str | None:
+def find_meant(path: str, there: Collection[str]) -> str | None:
     """The near name among those of the same depth; of a section that is new, the near section."""
     *around, name = path.split("/")
     paths = [each.strip("/").split("/") for each in there]
@@ -103,5 +103,5 @@ def is_read(root: Draft, path: tuple[str, ...], resolved: Resolved) -> bool:
         return True
     if path[0] in ("Models", "Drivers") and any("type" in b.fields for b in root.at(path)):
         return True
-    outside = (each for each in every_field(root) if not each.path.startswith(prefix))
+    outside = (each for each in list_fields(root) if not each.path.startswith(prefix))
     return any(path[-1] in WORD.findall(resolved.text(each)) for each in outside)

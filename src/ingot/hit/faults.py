@@ -12,15 +12,15 @@ from pathlib import Path
 import nmhit
 
 from ingot.errors import IngotError, Problem
-from ingot.hit.source import BRACE, NAME, Source, doubled, outline
+from ingot.hit.source import BRACE, NAME, Source, describe_doubled, outline
 
-__all__ = ["header_complaint", "parsed", "source_of"]
+__all__ = ["find_source", "judge_header", "parse_text"]
 
 REST_OF_LINE = re.compile(r"[^\n#]*")
 MAX_DOUBLES = 40  # each is looked for in the whole text, and nobody reads more at once
 
 
-def parsed(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit.Root:
+def parse_text(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit.Root:
     """What nmhit makes of the text; its errors are told in our words."""
     try:
         return parse()
@@ -29,18 +29,20 @@ def parsed(parse: Callable[[], nmhit.Root], sources: dict[str, Source]) -> nmhit
         doubles = [each for each in error.messages if each.message.startswith("duplicate field")]
         # Of several syntax errors all but the first are consequences.
         for each in doubles[:MAX_DOUBLES] or error.messages[:1]:
-            source = source_of(each.filename, sources)
-            problems.append(translated(source, source.offset(each.line, each.column), each.message))
+            source = find_source(each.filename, sources)
+            problems.append(translate(source, source.offset(each.line, each.column), each.message))
         # nmhit tells a double twice.
         raise IngotError(dict.fromkeys(problems)) from error
     except UnicodeDecodeError as error:
         # nmhit cuts a letter in two where it wants to name it.
-        found = [each for source in sources.values() for each in faults(source, len(source.text))]
+        found = [
+            each for source in sources.values() for each in find_faults(source, len(source.text))
+        ]
         unknown = Problem("parse-error", "the file holds a letter that is not understood")
         raise IngotError(found[:1] or [unknown]) from error
 
 
-def source_of(file: Path, sources: dict[str, Source]) -> Source:
+def find_source(file: Path, sources: dict[str, Source]) -> Source:
     """The source nmhit means; it may spell the path of an included file in its own way."""
     if str(file) in sources:
         return sources[str(file)]
@@ -49,7 +51,7 @@ def source_of(file: Path, sources: dict[str, Source]) -> Source:
     return next(same, next(iter(sources.values())))
 
 
-def translated(source: Source, at: int, message: str) -> Problem:
+def translate(source: Source, at: int, message: str) -> Problem:
     """One error of nmhit, told at the place where the user has to mend it."""
     marks = [(mark, block) for mark, block in outline(source.text) if mark.start() <= at]
     mark, block = marks[-1] if marks else (None, "")
@@ -57,19 +59,21 @@ def translated(source: Source, at: int, message: str) -> Problem:
         path = f"{block}/{mark['name']}"
         first = next(each for each, inside in marks if f"{inside}/{each['name']}" == path)
         span = source.span(mark.start(), len(mark["name"]), block)
-        return doubled(span, source.span(first.start(), 1))
+        return describe_doubled(span, source.span(first.start(), 1))
     told, fix = message.removeprefix("syntax error, "), None
     if source.text[at : at + 2] == "${":
         told, fix = "a number cannot be joined to ${ without quotes", "put the value in quotes"
-    return next(faults(source, at), Problem("parse-error", told, source.span(at, 1, block), fix))
+    return next(
+        find_faults(source, at), Problem("parse-error", told, source.span(at, 1, block), fix)
+    )
 
 
-def faults(source: Source, until: int) -> Iterator[Problem]:
+def find_faults(source: Source, until: int) -> Iterator[Problem]:
     """What is wrong with the marks of a text that nmhit refused at `until`."""
     opened: list[tuple[re.Match[str], str]] = []
     before: re.Match[str] | None = None
     for mark, block in outline(source.text):
-        found = complaint(mark, before, source.text, inside=bool(opened))
+        found = find_complaint(mark, before, source.text, inside=bool(opened))
         if found is not None and mark.start() <= until:
             start, end, message, fix = found
             yield Problem("parse-error", message, source.span(start, end - start, block), fix)
@@ -83,7 +87,7 @@ def faults(source: Source, until: int) -> Iterator[Problem]:
         yield Problem("parse-error", "this block is not closed", span, "close it with []")
 
 
-def complaint(
+def find_complaint(
     mark: re.Match[str], before: re.Match[str] | None, text: str, *, inside: bool
 ) -> tuple[int, int, str, str] | None:
     """Where a mark is wrong (from, to), why, and the fix."""
@@ -93,7 +97,7 @@ def complaint(
     if mark["open"] and valued and not between:
         return *mark.span(), "an unquoted value cannot hold [", "put the value in quotes"
     if mark["open"] or mark["close"] == "[../]":
-        found = header_complaint(mark[0])
+        found = judge_header(mark[0])
         return None if found is None else (*mark.span(), *found)
     if mark["close"] and not inside:
         fix = "remove it, or open a block above with [name]"
@@ -103,7 +107,7 @@ def complaint(
         fix = "use plain letters, digits and _"
         return mark.start(), mark.start() + len(name), f"a name cannot hold {letter!r}", fix
     if mark["name"]:
-        return value_complaint(mark)
+        return judge_value(mark)
     if mark["stray"] and valued and before is not None:
         line = REST_OF_LINE.match(text, before.start("value"))
         words = "" if line is None else line[0].replace("'", "").strip()
@@ -114,7 +118,7 @@ def complaint(
     return None
 
 
-def header_complaint(header: str) -> tuple[str, str] | None:
+def judge_header(header: str) -> tuple[str, str] | None:
     """Why a text cannot open a block, and the fix."""
     name = header.strip("[]./ \t")
     if header == "[../]":
@@ -128,7 +132,7 @@ def header_complaint(header: str) -> tuple[str, str] | None:
     return None
 
 
-def value_complaint(mark: re.Match[str]) -> tuple[int, int, str, str] | None:
+def judge_value(mark: re.Match[str]) -> tuple[int, int, str, str] | None:
     """Where the value of a field is wrong (from, to), why, and the fix."""
     value, quote = mark["value"], mark["quote"]
     plain = re.sub(BRACE, "", value, flags=re.DOTALL)

@@ -10,11 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from ingot.errors import Problem, did_you_mean, raise_if
-from ingot.hit.quotes import masked
-from ingot.hit.source import contents, outline
+from ingot.hit.quotes import mask_text
+from ingot.hit.source import outline, read_contents
 from ingot.hit.tree import Block, Field, Tree
 
-__all__ = ["GLOBALS", "activated", "sections_in", "sections_of", "unused_globals", "with_globals"]
+__all__ = [
+    "GLOBALS",
+    "activate",
+    "find_unused_globals",
+    "sections_in",
+    "sections_of",
+    "with_globals",
+]
 
 GLOBALS = "GlobalParams"
 ALL = "__all__"
@@ -22,26 +29,26 @@ ALL = "__all__"
 
 def sections_of(path: str | Path) -> tuple[str, ...]:
     """The top-level blocks of a file as they are written, without reading what they hold."""
-    return sections_in(contents(Path(path)))
+    return sections_in(read_contents(Path(path)))
 
 
 def sections_in(text: str) -> tuple[str, ...]:
     """The top-level blocks of a text as they are written."""
-    marks = outline(masked(text))
+    marks = outline(mask_text(text))
     return tuple(
         mark["open"].strip("[]./ \t") for mark, block in marks if mark["open"] and not block
     )
 
 
-def activated(tree: Tree) -> Tree:
+def activate(tree: Tree) -> Tree:
     """The tree without blocks that an `active` or `inactive` field switches off, nor that field."""
     problems: list[Problem] = []
-    blocks = tuple(switched(block, problems) for block in tree.blocks)
+    blocks = tuple(switch(block, problems) for block in tree.blocks)
     raise_if(problems)
     return replace(tree, blocks=blocks)
 
 
-def switched(block: Block, problems: list[Problem]) -> Block:
+def switch(block: Block, problems: list[Problem]) -> Block:
     """A block whose children are only those that are on."""
     active, inactive = block.field("active"), block.field("inactive")
     names = [child.name for child in block.blocks]
@@ -50,17 +57,17 @@ def switched(block: Block, problems: list[Problem]) -> Block:
         problems.append(Problem("wrong-value", message, inactive.span, "remove one of them"))
     on = set(names)
     if active is not None and ALL not in active.words():
-        problems += strangers(active, names, block)
+        problems += find_strangers(active, names, block)
         on = set(active.words())
     if inactive is not None:
-        problems += strangers(inactive, names, block)
+        problems += find_strangers(inactive, names, block)
         on -= set(inactive.words())
     kept = (child for child in block.blocks if child.name in on)
     fields = tuple(field for field in block.fields if field.name not in ("active", "inactive"))
-    return replace(block, fields=fields, blocks=tuple(switched(child, problems) for child in kept))
+    return replace(block, fields=fields, blocks=tuple(switch(child, problems) for child in kept))
 
 
-def strangers(field: Field, names: Collection[str], block: Block) -> Iterator[Problem]:
+def find_strangers(field: Field, names: Collection[str], block: Block) -> Iterator[Problem]:
     """A problem for each word of `active` or `inactive` that is no block."""
     for word in field.words():
         if word not in names:
@@ -77,7 +84,7 @@ def with_globals(block: Block, tree: Tree, known: Collection[str]) -> Block:
     return replace(block, fields=(*block.fields, *added)) if added else block
 
 
-def unused_globals(tree: Tree, known: Collection[str]) -> Iterator[Problem]:
+def find_unused_globals(tree: Tree, known: Collection[str]) -> Iterator[Problem]:
     """A problem for each [GlobalParams] field that is no option of any block of the file."""
     for part in tree.section(GLOBALS):
         for field in part.fields:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["masked", "quoted_override", "unmasked"]
+__all__ = ["mask_text", "quote_override", "unmask"]
 
 STANDS_FOR = {"#": "\x01", "$": "\x02", "'": "\x03", '"': "\x04", ";": "\x06"}
 JOIN = "\x05"
@@ -23,7 +23,7 @@ PIECE = re.compile(
 PART = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     """The text with every letter that nmhit refuses in a quoted value replaced by one it takes."""
     return PIECE.sub(lambda piece: mask(piece[0]) if piece["quoted"] else piece[0], text)
 
@@ -41,12 +41,12 @@ def mask(piece: str) -> str:
     return f"{quote}{done}{quote}"
 
 
-def unmasked(value: str) -> str:
+def unmask(value: str) -> str:
     """A value as the user wrote it, what stood in several quotes joined."""
     return re.sub(rf"{JOIN}[{JOIN}\n]*", "", value).translate(BACK)
 
 
-def quoted_override(text: str) -> str:
+def quote_override(text: str) -> str:
     """An override whose value has blanks, in the quotes that a shell took off."""
     path, equals, value = text.partition("=")
     named = equals and re.fullmatch(r"[^\s\[\]]+\s*", path)

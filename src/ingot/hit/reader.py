@@ -15,19 +15,19 @@ from pathlib import Path
 import nmhit
 
 from ingot.errors import IngotError, Problem, Span, raise_if
-from ingot.hit.doubts import every_path, unused
-from ingot.hit.faults import header_complaint, parsed, source_of
-from ingot.hit.quotes import masked, quoted_override, unmasked
+from ingot.hit.doubts import find_unused, list_paths
+from ingot.hit.faults import find_source, judge_header, parse_text
+from ingot.hit.quotes import mask_text, quote_override, unmask
 from ingot.hit.resolve import Resolved
 from ingot.hit.source import (
     MARK,
     Draft,
     Source,
     Written,
-    contents,
-    doubled,
-    every_field,
+    describe_doubled,
     gather_includes,
+    list_fields,
+    read_contents,
 )
 from ingot.hit.tree import Block, Field, Tree
 
@@ -50,13 +50,13 @@ def read(
     text: the `contents` of the file, where they were read before.
     """
     path = Path(path)
-    source = Source(str(path), contents(path) if text is None else text)
+    source = Source(str(path), read_contents(path) if text is None else text)
     sources = {str(path): source}
     raise_if(gather_includes(source, path.parent, sources, (path.resolve(),)))
     parse = functools.partial(nmhit.parse_file, path)  # which alone finds what is included
     if len(sources) == 1:
         parse, sources = functools.partial(nmhit.parse_text, source.text), {".": source}
-    return tree_of(parse, sources, path, overrides, moose=moose)
+    return build_tree(parse, sources, path, overrides, moose=moose)
 
 
 def read_text(
@@ -66,10 +66,10 @@ def read_text(
     sources = {".": Source(file, text)}
     raise_if(gather_includes(sources["."], Path(), sources, ()))
     parse = functools.partial(nmhit.parse_text, text)
-    return tree_of(parse, sources, None, overrides, moose=moose)
+    return build_tree(parse, sources, None, overrides, moose=moose)
 
 
-def tree_of(
+def build_tree(
     parse: Callable[[], nmhit.Root],
     sources: dict[str, Source],
     path: Path | None,
@@ -81,33 +81,33 @@ def tree_of(
     root = Draft((), Span("", 0))
     problems: list[Problem] = []
     if moose:
-        parse, sources = loosened(parse, sources)
-    scattered = gather(parsed(parse, sources), root, sources, problems)
+        parse, sources = parse_masked(parse, sources)
+    scattered = gather(parse_text(parse, sources), root, sources, problems)
     problems += [problem for written in scattered for problem in assign(root, written)]
-    there, given = frozenset(every_path(root)), list[Written]()
+    there, given = frozenset(list_paths(root)), list[Written]()
     for number, text in enumerate(overrides, 1):
-        source = Source(COMMAND_LINE, quoted_override(text) if moose else text, number)
+        source = Source(COMMAND_LINE, quote_override(text) if moose else text, number)
         found = override(source, problems, moose=moose)
         given += [replace(each, replaces=True) for each in found] if moose else found
     problems += [problem for written in given for problem in assign(root, written)]
-    raise_if([*problems, *repeated(root)])
+    raise_if([*problems, *find_repeated(root)])
     resolved = Resolved(root, moose=moose)
-    fields, blocks = frozen(root, resolved)
+    fields, blocks = freeze(root, resolved)
     raise_if(resolved.problems)
     texts = "\0".join([*(source.text for source in sources.values()), *overrides])
     digest = hashlib.sha256(texts.encode()).hexdigest()
-    doubts = tuple(unused(root, there, given, resolved))
+    doubts = tuple(find_unused(root, there, given, resolved))
     return Tree(fields, blocks, path, tuple(overrides), digest, doubts)
 
 
-def loosened(
+def parse_masked(
     parse: Callable[[], nmhit.Root], sources: dict[str, Source]
 ) -> tuple[Callable[[], nmhit.Root], dict[str, Source]]:
     """Parse the masked text of a file; one with includes is left to nmhit, which follows them."""
     if len(sources) > 1:
         return parse, sources
     (source,) = sources.values()
-    return functools.partial(nmhit.parse_text, masked(source.text)), {".": source}
+    return functools.partial(nmhit.parse_text, mask_text(source.text)), {".": source}
 
 
 def gather(
@@ -122,7 +122,7 @@ def gather(
     for child in node.children():
         if not isinstance(child, nmhit.Section | nmhit.Field):
             continue
-        source = source_of(child.filename, sources)
+        source = find_source(child.filename, sources)
         at = source.offset(child.line(), child.column())
         mark = MARK.match(source.text, at)
         assert mark is not None, f"nmhit found '{child.path()}' where there is nothing"
@@ -136,7 +136,7 @@ def gather(
         path = (*draft.path, child.path())
         header = mark["open"] or mark["close"]
         inner = Draft(path, source.span(at, len(header or mark["name"]), "/".join(path)))
-        wrong = header_complaint(header or "[name]")
+        wrong = judge_header(header or "[name]")
         if wrong is not None:
             message, fix = wrong
             problems.append(Problem("parse-error", message, inner.span, fix))
@@ -150,7 +150,7 @@ def gather(
 def written_of(
     node: nmhit.Field, mark: re.Match[str], block: tuple[str, ...], source: Source
 ) -> Written:
-    value, quote = unmasked(node.raw_val()), mark["quote"] or ""
+    value, quote = unmask(node.raw_val()), mark["quote"] or ""
     verbatim = quote.startswith(("'''", '"""'))
     inside = "/".join(block)
     return Written(
@@ -171,12 +171,14 @@ def override(source: Source, problems: list[Problem], *, moose: bool = False) ->
     sources, root = {".": source}, Draft((), source.span(0, 0))
     try:
         raise_if(gather_includes(source, Path(), sources, ()))
-        parse = functools.partial(nmhit.parse_text, masked(source.text) if moose else source.text)
-        scattered = gather(parsed(parse, sources), root, sources, problems)
+        parse = functools.partial(
+            nmhit.parse_text, mask_text(source.text) if moose else source.text
+        )
+        scattered = gather(parse_text(parse, sources), root, sources, problems)
     except IngotError as error:
         problems += error.problems
         return []
-    found = [*every_field(root), *scattered]
+    found = [*list_fields(root), *scattered]
     if not found:
         span = source.span(0, len(source.text))
         fix = "write path/to/option:=value"
@@ -201,12 +203,12 @@ def assign(root: Draft, written: Written) -> Iterator[Problem]:
 def put(draft: Draft, written: Written) -> Iterator[Problem]:
     earlier = draft.fields.get(written.name)
     if earlier is not None and not written.replaces:
-        yield doubled(written.span, earlier.span)
+        yield describe_doubled(written.span, earlier.span)
     else:
         draft.fields[written.name] = written
 
 
-def repeated(root: Draft) -> Iterator[Problem]:
+def find_repeated(root: Draft) -> Iterator[Problem]:
     """A problem for each block or field that is written twice; sections may be repeated."""
     seen: dict[tuple[str, ...], Span] = {}
     pending = list(root.blocks)
@@ -221,18 +223,18 @@ def repeated(root: Draft) -> Iterator[Problem]:
         for written in block.fields.values():
             first = seen.setdefault((*block.path, "", written.name), written.span)
             if first is not written.span:
-                yield doubled(written.span, first)
+                yield describe_doubled(written.span, first)
         pending += block.blocks
 
 
-def frozen(draft: Draft, resolved: Resolved) -> tuple[tuple[Field, ...], tuple[Block, ...]]:
+def freeze(draft: Draft, resolved: Resolved) -> tuple[tuple[Field, ...], tuple[Block, ...]]:
     """The fields and blocks of a draft, with their values."""
     fields = tuple(
         Field(each.name, resolved.text(each), each.span, each.value_span, each.verbatim)
         for each in draft.fields.values()
     )
     blocks = tuple(
-        Block(each.path[-1], "/".join(each.path), *frozen(each, resolved), each.span)
+        Block(each.path[-1], "/".join(each.path), *freeze(each, resolved), each.span)
         for each in draft.blocks
     )
     return fields, blocks

@@ -9,10 +9,10 @@ import os
 import re
 
 from ingot.errors import Problem, did_you_mean
-from ingot.hit.arithmetic import Fault, evaluate, written_number
-from ingot.hit.source import Draft, Written, every_field
+from ingot.hit.arithmetic import Fault, evaluate, write_number
+from ingot.hit.source import Draft, Written, list_fields
 from ingot.hit.tree import NUMBER
-from ingot.hit.units import converted, unit_of
+from ingot.hit.units import convert, parse_unit
 
 __all__ = ["Resolved"]
 
@@ -83,7 +83,7 @@ class Resolved:
         done, rest = "", text
         while "${" in rest:
             before, _, rest = rest.partition("${")
-            end = closing(rest)
+            end = find_closing(rest)
             if end is None:
                 self.report(rest, written, "this ${ is not closed", "close it with }")
                 return ""
@@ -97,7 +97,7 @@ class Resolved:
 
     def value(self, inside: str, written: Written) -> str:
         """The value of one ${inside}; nested ones are replaced in the order they are written."""
-        words = outer_words(inside)
+        words = split_words(inside)
         command = words[0] if words else ""
         if command == "raw":
             return "".join(self.expanded(word, written) for word in words[1:])
@@ -127,14 +127,14 @@ class Resolved:
             return ""
         try:
             if command == "units":
-                return in_units(text)
+                return convert_units(text)
             value = evaluate(text, lambda name: self.number(name, inside, written))
         except Fault as fault:
             # A name that is missing was reported where it was looked up.
             if len(self.problems) == before:
                 self.report(inside, written, str(fault), fault.fix)
             return ""
-        return "" if len(self.problems) > before else written_number(value)
+        return "" if len(self.problems) > before else write_number(value)
 
     def number(self, name: str, inside: str, written: Written) -> float:
         """The value of a bare name in an expression; 1 where it has none, which is reported."""
@@ -156,7 +156,7 @@ class Resolved:
                 if found is not None and (found is not written or depth == 0):
                     self.referred.add(found.path)
                     return self.text(found)
-        known = (each.path for each in every_field(self.root))
+        known = (each.path for each in list_fields(self.root))
         few = len(self.problems) < MAX_SUGGESTIONS
         message, fix = f"there is no value '{name}'", did_you_mean(name, known) if few else None
         if self.root.at([*block, last]):
@@ -173,7 +173,7 @@ class Resolved:
         self.problems.append(Problem("unresolved-substitution", message, span, fix))
 
 
-def closing(text: str) -> int | None:
+def find_closing(text: str) -> int | None:
     """Where the } stands that closes a ${ just before the text."""
     depth = 1
     for mark in re.finditer(r"\$\{|\}", text):
@@ -183,7 +183,7 @@ def closing(text: str) -> int | None:
     return None
 
 
-def outer_words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text; blanks inside ${...} do not separate."""
     words, depth, start = [], 0, 0
     for piece in re.finditer(r"\$\{|\}|\s+", text):
@@ -195,13 +195,13 @@ def outer_words(text: str) -> list[str]:
     return [word for word in words if word]
 
 
-def in_units(text: str) -> str:
+def convert_units(text: str) -> str:
     """The number that `90 MPa -> Pa` or `10 s` stands for."""
     given, arrow, wanted = text.partition("->")
     word, unit = (*given.split(maxsplit=1), "", "")[:2]
     if not NUMBER.fullmatch(word):
         raise Fault(f"'{word}' is not a number", "write ${units 1 mm -> m}")
     if not arrow:
-        unit_of(unit.strip())
+        parse_unit(unit.strip())
         return word
-    return written_number(converted(float(word), unit.strip(), wanted.strip()))
+    return write_number(convert(float(word), unit.strip(), wanted.strip()))

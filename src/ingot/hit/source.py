@@ -22,17 +22,17 @@ __all__ = [
     "Draft",
     "Source",
     "Written",
-    "contents",
-    "doubled",
-    "every_field",
+    "describe_doubled",
     "gather_includes",
+    "list_fields",
     "outline",
+    "read_contents",
 ]
 
 
-def nested(depth: int) -> str:
+def nest_pattern(depth: int) -> str:
     """A pattern for text that may hold braces inside braces."""
-    return r"[^{}]*" if depth == 0 else rf"(?:[^{{}}]|\{{{nested(depth - 1)}\}})*"
+    return r"[^{}]*" if depth == 0 else rf"(?:[^{{}}]|\{{{nest_pattern(depth - 1)}\}})*"
 
 
 MAX_DEPTH = 100
@@ -44,7 +44,7 @@ MAX_LETTERS = 64_000_000
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
 NAME = r"[\w./<>+\-*!~]+"
 QUOTE = r"""'{3}.*?(?:'{3}|\Z)|"{3}.*?(?:"{3}|\Z)|'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)"""
-BRACE = rf"\$\{{{nested(3)}\}}"
+BRACE = rf"\$\{{{nest_pattern(3)}\}}"
 MARK = re.compile(
     rf"""(?P<comment>\#[^\n]*)
     |(?P<close>\[\]|\[\.\./\])
@@ -126,17 +126,17 @@ class Draft:
         return [found for block in same for found in block.at(path[1:])]
 
 
-def every_field(draft: Draft) -> Iterator[Written]:
+def list_fields(draft: Draft) -> Iterator[Written]:
     """The fields of a draft and of all blocks in it."""
     yield from draft.fields.values()
     for block in draft.blocks:
-        yield from every_field(block)
+        yield from list_fields(block)
 
 
-def contents(path: Path, asked: Span | None = None) -> str:
+def read_contents(path: Path, asked: Span | None = None) -> str:
     """The text of a file that the user, or an !include, `asked` for."""
     try:
-        raise_if(unreadable(path, asked))
+        raise_if(find_unreadable(path, asked))
         text = path.read_bytes().decode()
         if not text.startswith("\ufeff"):
             return text
@@ -157,7 +157,7 @@ def contents(path: Path, asked: Span | None = None) -> str:
     raise IngotError([problem])
 
 
-def unreadable(path: Path, asked: Span | None) -> Iterator[Problem]:
+def find_unreadable(path: Path, asked: Span | None) -> Iterator[Problem]:
     """A problem where a path leads to something that is no file, or to one that is too large."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
@@ -170,7 +170,7 @@ def unreadable(path: Path, asked: Span | None) -> Iterator[Problem]:
         yield Problem("file-not-found", message, asked, "name an input file")
 
 
-def too_deep(mark: re.Match[str], block: str, source: Source) -> Iterator[Problem]:
+def find_too_deep(mark: re.Match[str], block: str, source: Source) -> Iterator[Problem]:
     """A problem where a mark lies deeper than blocks may nest."""
     path = mark["name"] or mark["open"] or ""
     if block.count("/") + path.count("/") >= MAX_DEPTH:
@@ -179,7 +179,7 @@ def too_deep(mark: re.Match[str], block: str, source: Source) -> Iterator[Proble
         yield Problem("parse-error", message, span, "close blocks with [] before others open")
 
 
-def resolved(path: Path) -> Path:
+def resolve_path(path: Path) -> Path:
     """Where a path leads; a circle of links leads nowhere, which reading it tells."""
     try:
         return path.resolve()
@@ -197,21 +197,21 @@ def gather_includes(
         span = source.span(control.start(), 1)
         raise IngotError([Problem("parse-error", message, span, "remove it")])
     for mark, block in outline(source.text):
-        raise_if(too_deep(mark, block, source))
+        raise_if(find_too_deep(mark, block, source))
         if mark["include"] is None:
             continue
         target = folder / mark["target"].strip()
         span = source.span(mark.start(), len(mark["include"].rstrip()), block)
-        if resolved(target) in chain:
+        if resolve_path(target) in chain:
             message = f"'{target}' is included by itself"
             yield Problem("circular-include", message, span, "remove this line")
             continue
         try:
-            sources[str(target)] = Source(str(target), contents(target, span))
+            sources[str(target)] = Source(str(target), read_contents(target, span))
         except IngotError as error:
             yield from error.problems
         else:
-            deeper = (*chain, resolved(target))
+            deeper = (*chain, resolve_path(target))
             yield from gather_includes(sources[str(target)], target.parent, sources, deeper)
 
 
@@ -226,7 +226,7 @@ def outline(text: str) -> Iterator[tuple[re.Match[str], str]]:
             blocks.pop()
 
 
-def doubled(span: Span, first: Span) -> Problem:
+def describe_doubled(span: Span, first: Span) -> Problem:
     """The problem of a field that is set twice."""
     name = span.text[span.column - 1 : span.column - 1 + span.length]
     place = f"on line {first.line}" if first.file == span.file else f"in {first.file}:{first.line}"

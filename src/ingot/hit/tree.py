@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean
-from ingot.hit.arithmetic import shortened
+from ingot.hit.arithmetic import shorten
 from ingot.options import allowed, fits, plain
 
 __all__ = ["Block", "Field", "Tree", "unknown_blocks", "unknown_fields", "unknown_sections"]
@@ -73,7 +73,7 @@ class Field:
         if not INTEGER.fullmatch(word):
             raise self.wrong("an integer", word, whole_fix(word))
         if len(word) > MAX_DIGITS:
-            raise self.wrong("an integer", shortened(word), f"write at most {MAX_DIGITS} digits")
+            raise self.wrong("an integer", shorten(word), f"write at most {MAX_DIGITS} digits")
         return int(word)
 
     def count(self) -> int:
@@ -135,7 +135,7 @@ class Field:
     def float_of(self, word: str) -> float:
         """One word as a number that a 64-bit float can hold."""
         if not NUMBER.fullmatch(word):
-            word = shortened(word)
+            word = shorten(word)
             fix = "write a number such as 0.3 or 1e-5"
             comma = "write a point for decimals, and blanks between numbers"
             raise self.wrong("a number", word, comma if "," in word else fix)
@@ -153,7 +153,7 @@ class Field:
 
     def wrong(self, expected: str, word: str | None = None, fix: str | None = None) -> IngotError:
         """The error to raise when this value, or one word of it, is not what was `expected`."""
-        whole = shortened(self.text)
+        whole = shorten(self.text)
         found = whole if word is None else word
         shown = "text between three quotes" if self.verbatim else f"'{found}'" if found else "empty"
         message = (
@@ -162,7 +162,7 @@ class Field:
         return IngotError([Problem("wrong-value", message, word_span(self.value_span, found), fix)])
 
     def __str__(self) -> str:
-        return f"{self.name} = {quoted(self.text, verbatim=self.verbatim)}"
+        return f"{self.name} = {quote(self.text, verbatim=self.verbatim)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class Block:
         return found
 
     def __str__(self) -> str:
-        return f"[{self.name}]\n{printed(self, depth=1)}[]"
+        return f"[{self.name}]\n{print_blocks(self, depth=1)}[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Tree:
         return found
 
     def __str__(self) -> str:
-        return printed(self, depth=0)
+        return print_blocks(self, depth=0)
 
 
 def unknown_fields(block: Block, known: Collection[str]) -> Iterator[Problem]:
@@ -306,7 +306,7 @@ def whole_fix(word: str) -> str:
     return "write a whole number, without a point or an exponent"
 
 
-def quoted(text: str, *, verbatim: bool) -> str:
+def quote(text: str, *, verbatim: bool) -> str:
     """A value as it is written in a file."""
     if verbatim or any(letter in text for letter in "#'\"$"):
         mark = '"""' if "'''" in text or text.endswith("'") else "'''"
@@ -314,12 +314,12 @@ def quoted(text: str, *, verbatim: bool) -> str:
     return text if BARE.fullmatch(text) else f"'{text}'"
 
 
-def printed(holder: Block | Tree, depth: int) -> str:
+def print_blocks(holder: Block | Tree, depth: int) -> str:
     """What a block or tree holds, a line each; the further lines of a value are not indented."""
     margin = "  " * depth
     fields = (f"{margin}{found}\n" for found in holder.fields)
     blocks = (
-        f"{margin}[{found.name}]\n{printed(found, depth + 1)}{margin}[]\n"
+        f"{margin}[{found.name}]\n{print_blocks(found, depth + 1)}{margin}[]\n"
         for found in holder.blocks
     )
     return "".join((*fields, *blocks))

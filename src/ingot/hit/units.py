@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ingot.errors import did_you_mean
 from ingot.hit.arithmetic import Fault
 
-__all__ = ["UNITS", "Unit", "converted", "unit_of"]
+__all__ = ["UNITS", "Unit", "convert", "parse_unit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ UNITS = PREFIXED | PLAIN
 PART = re.compile(r"\s*([*/]?)\s*([A-Za-z]+|1)\s*(?:\^\s*\(?\s*([+-]?\d{1,2})(?!\d)\s*\)?)?\s*")
 
 
-def converted(number: float, given: str, wanted: str) -> float:
+def convert(number: float, given: str, wanted: str) -> float:
     """A number in another unit of the same kind; temperatures move with their zero."""
-    source, target = unit_of(given), unit_of(wanted)
+    source, target = parse_unit(given), parse_unit(wanted)
     if source.powers != target.powers:
         message = f"'{given}' cannot be converted to '{wanted}'"
         raise Fault(message, "convert between units of the same quantity")
@@ -81,7 +81,7 @@ def converted(number: float, given: str, wanted: str) -> float:
     return value
 
 
-def unit_of(text: str) -> Unit:
+def parse_unit(text: str) -> Unit:
     """A unit written as a product of powers, such as `kg*m/s^2`."""
     factor, powers, position = 1.0, NONE, 0
     parts: list[re.Match[str]] = []
@@ -92,7 +92,7 @@ def unit_of(text: str) -> Unit:
         parts.append(match)
         position = match.end()
     for match in parts:
-        unit = simple(match[2])
+        unit = parse_simple(match[2])
         power = int(match[3] or 1) * (-1 if match[1] == "/" else 1)
         if unit.zero:
             if len(parts) > 1 or power != 1:
@@ -111,7 +111,7 @@ def unit_of(text: str) -> Unit:
     return Unit(factor, powers)
 
 
-def simple(word: str) -> Unit:
+def parse_simple(word: str) -> Unit:
     """One unit, with or without a prefix."""
     if word == "1":
         return Unit(1, NONE)

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from ingot import types
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
-from ingot.hit import NUMBER, Block, Tree, contents, unknown_fields
+from ingot.hit import NUMBER, Block, Tree, read_contents, unknown_fields
 from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors, untrusted_code
 from ingot.types import SR2, WR2, Scalar, Value, Vec, expressions, regions
 
@@ -187,7 +187,9 @@ class Tensors:
         file = block.require("csv_file")
         path = Path(self.tree.file.parent if self.tree.file else ".") / file.string()
         try:
-            rows = list(csv.reader(io.StringIO(contents(path, file.span)), skipinitialspace=True))
+            rows = list(
+                csv.reader(io.StringIO(read_contents(path, file.span)), skipinitialspace=True)
+            )
         except csv.Error as error:
             message = f"'{path}' is no CSV file: {error}"
             fix = "write a line of names, then lines of numbers"

@@ -49,19 +49,19 @@ def compile_model(
     untrusted: Python of the file is evaluated within bounds
     """
     from ingot.package.stages import advance, load
-    from ingot.package.stub import stub
+    from ingot.package.stub import write_stub
     from ingot.package.translate import translate
-    from ingot.package.write import put, put_text, scratch
+    from ingot.package.write import open_scratch, put, put_text
 
     loaded = load(
         source, name, target, driver=driver, shapes=shapes, command=command, untrusted=untrusted
     )
     lowered = advance(loaded)
     place = target.output_dir / name / target.device
-    with scratch(place) as folder:
+    with open_scratch(place) as folder:
         metadata = translate(lowered, folder, expect=expect, progress=progress)
         put(folder, place)
     file = target.output_dir / f"{name}_aoti.i" if target.stub else None
     if file is not None:
-        put_text(stub(lowered, file), file)
+        put_text(write_stub(lowered, file), file)
     return Package(place, file, metadata)

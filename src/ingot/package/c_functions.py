@@ -6,13 +6,13 @@ from ingot.execute.compiler import join_headers
 from ingot.execute.cxx_source import write_entries
 from ingot.execute.cxx_values import write_number
 from ingot.options import Knob, Newton, knobs_of, meta_of
-from ingot.package.header import ERRORS, block_sizes
+from ingot.package.header import ERRORS, count_block_sizes
 from ingot.package.metadata import Metadata
 
-__all__ = ["wrapper"]
+__all__ = ["write_wrapper"]
 
 
-def wrapper(meta: Metadata) -> str:
+def write_wrapper(meta: Metadata) -> str:
     """The C++ that gives a kernel its C functions; it follows the kernel's own entries.
 
     It stands in two parts around `c_functions.h`: tables of the package, and what it shows.
@@ -21,14 +21,16 @@ def wrapper(meta: Metadata) -> str:
     prefix = meta.kernel.prefix
     if meta.cuts:
         return write_entries(prefix, meta.entries)
-    shown = [write_entries(prefix, meta.entries), *(_entry(prefix, x) for x in meta.entries)]
-    return "\n".join([*_tables(meta), join_headers(("c_functions.h",)), *shown, *_helpers(prefix)])
+    shown = [write_entries(prefix, meta.entries), *(_write_entry(prefix, x) for x in meta.entries)]
+    return "\n".join(
+        [*_write_tables(meta), join_headers(("c_functions.h",)), *shown, *_write_helpers(prefix)]
+    )
 
 
-def _tables(meta: Metadata) -> list[str]:
+def _write_tables(meta: Metadata) -> list[str]:
     constants = [*meta.parameters, *meta.constants]
     reads = [v.size for v in meta.inputs] + [p.variable.size for p in constants]
-    gives = [*(v.size for v in meta.outputs), *block_sizes(meta)]
+    gives = [*(v.size for v in meta.outputs), *count_block_sizes(meta)]
     counts = {
         "inputs": len(meta.inputs), "parameters": len(meta.parameters),
         "constants": len(meta.constants), "outputs": len(meta.outputs),
@@ -40,20 +42,22 @@ def _tables(meta: Metadata) -> list[str]:
         "namespace ingot {", "namespace {", "namespace package {", "",
         f"constexpr int {', '.join(f'{k} = {v}' for k, v in counts.items())};",
         f"constexpr int64_t largest = {max([*reads, *gives, len(meta.solvers), 1])};",
-        _row("constexpr int64_t read_size[]", map(str, reads)),
-        _row("constexpr int64_t gives_size[]", map(str, gives)),
+        _write_row("constexpr int64_t read_size[]", map(str, reads)),
+        _write_row("constexpr int64_t gives_size[]", map(str, gives)),
         "struct Values { const real* data; int64_t count; };",
         "struct Status { int8_t reason; int32_t iterations; real residual; int32_t pivoted; };",
     ]  # fmt: skip
     for i, p in enumerate(constants):
-        rows.append(_row(f"constexpr real stored_{i}[]", map(write_number, p.value.values)))
+        rows.append(_write_row(f"constexpr real stored_{i}[]", map(write_number, p.value.values)))
     batches = [len(p.value.values) // p.variable.size for p in constants]
     rows.append(
-        _row("constexpr Values stored[]", (f"{{stored_{i}, {n}}}" for i, n in enumerate(batches)))
+        _write_row(
+            "constexpr Values stored[]", (f"{{stored_{i}, {n}}}" for i, n in enumerate(batches))
+        )
     )
     return [
         *rows,
-        *_rules_tables(meta),
+        *_write_rules_tables(meta),
         "",
         "}  // namespace",
         "}  // namespace",
@@ -61,12 +65,12 @@ def _tables(meta: Metadata) -> list[str]:
     ]
 
 
-def _row(declared: str, values: Iterable[str]) -> str:
+def _write_row(declared: str, values: Iterable[str]) -> str:
     """An array, which C++ lets not be empty."""
     return f"{declared} = {{{', '.join(values) or '{}'}}};"
 
 
-def _rules_tables(meta: Metadata) -> list[str]:
+def _write_rules_tables(meta: Metadata) -> list[str]:
     knobs = knobs_of(Newton)
     solves = (
         f"{{{', '.join(repr(k.c_value(getattr(s, k.name))) for k in knobs)}}}" for s in meta.solvers
@@ -74,15 +78,15 @@ def _rules_tables(meta: Metadata) -> list[str]:
     fields = ", ".join(f"r.{k.name}" for k in knobs)
     return [
         "struct Rules {", *(f"  {k.c_type} {k.name};" for k in knobs), "};",
-        _row("constexpr Rules source_rules[]", solves),
+        _write_row("constexpr Rules source_rules[]", solves),
         "[[maybe_unused]] INGOT_CALL Knobs knobs_of(const Rules& r) {",
         f"  return {{{fields}, 0}};", "}",
         "[[maybe_unused]] INGOT_CALL bool lawful(const Rules& r) {",
-        f"  return {' && '.join(test for k in knobs for test in _tests(k))};", "}",
+        f"  return {' && '.join(test for k in knobs for test in _write_tests(k))};", "}",
     ]  # fmt: skip
 
 
-def _tests(knob: Knob) -> list[str]:
+def _write_tests(knob: Knob) -> list[str]:
     """The conditions of C++ that a rule must meet; NaN meets none."""
     if knob.choices:
         return [f"r.{knob.name} >= 0", f"r.{knob.name} < {len(knob.choices)}"]
@@ -92,7 +96,7 @@ def _tests(knob: Knob) -> list[str]:
     return [f"{rule} {sign} {bound!r}" for sign, bound in bounds if bound is not None] + finite
 
 
-def _entry(prefix: str, what: str) -> str:
+def _write_entry(prefix: str, what: str) -> str:
     """One function of the header; `more` is what it writes beside outputs."""
     more = {"forward": "nullptr", "jacobian": "blocks", "vjp": "adjoints"}[what]
     kind = "values" if what == "forward" else more
@@ -109,7 +113,7 @@ def _entry(prefix: str, what: str) -> str:
     ])  # fmt: skip
 
 
-def _helpers(prefix: str) -> list[str]:
+def _write_helpers(prefix: str) -> list[str]:
     said = "\n".join(
         f'    case {-i}: return "{text}";' for i, text in enumerate(ERRORS.values(), 1)
     )

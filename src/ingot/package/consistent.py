@@ -11,39 +11,39 @@ from ingot.types import KINDS
 from ingot.types.batches import EVERY_POINT
 from ingot.types.history import given_name
 
-__all__ = ["inconsistencies"]
+__all__ = ["find_inconsistencies"]
 
 
-def inconsistencies(meta: Metadata) -> Iterator[str]:
+def find_inconsistencies(meta: Metadata) -> Iterator[str]:
     """All that a loader would stumble over, or compute wrong numbers from."""
     held = (*meta.parameters, *meta.constants)
     for v in (*meta.inputs, *meta.outputs, *(p.variable for p in held)):
-        yield from _variable(v)
+        yield from _check_variable(v)
     for p in held:
-        yield from _value(p)
+        yield from _check_value(p)
     inputs, outputs, given, constants = (
         [v.name for v in row]
         for row in (
             meta.inputs,
             meta.outputs,
-            _variables(meta.parameters),
-            _variables(meta.constants),
+            _check_variables(meta.parameters),
+            _check_variables(meta.constants),
         )
     )
-    yield from _twice("input", [*inputs, *given])
-    yield from _twice("constant", constants)
-    yield from _twice("output", outputs)
-    yield from _twice("solver", [s.name for s in meta.solvers])
-    yield from _twice("derivative", [f"{b.output}:{b.input}" for b in meta.derivatives])
+    yield from _find_twice("input", [*inputs, *given])
+    yield from _find_twice("constant", constants)
+    yield from _find_twice("output", outputs)
+    yield from _find_twice("solver", [s.name for s in meta.solvers])
+    yield from _find_twice("derivative", [f"{b.output}:{b.input}" for b in meta.derivatives])
     for b in meta.derivatives:
-        yield from _unknown(f"a derivative of '{b.output}'", [b.output], outputs)
-        yield from _unknown(f"a derivative of '{b.output}'", [b.input], [*inputs, *given])
+        yield from _find_unknown(f"a derivative of '{b.output}'", [b.output], outputs)
+        yield from _find_unknown(f"a derivative of '{b.output}'", [b.input], [*inputs, *given])
     known = {*inputs, *given, *constants}
-    known |= {given_name(name) for name in known if name in _given_inside(meta)}
+    known |= {given_name(name) for name in known if name in _find_given(meta)}
     for s in meta.segments:
-        yield from _unknown(f"the segment '{s.name}'", s.reads, known)
+        yield from _find_unknown(f"the segment '{s.name}'", s.reads, known)
         known |= set(s.gives)
-    yield from _unknown("the list of outputs", outputs, known)
+    yield from _find_unknown("the list of outputs", outputs, known)
     implicit = [s.name for s in meta.segments if s.kind == "implicit"]
     solves = [s.name for s in meta.solvers]
     # a solver without a segment stands in the residuals of the next that has one
@@ -59,20 +59,20 @@ def inconsistencies(meta: Metadata) -> Iterator[str]:
     if meta.kernel is not None and not meta.kernel.libraries:
         yield "the kernel has no library"
     if meta.inductor is not None:
-        yield from _graphs(meta, meta.inductor)
-    yield from _cuts(meta)
+        yield from _check_graphs(meta, meta.inductor)
+    yield from _check_cuts(meta)
 
 
-def _given_inside(meta: Metadata) -> set[str]:
+def _find_given(meta: Metadata) -> set[str]:
     """What segments give; an input of such a name is known under another inside."""
     return {name for s in meta.segments for name in s.gives}
 
 
-def _variables(parameters: Iterable[ParameterInfo]) -> list[VariableInfo]:
+def _check_variables(parameters: Iterable[ParameterInfo]) -> list[VariableInfo]:
     return [p.variable for p in parameters]
 
 
-def _variable(v: VariableInfo) -> Iterator[str]:
+def _check_variable(v: VariableInfo) -> Iterator[str]:
     if v.kind not in KINDS:
         yield f"'{v.name}' is of a kind '{v.kind}' that does not exist"
     elif v.base != KINDS[v.kind].base:
@@ -81,7 +81,7 @@ def _variable(v: VariableInfo) -> Iterator[str]:
         yield f"'{v.name}' has {v.size} numbers, its axes {v.sub_batch} and {v.base} do not"
 
 
-def _value(p: ParameterInfo) -> Iterator[str]:
+def _check_value(p: ParameterInfo) -> Iterator[str]:
     shape, own = p.value.shape, (*p.variable.sub_batch, *p.variable.base)
     fits = shape[len(shape) - len(own) :] == own and len(shape) >= len(own)
     if not fits or min((1, *shape)) < 0 or math.prod(shape) != len(p.value.values):
@@ -89,19 +89,19 @@ def _value(p: ParameterInfo) -> Iterator[str]:
         yield f"the value of '{p.variable.name}' {told}"
 
 
-def _graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
+def _check_graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
     if d.dtype != meta.dtype:
         yield f"the graphs compute in {d.dtype}"
     values = {v.name: v for v in d.values}
     names = {d.given.get(n, n): n for n in (*d.inputs, *d.parameters)}
-    yield from _twice("value", [v.name for v in d.values])
-    yield from _unknown("the table of given names", d.given, [*d.inputs, *d.parameters])
-    wanted = [*meta.inputs, *_variables(meta.parameters), *_variables(meta.constants)]
+    yield from _find_twice("value", [v.name for v in d.values])
+    yield from _find_unknown("the table of given names", d.given, [*d.inputs, *d.parameters])
+    wanted = [*meta.inputs, *_check_variables(meta.parameters), *_check_variables(meta.constants)]
     if sorted(names) != sorted(v.name for v in wanted):
         yield "the graphs take other inputs than the package"
     if list(d.outputs) != [v.name for v in meta.outputs]:
         yield "the graphs give other outputs than the package"
-    yield from _unknown("the graphs", [*names.values(), *d.outputs], values)
+    yield from _find_unknown("the graphs", [*names.values(), *d.outputs], values)
     for v in (*wanted, *meta.outputs):
         inner = values.get(names.get(v.name, v.name))
         if inner is not None and (inner.kind, inner.sizes, inner.base) != (
@@ -118,7 +118,7 @@ def _graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
     yield from _run(d)
 
 
-def _cuts(meta: Metadata) -> Iterator[str]:
+def _check_cuts(meta: Metadata) -> Iterator[str]:
     """What is wrong with the segments of functions of a model that sums over points."""
     if not meta.cuts:
         return
@@ -146,37 +146,37 @@ def _cuts(meta: Metadata) -> Iterator[str]:
             yield f"the segments of '{name}' take other inputs than the package"
         if list(cut.outputs) != gives:
             yield f"the segments of '{name}' give other outputs than the package"
-        yield from _steps(name, cut, [s.name for s in meta.solvers])
+        yield from _check_steps(name, cut, [s.name for s in meta.solvers])
         for v in cut.values:
             own = shapes.get(cut.given.get(v.name, v.name))
             if own is not None and own != (v.sizes, v.base):
                 yield f"'{v.name}' has another shape in the segments of '{name}'"
 
 
-def _steps(name: str, cut: SegmentedInfo, solvers: Sequence[str]) -> Iterator[str]:
+def _check_steps(name: str, cut: SegmentedInfo, solvers: Sequence[str]) -> Iterator[str]:
     where = f"a segment of '{name}'"
     known, sources = set(cut.given), {EVERY_POINT, *cut.given}
     for level, made in cut.levels.items():
-        yield from _unknown(where, made.sources, sources)
+        yield from _find_unknown(where, made.sources, sources)
         sources.add(level)
     values = {v.name for v in cut.values}
-    yield from _twice("value", [v.name for v in cut.values])
-    yield from _unknown(where, known, values)
+    yield from _find_twice("value", [v.name for v in cut.values])
+    yield from _find_unknown(where, known, values)
     for v in cut.values:
-        yield from _unknown(where, v.sources, sources)
+        yield from _find_unknown(where, v.sources, sources)
         if min((1, *v.sizes, *v.base)) < 1:
             yield f"'{v.name}' has no numbers"
     for step in cut.steps:
-        yield from _unknown(where, step.reads, known)
-        yield from _unknown(where, step.gives, values)
-        yield from _unknown(where, step.like, sources)
-        yield from _unknown(where, step.solves, solvers)
+        yield from _find_unknown(where, step.reads, known)
+        yield from _find_unknown(where, step.gives, values)
+        yield from _find_unknown(where, step.like, sources)
+        yield from _find_unknown(where, step.solves, solvers)
         known |= set(step.gives)
         if step.rule is not None and (len(step.reads), len(step.gives)) != (1, 1):
             yield f"{where} sums other than one value"
-    yield from _unknown(f"the outputs of '{name}'", cut.outputs, known)
+    yield from _find_unknown(f"the outputs of '{name}'", cut.outputs, known)
     solved = {n for step in cut.steps for n in step.solves}
-    yield from _unknown("the list of solvers", solvers, solved)
+    yield from _find_unknown("the list of solvers", solvers, solved)
 
 
 def _run(d: InductorDescription) -> Iterator[str]:
@@ -184,25 +184,25 @@ def _run(d: InductorDescription) -> Iterator[str]:
     values = {v.name for v in d.values}
     known = {*d.inputs, *d.parameters}
     for s in d.segments:
-        yield from _unknown("a segment of the graphs", s.reads, known)
+        yield from _find_unknown("a segment of the graphs", s.reads, known)
         known |= set(s.gives)
-        yield from _unknown("a segment of the graphs", s.gives, values)
+        yield from _find_unknown("a segment of the graphs", s.gives, values)
         if isinstance(s, ImplicitSegment):
-            yield from _unknown("a solve", [*s.columns, *s.guesses], s.reads)
+            yield from _find_unknown("a solve", [*s.columns, *s.guesses], s.reads)
             if s.inner is not None:
-                yield from _residuals(s, s.inner, d)
+                yield from _check_residuals(s, s.inner, d)
             elif s.rhs is None or s.step is None or (s.ift is None) != (not s.columns):
                 yield f"the solve '{s.name}' lacks a graph"
             if (s.predictor is None) != bool(s.guesses) or len(s.guesses) not in (0, len(s.gives)):
                 yield f"the solve '{s.name}' has not one guess for each unknown"
         else:
             for slope in s.slopes:
-                yield from _unknown("a derivative of a segment", [slope.output], s.gives)
-                yield from _unknown("a derivative of a segment", [slope.input], s.reads)
-    yield from _unknown("the graphs", d.outputs, known)
+                yield from _find_unknown("a derivative of a segment", [slope.output], s.gives)
+                yield from _find_unknown("a derivative of a segment", [slope.input], s.reads)
+    yield from _find_unknown("the graphs", d.outputs, known)
 
 
-def _residuals(
+def _check_residuals(
     s: ImplicitSegment, d: InductorDescription, around: InductorDescription
 ) -> Iterator[str]:
     """What is wrong with residuals that are segments themselves."""
@@ -212,20 +212,22 @@ def _residuals(
     shapes = [[sizes.get(n, 0) for n in names] for names in (s.gives, unknowns, rows)]
     if len(rows) != count or shapes[0] != shapes[1] or sum(shapes[2]) != sum(shapes[0]):
         yield f"the solve '{s.name}' has not one residual for each unknown"
-    yield from _unknown(f"the residuals of '{s.name}'", [*d.inputs[count:], *d.parameters], s.reads)
+    yield from _find_unknown(
+        f"the residuals of '{s.name}'", [*d.inputs[count:], *d.parameters], s.reads
+    )
     wanted = {(r, x) for r in rows for x in (*unknowns, *s.columns)}
     if {(b.output, b.input) for b in d.slopes} != wanted:
         yield f"the solve '{s.name}' lacks derivatives of its residuals"
     yield from _run(d)
 
 
-def _twice(what: str, names: Sequence[str]) -> Iterator[str]:
+def _find_twice(what: str, names: Sequence[str]) -> Iterator[str]:
     for name, count in Counter(names).items():
         if count > 1:
             yield f"the {what} '{name}' is there {count} times"
 
 
-def _unknown(where: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+def _find_unknown(where: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
     have = set(known)
     for name in names:
         if name not in have:

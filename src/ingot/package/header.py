@@ -9,7 +9,7 @@ from ingot.options import Knob, Newton, knobs_of, meta_of
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.types import lag
 
-__all__ = ["ERRORS", "LAYOUTS", "Notes", "block_sizes", "c_name", "header"]
+__all__ = ["ERRORS", "LAYOUTS", "Notes", "count_block_sizes", "write_c_name", "write_header"]
 
 LAYOUTS = {
     "Scalar": "one number",
@@ -39,7 +39,7 @@ ERRORS = {
 """Why a call is refused, from -1 down (`Refusal` of steps.h)."""
 
 
-def c_name(name: str) -> str:
+def write_c_name(name: str) -> str:
     """A name that C accepts."""
     kept = re.sub(r"[^A-Za-z0-9]", "_", name)
     return kept if kept[:1].isalpha() else f"model_{kept}"
@@ -74,7 +74,7 @@ class _Names:
         self.solves = self._group("solve", [s.name for s in meta.solvers])
 
     def _group(self, group: str, names: Iterable[str]) -> list[str]:
-        return [self._constant(f"{self.short}_{group}_{_word(name)}") for name in names]
+        return [self._constant(f"{self.short}_{group}_{_write_word(name)}") for name in names]
 
     def _constant(self, wanted: str) -> str:
         found, count = wanted, 2
@@ -84,14 +84,14 @@ class _Names:
         return found
 
 
-def _word(name: str) -> str:
+def _write_word(name: str) -> str:
     """A variable's name as part of a constant: `x~1` is x_old."""
     for mark, back in re.findall(r"(~(\d+))", name):
         name = name.replace(mark, "_old" if back == "1" else f"_old{back}")
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 it is frozen
+def write_header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 it is frozen
     """The text of `<name>.h`."""
     if meta.cuts:
         told = f"'{meta.name}' sums over points, and C functions compute each point by itself"
@@ -100,35 +100,36 @@ def header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 it is f
     name = names.short
     declared = [*meta.entries, "default_rules", "message"]
     sections = [
-        _comment(*_preamble(meta, name)),
-        _guard(names, declared),
-        _layouts(meta),
-        _listed("input", name, names.inputs, [_input(v, meta, names, notes) for v in meta.inputs]),
-        _listed("parameter", name, names.parameters,
-                [_variable(p.variable) for p in meta.parameters]),
-        _listed("output", name, names.outputs, [_variable(v) for v in meta.outputs]),
-        _listed("block", name, names.blocks, _blocks(meta)),
-        _listed("solve", name, names.solves,
-                [f"{s.name}, for {', '.join(s.unknowns)}" for s in meta.solvers]),
-        _adjoints(meta, name),
-        _sizes(meta, name),
-        _errors(name),
-        _types(meta, name, real),
-        _rules(name),
-        _prototypes(meta, name, real),
-        ["#ifdef __cplusplus", "}", "#endif", f"#endif /* {_guard_name(names)} */", ""],
+        _remark(*_write_preamble(meta, name)),
+        _write_guard(names, declared),
+        _write_layouts(meta),
+        _write_list("input", name, names.inputs,
+                    [_write_input(v, meta, names, notes) for v in meta.inputs]),
+        _write_list("parameter", name, names.parameters,
+                    [_write_variable(p.variable) for p in meta.parameters]),
+        _write_list("output", name, names.outputs, [_write_variable(v) for v in meta.outputs]),
+        _write_list("block", name, names.blocks, _write_blocks(meta)),
+        _write_list("solve", name, names.solves,
+                    [f"{s.name}, for {', '.join(s.unknowns)}" for s in meta.solvers]),
+        _write_adjoints(meta, name),
+        _write_sizes(meta, name),
+        _write_errors(name),
+        _write_types(meta, name, real),
+        _write_rules(name),
+        _write_prototypes(meta, name, real),
+        ["#ifdef __cplusplus", "}", "#endif", f"#endif /* {_name_guard(names)} */", ""],
     ]  # fmt: skip
     return "\n".join("\n".join(rows) + "\n" for rows in sections if rows).rstrip("\n") + "\n"
 
 
-def _comment(*rows: str) -> list[str]:
+def _remark(*rows: str) -> list[str]:
     """A comment of such lines, which no name can end."""
     body = [re.sub(r"[*?](?=[/?])|/(?=\*)", r"\g<0> ", row) for row in rows]
     return [f"/* {body[0]}", *(f"   {row}".rstrip() for row in body[1:-1]),
             f"   {body[-1]} */"] if body[1:] else [f"/* {body[0]} */"]  # fmt: skip
 
 
-def _preamble(meta: Metadata, name: str) -> list[str]:
+def _write_preamble(meta: Metadata, name: str) -> list[str]:
     source = f" from {meta.origin.file}" if meta.origin.file else ""
     return [
         f"{meta.name}, compiled by Ingot{source}.",
@@ -159,18 +160,18 @@ def _preamble(meta: Metadata, name: str) -> list[str]:
     ]
 
 
-def _guard_name(names: _Names) -> str:
+def _name_guard(names: _Names) -> str:
     return f"INGOT_{names.prefix}_H"
 
 
-def _guard(names: _Names, declared: Sequence[str]) -> list[str]:
-    name, guard = names.short, _guard_name(names)
+def _write_guard(names: _Names, declared: Sequence[str]) -> list[str]:
+    name, guard = names.short, _name_guard(names)
     return [
         f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "",
         f"#ifdef INGOT_USES_{name}",
         f'#error "another package has the names {name}_...: compile one with --c-prefix"',
         "#endif", f"#define INGOT_USES_{name}", "",
-        *_comment(
+        *_remark(
             "The names in the library tell its content as well: a program linked with another",
             "package of this name, or with one that was compiled anew, does not run.",
         ),
@@ -179,25 +180,25 @@ def _guard(names: _Names, declared: Sequence[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def _layouts(meta: Metadata) -> list[str]:
+def _write_layouts(meta: Metadata) -> list[str]:
     shown = (*meta.inputs, *(p.variable for p in meta.parameters), *meta.outputs)
     kinds = dict.fromkeys(v.kind for v in shown)
     rows = [f"{kind}: {LAYOUTS[kind]}" for kind in kinds]
     if any(v.sub_batch for v in shown):
         rows.append("on (n, ...): so many values a point, last index fastest, each as above")
-    return _comment("The numbers of one value.", *rows)
+    return _remark("The numbers of one value.", *rows)
 
 
-def _variable(v: VariableInfo) -> str:
+def _write_variable(v: VariableInfo) -> str:
     on = f" on ({', '.join(map(str, v.sub_batch))})" if v.sub_batch else ""
-    return f"{v.name}: {v.kind}{on}, {_numbers(v.size)}"
+    return f"{v.name}: {v.kind}{on}, {_write_numbers(v.size)}"
 
 
-def _numbers(size: int) -> str:
+def _write_numbers(size: int) -> str:
     return f"{size} number{'' if size == 1 else 's'}"
 
 
-def _input(v: VariableInfo, meta: Metadata, names: _Names, notes: Notes) -> str:
+def _write_input(v: VariableInfo, meta: Metadata, names: _Names, notes: Notes) -> str:
     """An input, and where its values come from, from one step to the next."""
     inputs = {
         notes.inputs.get(x.name, x.name): c for x, c in zip(meta.inputs, names.inputs, strict=True)
@@ -207,7 +208,7 @@ def _input(v: VariableInfo, meta: Metadata, names: _Names, notes: Notes) -> str:
         for x, c in zip(meta.outputs, names.outputs, strict=True)
     }
     base, back = lag(notes.inputs.get(v.name, v.name))
-    said = _variable(v)
+    said = _write_variable(v)
     if back:
         before = base if back == 1 else f"{base}~{back - 1}"
         feeds = outputs.get(before) or inputs.get(before)
@@ -219,7 +220,7 @@ def _input(v: VariableInfo, meta: Metadata, names: _Names, notes: Notes) -> str:
     return said
 
 
-def _blocks(meta: Metadata) -> list[str]:
+def _write_blocks(meta: Metadata) -> list[str]:
     known = {v.name: v for v in meta.inputs} | {
         p.variable.name: p.variable for p in meta.parameters
     }
@@ -228,18 +229,18 @@ def _blocks(meta: Metadata) -> list[str]:
     for b in meta.derivatives:
         y, x = outs[b.output], known[b.input]
         same = "; the same at all points" if b.batch_independent else ""
-        rows.append(f"d {y.name} / d {x.name}, {_shape(y, x)} numbers{same}")
+        rows.append(f"d {y.name} / d {x.name}, {_write_shape(y, x)} numbers{same}")
     return rows
 
 
-def _shape(y: VariableInfo, x: VariableInfo) -> str:
+def _write_shape(y: VariableInfo, x: VariableInfo) -> str:
     """The extents of a block, in their order; a value that has no axis is 1."""
     axes = [*y.sub_batch, *x.sub_batch]
     inner = [math.prod(y.base), math.prod(x.base)]
     return " x ".join(map(str, [*axes, *inner]))
 
 
-def _listed(what: str, name: str, constants: list[str], said: list[str]) -> list[str]:
+def _write_list(what: str, name: str, constants: list[str], said: list[str]) -> list[str]:
     plural = f"{what}s"
     title = {
         "input": "Inputs.",
@@ -252,35 +253,35 @@ def _listed(what: str, name: str, constants: list[str], said: list[str]) -> list
     if not constants:
         return [f"enum {{ {name}_{plural} = 0 }};"]
     rows = [
-        f"  {constant} = {i}, {_comment(text)[0]}"
+        f"  {constant} = {i}, {_remark(text)[0]}"
         for i, (constant, text) in enumerate(zip(constants, said, strict=True))
     ]
-    return [*_comment(title), "enum {", *rows, f"  {name}_{plural} = {len(constants)}", "};"]
+    return [*_remark(title), "enum {", *rows, f"  {name}_{plural} = {len(constants)}", "};"]
 
 
-def _adjoints(meta: Metadata, name: str) -> list[str]:
+def _write_adjoints(meta: Metadata, name: str) -> list[str]:
     if not meta.adjoints:
         return []
     count = len(meta.inputs) + len(meta.parameters)
     return [
-        *_comment(f"Adjoints: those of the inputs, then those of the parameters, which begin at"
+        *_remark(f"Adjoints: those of the inputs, then those of the parameters, which begin at"
                   f" {name}_inputs.", "All have points x size numbers: the gradient by a parameter"
                   " with one value for all points", "is the sum of its adjoints over them."),
         f"enum {{ {name}_adjoints = {count} }};",
     ]  # fmt: skip
 
 
-def _sizes(meta: Metadata, name: str) -> list[str]:
+def _write_sizes(meta: Metadata, name: str) -> list[str]:
     groups = {
         "input": [v.size for v in meta.inputs],
         "parameter": [p.variable.size for p in meta.parameters],
         "output": [v.size for v in meta.outputs],
-        "block": block_sizes(meta),
+        "block": count_block_sizes(meta),
     }
     if meta.adjoints:
         groups["adjoint"] = [*groups["input"], *groups["parameter"]]
     return [
-        *_comment("Numbers a point, in order: the initialiser of an array."),
+        *_remark("Numbers a point, in order: the initialiser of an array."),
         *(
             f"#define {name}_{group}_sizes {{{', '.join(map(str, sizes)) or '0'}}}"
             for group, sizes in groups.items()
@@ -288,25 +289,25 @@ def _sizes(meta: Metadata, name: str) -> list[str]:
     ]
 
 
-def block_sizes(meta: Metadata) -> list[int]:
+def count_block_sizes(meta: Metadata) -> list[int]:
     """How many numbers each derivative block has at a point."""
     sizes = {v.name: v.size for v in (*meta.inputs, *(p.variable for p in meta.parameters))}
     outs = {v.name: v.size for v in meta.outputs}
     return [outs[b.output] * sizes[b.input] for b in meta.derivatives]
 
 
-def _errors(name: str) -> list[str]:
+def _write_errors(name: str) -> list[str]:
     rows = [f"  {name}_error_{word} = {-i}" for i, word in enumerate(ERRORS, 1)]
     said = [f" /* {text} */" for text in ERRORS.values()]
     commas = [","] * (len(rows) - 1) + [""]
     return ["enum {", *(a + b + c for a, b, c in zip(rows, commas, said, strict=True)), "};"]
 
 
-def _types(meta: Metadata, name: str, real: str) -> list[str]:
+def _write_types(meta: Metadata, name: str, real: str) -> list[str]:
     return [
-        *_comment("A parameter: count is 1, for one value at all points, or the number of points."),
+        *_remark("A parameter: count is 1, for one value at all points, or the number of points."),
         f"typedef struct {{ const {real}* data; int64_t count; }} {name}_values;", "",
-        *_comment(
+        *_remark(
             "What became of a point in a solve. reason: 0 converged, 1 out of steps, 2 not finite;",
             "iterations: updates; residual: the last; pivoted: updates that needed pivoting.",
         ),
@@ -315,20 +316,20 @@ def _types(meta: Metadata, name: str, real: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _rules(name: str) -> list[str]:
+def _write_rules(name: str) -> list[str]:
     rows: list[str] = []
     words: list[str] = []
     for knob in knobs_of(Newton):
-        rows += [f"  {knob.c_type} {knob.name}; /* {knob.sentence}; {_range(knob, name)} */"]
+        rows += [f"  {knob.c_type} {knob.name}; /* {knob.sentence}; {_write_range(knob, name)} */"]
         words += [f"{name}_{knob.name}_{word} = {i}" for i, word in enumerate(knob.choices)]
     return [
-        *_comment("When a solve stops, and how far it steps. Every number is finite."),
+        *_remark("When a solve stops, and how far it steps. Every number is finite."),
         "typedef struct {", *rows, f"}} {name}_rules;",
         "enum {", ",\n".join(f"  {word}" for word in words), "};",
     ]  # fmt: skip
 
 
-def _range(knob: Knob, name: str) -> str:
+def _write_range(knob: Knob, name: str) -> str:
     """What C may give for a rule, as the header says it."""
     if knob.choices:
         return " or ".join(f"{name}_{knob.name}_{word}" for word in knob.choices)
@@ -337,9 +338,9 @@ def _range(knob: Knob, name: str) -> str:
     return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
 
 
-def _prototypes(meta: Metadata, name: str, real: str) -> list[str]:
+def _write_prototypes(meta: Metadata, name: str, real: str) -> list[str]:
     rows = [
-        *_comment(
+        *_remark(
             "One step of all points. parameters: as many as there are, or NULL; rules: one for",
             "each solve, or NULL; status: solves x points, or NULL.",
         ),
@@ -349,14 +350,14 @@ def _prototypes(meta: Metadata, name: str, real: str) -> list[str]:
     ]  # fmt: skip
     if meta.derivatives:
         rows += [
-            *_comment("The same, and the derivative blocks."),
+            *_remark("The same, and the derivative blocks."),
             f"int64_t {name}_jacobian(int64_t points, const {real}* const* inputs,",
             f"    const {name}_values* parameters, const {name}_rules* rules,",
             f"    {real}* const* outputs, {real}* const* blocks, {name}_status* status);", "",
         ]  # fmt: skip
     if meta.adjoints:
         rows += [
-            *_comment(
+            *_remark(
                 "The same, and adjoints: the gradient of the sum of outputs times cotangents, at",
                 "every point. cotangents: as large as the outputs; NULL for one that is zero.",
             ),
@@ -367,8 +368,8 @@ def _prototypes(meta: Metadata, name: str, real: str) -> list[str]:
         ]  # fmt: skip
     return [
         *rows,
-        *_comment("Fill in the rules of the source file, one for each solve; 0, or an error."),
+        *_remark("Fill in the rules of the source file, one for each solve; 0, or an error."),
         f"int64_t {name}_default_rules({name}_rules* rules);", "",
-        *_comment("What a call returned, in words."),
+        *_remark("What a call returned, in words."),
         f"const char* {name}_message(int64_t returned);",
     ]  # fmt: skip

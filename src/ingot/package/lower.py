@@ -19,10 +19,10 @@ from ingot.execute.segments import describe_segments
 from ingot.execute.segments_run import SegmentedInfo
 from ingot.model import Law, Model
 from ingot.model.model import owners
-from ingot.package.c_functions import wrapper
+from ingot.package.c_functions import write_wrapper
 from ingot.package.compilation import Compilation, Names
-from ingot.package.consistent import inconsistencies
-from ingot.package.header import Notes, c_name, header
+from ingot.package.consistent import find_inconsistencies
+from ingot.package.header import Notes, write_c_name, write_header
 from ingot.package.metadata import (
     Block,
     KernelFiles,
@@ -34,7 +34,7 @@ from ingot.package.metadata import (
     SolverInfo,
     VariableInfo,
 )  # fmt: skip
-from ingot.package.seal import torch_version
+from ingot.package.seal import read_torch_version
 from ingot.program import (
     Choices,
     Program,
@@ -77,7 +77,7 @@ def lower(c: Compilation) -> Compilation:
     raise_if(
         Problem("wrong-package", f"no loader would take the package: {text}", None,
                 "choose other names, or other extents")
-        for text in inconsistencies(meta)
+        for text in find_inconsistencies(meta)
     )  # fmt: skip
     return replace(c, kernels=kernels, sources=sources, graphs=graphs, metadata=meta)
 
@@ -87,7 +87,9 @@ def kernel_files(c: Compilation) -> KernelFiles:
     name = c.model.name
     levels = choose_levels() if c.target.baseline else choose_levels()[:1]
     libraries = {level: f"{name}-{level}.so" for level in levels}
-    return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", c.target.c_prefix or c_name(name))
+    return KernelFiles(
+        libraries, f"{name}.cpp", f"{name}.h", c.target.c_prefix or write_c_name(name)
+    )
 
 
 def _compile_kernels(c: Compilation) -> tuple[dict[str, Program], dict[str, SegmentedInfo]]:
@@ -147,11 +149,14 @@ def _print_kernels(
     notes = Notes(find_first_guesses(c.program), _renamed(c.inputs), _renamed(c.outputs))
     kernel = meta.kernel
     assert kernel is not None
-    text = "\0".join([source, wrapper(meta), header(meta, notes)])
+    text = "\0".join([source, write_wrapper(meta), write_header(meta, notes)])
     prefix = f"{kernel.prefix}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     kernel = msgspec.structs.replace(kernel, prefix=prefix)
     meta = msgspec.structs.replace(meta, kernel=kernel)
-    return meta, {kernel.header: header(meta, notes), kernel.source: f"{source}\n{wrapper(meta)}"}
+    return meta, {
+        kernel.header: write_header(meta, notes),
+        kernel.source: f"{source}\n{write_wrapper(meta)}",
+    }
 
 
 def _renamed(names: Names) -> dict[str, str]:
@@ -190,7 +195,7 @@ def _metadata(c: Compilation) -> Metadata:
         adjoints=c.adjoint is not None,
         kernel=None,
         inductor=None,
-        torch_version=torch_version(),
+        torch_version=read_torch_version(),
         origin=_origin(c),
         digests={},
     )  # fmt: skip

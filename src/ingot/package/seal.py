@@ -20,8 +20,21 @@ from ingot.execute.cpu_levels import find_supported_levels
 from ingot.graphs.torch_private import VERSION
 
 __all__ = [
-    "BLANK", "Digest", "Seal", "contract_of", "digest_of", "opened", "other_level", "other_torch",
-    "read_files", "seal", "sealed", "stamped", "torch_version", "write_sealed", "wrong_files",
+    "BLANK",
+    "Digest",
+    "Seal",
+    "compute_contract",
+    "digest_of",
+    "find_other_level",
+    "find_other_torch",
+    "find_wrong_files",
+    "open_metadata",
+    "read_files",
+    "read_torch_version",
+    "seal",
+    "seal_metadata",
+    "stamp",
+    "write_sealed",
 ]  # fmt: skip
 
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -52,7 +65,7 @@ class Seal(Protocol):
 T = TypeVar("T")
 
 
-def torch_version() -> str:
+def read_torch_version() -> str:
     """The version of torch here, without the name of its build."""
     return VERSION
 
@@ -65,7 +78,7 @@ def digest_of(file: Path) -> str:
 # writing
 
 
-def contract_of(metadata: Any) -> str:
+def compute_contract(metadata: Any) -> str:
     """The digest of what metadata says of the code that was compiled with it.
 
     That is all but the digests of files and the version of torch, which is held against the one
@@ -75,7 +88,7 @@ def contract_of(metadata: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
 
 
-def stamped(content: bytes, name: str, contract: str) -> bytes:
+def stamp(content: bytes, name: str, contract: str) -> bytes:
     """The content of an archive or a source, carrying a contract in the place of any other."""
     mark = MARK + contract.encode()
     if name.endswith(".pt2"):
@@ -99,7 +112,7 @@ def seal(text: bytes) -> bytes:
     return text[:begin] + hashlib.sha256(blank).hexdigest().encode() + text[end:]
 
 
-def sealed(metadata: Any) -> bytes:
+def seal_metadata(metadata: Any) -> bytes:
     """The text of metadata, indented for people, with its seal."""
     blank = msgspec.structs.replace(metadata, seal=BLANK)
     return seal(msgspec.json.format(msgspec.json.encode(blank), indent=1) + b"\n")
@@ -107,12 +120,12 @@ def sealed(metadata: Any) -> bytes:
 
 def write_sealed(metadata: Any, file: Path) -> Any:
     """Stamp and digest the files of a folder, write metadata beside them; what was written."""
-    contract = contract_of(metadata)
+    contract = compute_contract(metadata)
     for path in file.parent.iterdir():
         if path.name.endswith((".pt2", *ENDS)):
-            path.write_bytes(stamped(path.read_bytes(), path.name, contract))
+            path.write_bytes(stamp(path.read_bytes(), path.name, contract))
     digests = {p.name: digest_of(p) for p in sorted(file.parent.iterdir())}
-    text = sealed(msgspec.structs.replace(metadata, digests=digests))
+    text = seal_metadata(msgspec.structs.replace(metadata, digests=digests))
     file.write_bytes(text)
     return msgspec.json.decode(text, type=type(metadata))
 
@@ -120,23 +133,23 @@ def write_sealed(metadata: Any, file: Path) -> Any:
 # reading
 
 
-def opened(file: Path, kind: type[T], form: str, schema: int, again: str) -> T:
+def open_metadata(file: Path, kind: type[T], form: str, schema: int, again: str) -> T:
     """The metadata of a file, refused where it is none, was changed, or has another layout.
 
     again: how to make the package anew, unless the file itself tells the command.
     """
-    problem, text = _content(file.parent, file.name, again)
+    problem, text = _read_content(file.parent, file.name, again)
     raise_if([problem] if problem else [])
     try:
         head: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _problem("broken-package", f"{file.name} is no JSON: {error}", again) from None
+        raise _refuse("broken-package", f"{file.name} is no JSON: {error}", again) from None
     if not isinstance(head, dict) or head.get("format") != form:
-        raise _problem("broken-package", f"{file.name} describes no package '{form}'", again)
+        raise _refuse("broken-package", f"{file.name} describes no package '{form}'", again)
     if head.get("schema_version") != schema:
         origin = head.get("origin")
         command = origin.get("command") if isinstance(origin, dict) else None
-        raise _problem(
+        raise _refuse(
             "wrong-schema",
             f"{file.name} has schema version {head.get('schema_version')}, this Ingot reads"
             f" {schema}",
@@ -145,20 +158,20 @@ def opened(file: Path, kind: type[T], form: str, schema: int, again: str) -> T:
     try:
         found = msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _problem("broken-package", f"{file.name}: {error}", again) from None
+        raise _refuse("broken-package", f"{file.name}: {error}", again) from None
     if text != seal(text):
-        raise _problem("broken-package", f"{file.name} was changed after it was compiled", again)
+        raise _refuse("broken-package", f"{file.name} was changed after it was compiled", again)
     return found
 
 
-def other_torch(version: str, again: str) -> Iterator[Problem]:
+def find_other_torch(version: str, again: str) -> Iterator[Problem]:
     """Graphs run only with the torch that compiled them."""
-    if version != torch_version():
-        told = f"the package was compiled by torch {version}, this is {torch_version()}"
+    if version != read_torch_version():
+        told = f"the package was compiled by torch {version}, this is {read_torch_version()}"
         yield Problem("wrong-torch", told, None, again)
 
 
-def other_level(level: str) -> Iterator[Problem]:
+def find_other_level(level: str) -> Iterator[Problem]:
     """Graphs run only on CPUs that have what they were compiled for."""
     if level not in find_supported_levels():
         told = (
@@ -173,11 +186,11 @@ def read_files(metadata: Seal, folder: Path, again: str) -> dict[str, bytes]:
     Other files of the folder are not looked at.
     """
     contents: dict[str, bytes] = {}
-    raise_if(wrong_files(metadata, folder, again, contents))
+    raise_if(find_wrong_files(metadata, folder, again, contents))
     return contents
 
 
-def wrong_files(
+def find_wrong_files(
     metadata: Seal, folder: Path, again: str, contents: dict[str, bytes] | None = None
 ) -> Iterator[Problem]:
     """Files that are missing, lie elsewhere, are not named and sealed alike, or were changed.
@@ -191,9 +204,9 @@ def wrong_files(
     for name in sorted(set(metadata.digests) - named):
         told = f"the metadata holds a digest of '{name}', which it does not name"
         yield Problem("broken-package", told, None, again)
-    contract = MARK + contract_of(metadata).encode()
+    contract = MARK + compute_contract(metadata).encode()
     for name, wanted in metadata.digests.items():
-        problem, content = _content(folder, name, again)
+        problem, content = _read_content(folder, name, again)
         if problem is not None:
             yield problem
         elif hashlib.sha256(content).hexdigest() != wanted:
@@ -206,7 +219,7 @@ def wrong_files(
             contents[name] = content
 
 
-def _content(folder: Path, name: str, again: str) -> tuple[Problem | None, bytes]:
+def _read_content(folder: Path, name: str, again: str) -> tuple[Problem | None, bytes]:
     """The content of a file that lies in a folder itself, or why there is none."""
 
     def refused(told: str) -> tuple[Problem, bytes]:
@@ -228,5 +241,5 @@ def _content(folder: Path, name: str, again: str) -> tuple[Problem | None, bytes
         return refused(f"'{name}' cannot be read: {error}")
 
 
-def _problem(code: str, message: str, fix: str) -> IngotError:
+def _refuse(code: str, message: str, fix: str) -> IngotError:
     return IngotError([Problem(code, message, None, fix)])

@@ -15,7 +15,7 @@ from ingot.model import SECTIONS, Factory, spell_parameters
 from ingot.model.settings import settings_of_flags, undeclared
 from ingot.package import Stage
 from ingot.package.compilation import Compilation, Names, Shapes
-from ingot.package.header import c_name
+from ingot.package.header import write_c_name
 from ingot.package.lower import lower
 from ingot.package.names import rename, resolve_pairs, split_histories
 from ingot.package.target import Target
@@ -45,8 +45,8 @@ def load(
     raise_if(unknown_sections(factory.tree, SECTIONS))
     raise_if(
         Problem("wrong-value", f"--c-prefix {prefix}: C has no such names", None,
-                f"write --c-prefix {c_name(prefix)}")
-        for prefix in [target.c_prefix] if prefix and c_name(prefix) != prefix
+                f"write --c-prefix {write_c_name(prefix)}")
+        for prefix in [target.c_prefix] if prefix and write_c_name(prefix) != prefix
     )  # fmt: skip
     return Compilation(
         model=factory.model(name), target=target, tree=factory.tree, settings=factory.settings,

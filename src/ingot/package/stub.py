@@ -12,7 +12,7 @@ from ingot.options import Newton, knobs_of
 from ingot.package.compilation import Compilation, Names
 from ingot.types import lag
 
-__all__ = ["stub"]
+__all__ = ["write_stub"]
 
 FILES = ("csv_file", "reference")
 """Options whose values are names of files, relative to the file that holds them."""
@@ -21,7 +21,7 @@ CLOCK = "t"
 """The variable that receives a TransientDriver's time where its block does not say."""
 
 
-def stub(c: Compilation, place: Path) -> str:
+def write_stub(c: Compilation, place: Path) -> str:
     """The text of the stub that is to stand at `place`, beside the package's folder."""
     tree, name = c.tree, c.model.name
     assert tree is not None, "only a file has a stub"
@@ -29,20 +29,20 @@ def stub(c: Compilation, place: Path) -> str:
     sections: list[Block] = []
     for found in tree.blocks:
         if found.name == "Settings":
-            sections.append(_settings(found, c))
+            sections.append(_write_settings(found, c))
         elif found.name == "Tensors":
-            sections.append(_moved(found, source, place.parent))
+            sections.append(_move_paths(found, source, place.parent))
         elif found.name == "Drivers" and c.driver:
-            drivers = tuple(_driver(block, c) for block in found.blocks)
-            sections.append(_moved(replace(found, blocks=drivers), source, place.parent))
-    solvers = dict(_solvers(c, tree))
+            drivers = tuple(_write_driver(block, c) for block in found.blocks)
+            sections.append(_move_paths(replace(found, blocks=drivers), source, place.parent))
+    solvers = dict(_write_solvers(c, tree))
     fields = {"type": "AOTIModel", "artifact_path": name}
     if solvers:
         blocks = {block.name: block for block in solvers.values()}
-        sections.append(_section("Solvers", [*blocks.values()]))
+        sections.append(_write_section("Solvers", [*blocks.values()]))
         pairs = (f"{update}:{block.name}" for update, block in solvers.items())
         fields["solvers"] = " ".join(pairs)
-    model = _section("Models", [_block(f"Models/{name}", fields)])
+    model = _write_section("Models", [_write_block(f"Models/{name}", fields)])
     comments = [
         f"# Generated from {tree.file.name if tree.file else 'a text'} by Ingot.",
         f"# Drop-in for [Models/{name}].",
@@ -51,7 +51,7 @@ def stub(c: Compilation, place: Path) -> str:
     return "\n".join([*comments, str(Tree(tree.fields, (*sections, model)))])
 
 
-def _solvers(c: Compilation, tree: Tree) -> Iterator[tuple[str, Block]]:
+def _write_solvers(c: Compilation, tree: Tree) -> Iterator[tuple[str, Block]]:
     """The implicit updates by name, each with its solver and all the rules that act at load."""
     for solve in c.program.solves:
         found = tree.require("Solvers", tree.require("Models", solve.name).require("solver").text)
@@ -62,10 +62,10 @@ def _solvers(c: Compilation, tree: Tree) -> Iterator[tuple[str, Block]]:
                 written = found.field(knob.option)
                 value = getattr(solve.newton, knob.name)
                 wanted[knob.option] = str(value) if written is None else written.text
-        yield solve.name, _block(found.path, wanted)
+        yield solve.name, _write_block(found.path, wanted)
 
 
-def _settings(block: Block, c: Compilation) -> Block:
+def _write_settings(block: Block, c: Compilation) -> Block:
     """The settings without keys of older files, and of the shapes those that the package shows."""
 
     def shapes(part: Block) -> Block:
@@ -83,7 +83,7 @@ def _settings(block: Block, c: Compilation) -> Block:
     return replace(block, fields=tuple(fields), blocks=tuple(blocks))
 
 
-def _driver(block: Block, c: Compilation) -> Block:
+def _write_driver(block: Block, c: Compilation) -> Block:
     """A driver's block with the names that the package shows in the place of the file's."""
     both = {**c.inputs, **c.outputs}
     sided = {f"input.{n}": f"input.{new}" for n, new in c.inputs.items()}
@@ -110,7 +110,7 @@ def _driver(block: Block, c: Compilation) -> Block:
     return replace(block, fields=tuple(fields))
 
 
-def _moved(block: Block, old: Path, new: Path) -> Block:
+def _move_paths(block: Block, old: Path, new: Path) -> Block:
     """A section whose relative file names are written so that they still resolve."""
 
     def field(f: Field) -> Field:
@@ -121,16 +121,16 @@ def _moved(block: Block, old: Path, new: Path) -> Block:
     return replace(
         block,
         fields=tuple(field(f) for f in block.fields),
-        blocks=tuple(_moved(b, old, new) for b in block.blocks),
+        blocks=tuple(_move_paths(b, old, new) for b in block.blocks),
     )
 
 
-def _section(name: str, blocks: list[Block]) -> Block:
+def _write_section(name: str, blocks: list[Block]) -> Block:
     span = blocks[0].span
     return Block(name, name, (), tuple(blocks), span)
 
 
-def _block(path: str, fields: Mapping[str, str]) -> Block:
+def _write_block(path: str, fields: Mapping[str, str]) -> Block:
     nowhere = Span("", 0)
     made = tuple(Field(k, v, nowhere, nowhere) for k, v in fields.items())
     return Block(path.rpartition("/")[2], path, made, (), nowhere)

@@ -13,7 +13,7 @@ from typing import Any
 from ingot.codegen.disk import writable
 from ingot.codegen.locks import lock
 
-__all__ = ["put", "put_file", "put_text", "save_tensors", "scratch"]
+__all__ = ["open_scratch", "put", "put_file", "put_text", "save_tensors"]
 
 EXCHANGE = 2
 MEETINGS = 100
@@ -24,23 +24,23 @@ OLD = "-old"
 
 
 @contextmanager
-def scratch(place: Path) -> Iterator[Path]:
+def open_scratch(place: Path) -> Iterator[Path]:
     """An empty folder beside a place, gone at the end unless it was put there."""
-    with writable(), _beside(place, tempfile.mkdtemp) as folder:
+    with writable(), _open_beside(place, tempfile.mkdtemp) as folder:
         yield folder
 
 
 @contextmanager
-def _beside(place: Path, make: Callable[..., str]) -> Iterator[Path]:
+def _open_beside(place: Path, make: Callable[..., str]) -> Iterator[Path]:
     """A file or folder beside a place, locked while it is in use, and gone at the end."""
     place.parent.mkdir(parents=True, exist_ok=True)
     _sweep(place)
     with ExitStack() as stack:
         while True:
-            made = Path(make(prefix=_prefix(place), dir=place.parent))
+            made = Path(make(prefix=_make_prefix(place), dir=place.parent))
             # until it is locked another process may take it for one left behind, and remove it
             with suppress(FileNotFoundError):
-                if stack.enter_context(_held(made)) and made.exists():
+                if stack.enter_context(_hold(made)) and made.exists():
                     break
         try:
             yield made
@@ -48,7 +48,7 @@ def _beside(place: Path, make: Callable[..., str]) -> Iterator[Path]:
             _remove(made)
 
 
-def _prefix(place: Path) -> str:
+def _make_prefix(place: Path) -> str:
     return f".{place.name}-ingot-"
 
 
@@ -60,7 +60,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[bool]:
+def _hold(path: Path) -> Iterator[bool]:
     """A lock on a path that ends with the process, however it ends; whether it was free."""
     if os.name == "nt":  # where folders are not opened, all are taken to be in use
         yield path.exists()
@@ -74,9 +74,9 @@ def _held(path: Path) -> Iterator[bool]:
 
 def _sweep(place: Path) -> None:
     """Remove what processes that were killed have left behind."""
-    for path in place.parent.glob(f"{_prefix(place)}*"):
+    for path in place.parent.glob(f"{_make_prefix(place)}*"):
         if not path.name.endswith(OLD) and os.name != "nt":
-            with suppress(FileNotFoundError), _held(path) as free:
+            with suppress(FileNotFoundError), _hold(path) as free:
                 if free:
                     _remove(path)
 
@@ -86,8 +86,8 @@ def put(folder: Path, place: Path) -> None:
     folder.chmod(0o755)
     for path in folder.iterdir():
         path.chmod(0o644)
-        _synced(path)
-    _synced(folder)
+        _sync(path)
+    _sync(folder)
     for _ in range(MEETINGS):
         try:
             if place.exists():
@@ -101,7 +101,7 @@ def put(folder: Path, place: Path) -> None:
                 raise
     else:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
-    _synced(place.parent)
+    _sync(place.parent)
 
 
 def put_text(text: str, place: Path) -> None:
@@ -111,7 +111,7 @@ def put_text(text: str, place: Path) -> None:
 
 def put_file(content: bytes, place: Path) -> None:
     """Write a file in one step; what was there stays where that fails."""
-    with writable(), _beside(place, _empty_file) as file:
+    with writable(), _open_beside(place, _make_empty_file) as file:
         with file.open("wb") as stream:
             stream.write(content)
             stream.flush()
@@ -120,7 +120,7 @@ def put_file(content: bytes, place: Path) -> None:
         file.replace(place)
 
 
-def _empty_file(**named: Any) -> str:
+def _make_empty_file(**named: Any) -> str:
     number, name = tempfile.mkstemp(**named)
     os.close(number)
     return name
@@ -147,7 +147,7 @@ def _exchange(a: Path, b: Path) -> None:
         old.rename(a)
 
 
-def _synced(path: Path) -> None:
+def _sync(path: Path) -> None:
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -19,14 +19,14 @@ from ingot.graphs.torch_private import children_of
 from ingot.package.seal import (
     BLANK,
     Digest,
-    opened,
-    other_level,
-    other_torch,
+    find_other_level,
+    find_other_torch,
+    open_metadata,
     read_files,
-    torch_version,
+    read_torch_version,
     write_sealed,
 )
-from ingot.package.write import put, save_tensors, scratch
+from ingot.package.write import open_scratch, put, save_tensors
 from ingot.regions.capture import LOCK, translated
 from ingot.regions.plan import Plan, StateInfo
 from ingot.regions.report import Report
@@ -107,15 +107,15 @@ def save(
 ) -> Path:  # fmt: skip
     """Write a package in one step: the old one, or the new one, is there at any moment."""
     place = Path(folder)
-    with scratch(place) as made:
+    with open_scratch(place) as made:
         units = tuple(
             _written(j, f"unit{i}", took, made)
             for i, (j, took) in enumerate(zip(joints, seconds, strict=True))
         )
         save_tensors([t.detach().clone() for t in state], made / STATE)
         description = Description(
-            torch_version=torch_version(), level=find_supported_levels()[0], plan=plan, units=units,
-            report=report, digests={},
+            torch_version=read_torch_version(), level=find_supported_levels()[0], plan=plan,
+            units=units, report=report, digests={},
         )  # fmt: skip
         write_sealed(description, made / NAME)
         put(made, place)
@@ -188,7 +188,7 @@ def _checked(folder: Path) -> Description:
     if not file.is_file():
         told = f"no package of regions in '{folder}'"
         raise IngotError([Problem("file-not-found", told, None, AGAIN)])
-    found = opened(file, Description, FORMAT, SCHEMA, AGAIN)
-    maker = [*other_torch(found.torch_version, AGAIN), *other_level(found.level)]
+    found = open_metadata(file, Description, FORMAT, SCHEMA, AGAIN)
+    maker = [*find_other_torch(found.torch_version, AGAIN), *find_other_level(found.level)]
     raise_if(maker)
     return found

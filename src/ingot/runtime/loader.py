@@ -14,9 +14,9 @@ from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.execute import compiler
 from ingot.execute.cpu_levels import choose_flags, find_supported_levels
 from ingot.options import PackagedBackend
-from ingot.package.consistent import inconsistencies
+from ingot.package.consistent import find_inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata
-from ingot.package.seal import opened, other_torch, read_files
+from ingot.package.seal import find_other_torch, open_metadata, read_files
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, load_kernel
 
@@ -49,7 +49,7 @@ def load(
         )  # fmt: skip
     if chosen == "kernel":
         return Artifact(meta, load_kernel(meta, _library(meta, contents)))
-    raise_if(other_torch(meta.torch_version, again_of(meta)))
+    raise_if(find_other_torch(meta.torch_version, again_of(meta)))
     return Artifact(meta, GraphBackend.of(meta, contents.__getitem__))
 
 
@@ -67,11 +67,11 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
         if len(files) > 1:
             told = f"{folder} holds {' and '.join(f.name for f in files)}: which is meant?"
             raise _problem("broken-package", told, "keep that of one package")
-        meta = opened(files[0], Metadata, FORMAT, SCHEMA, AGAIN)
+        meta = open_metadata(files[0], Metadata, FORMAT, SCHEMA, AGAIN)
         if files[0].name != f"{meta.name}_meta.json":
             told = f"{files[0].name} describes '{meta.name}'"
             raise _problem("broken-package", told, again_of(meta))
-        told = (f"{files[0].name}: {text}" for text in inconsistencies(meta))
+        told = (f"{files[0].name}: {text}" for text in find_inconsistencies(meta))
         raise_if(Problem("broken-package", text, None, again_of(meta)) for text in told)
         return meta, folder
     found = place.glob("*/*_meta.json") if os.path.isdir(place) else ()

@@ -8,8 +8,8 @@ from typing import get_args
 from ingot.errors import IngotError, Problem
 from ingot.options import PackagedBackend
 from ingot.package.metadata import Metadata
-from ingot.package.seal import other_torch
-from ingot.package.seal import wrong_files as sealed_files
+from ingot.package.seal import find_other_torch
+from ingot.package.seal import find_wrong_files as sealed_files
 from ingot.runtime.loader import again_of, load, metadata_of
 
 __all__ = ["folders_of", "wrong_with"]
@@ -43,7 +43,7 @@ def wrong_with(folder: Path, *, untrusted: bool = False) -> Iterator[Problem]:
     files = list(wrong_files(meta, folder, again))
     yield from files
     if meta.inductor is not None:
-        yield from other_torch(meta.torch_version, again)
+        yield from find_other_torch(meta.torch_version, again)
     if not files and not untrusted:
         yield from unloadable(meta, folder, again)
 

@@ -17,11 +17,11 @@ from ingot.execute.cpu_levels import find_supported_levels
 from ingot.package.seal import (
     BLANK,
     Digest,
-    opened,
-    other_level,
-    other_torch,
+    find_other_level,
+    find_other_torch,
+    open_metadata,
     read_files,
-    torch_version,
+    read_torch_version,
     write_sealed,
 )
 from ingot.train.compile import Half, from_source, inductor
@@ -60,7 +60,7 @@ class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def save(joint: Joint, folder: str | Path) -> Path:
     """Write a package in one step: the old one, or the new one, is there at any moment."""
     # the room of packages imports what reads input files, which loading does not need
-    from ingot.package.write import put, save_tensors, scratch
+    from ingot.package.write import open_scratch, put, save_tensors
 
     halves = {"forward": joint.forward_half, "backward": joint.backward_half}
     present = {name: half for name, half in halves.items() if half is not None}
@@ -70,14 +70,14 @@ def save(joint: Joint, folder: str | Path) -> Path:
             fix = f"compile_{name}='inductor' or 'eager' can be saved"
             raise IngotError([Problem("unsaveable", told, None, fix)])
     place = Path(folder)
-    with scratch(place) as made:
+    with open_scratch(place) as made:
         for name, half in present.items():
             _write(half, made, name)
         values = [t.detach().clone() for t in joint.held()]
         save_tensors(values, made / STATE)
         kinds: Any = {name: half.kind for name, half in present.items()}
         described = Described(
-            FORMAT, SCHEMA, torch_version(), find_supported_levels()[0], joint.strategy, kinds,
+            FORMAT, SCHEMA, read_torch_version(), find_supported_levels()[0], joint.strategy, kinds,
             joint.signature, joint.saved, {},
         )  # fmt: skip
         write_sealed(described, made / NAME)
@@ -129,9 +129,9 @@ def _checked(folder: Path) -> Described:
         told = f"no joint package in '{folder}'"
         fix = "save one: ingot.train.joint(...).save(FOLDER)"
         raise IngotError([Problem("file-not-found", told, None, fix)])
-    described = opened(file, Described, FORMAT, SCHEMA, AGAIN)
-    problems = [*other_torch(described.torch_version, AGAIN)]
+    described = open_metadata(file, Described, FORMAT, SCHEMA, AGAIN)
+    problems = [*find_other_torch(described.torch_version, AGAIN)]
     if "inductor" in described.halves.values():
-        problems += other_level(described.level)
+        problems += find_other_level(described.level)
     raise_if(problems)
     return described

@@ -14,7 +14,7 @@ from ingot.fields.compare.difference import Compared, Limits
 from ingot.fields.compare.exodiff import compare_exodus
 from ingot.fields.compare.hdf5diff import compare_hdf5
 from ingot.fields.compare.xmldiff import compare_xml
-from ingot.hit import Block, activated, read, unknown_blocks, unknown_fields
+from ingot.hit import Block, activate, read, unknown_blocks, unknown_fields
 
 __all__ = ["DIFFS", "TYPES", "Spec", "read_specs"]
 
@@ -83,7 +83,7 @@ class Spec:
 
 def read_specs(path: Path) -> tuple[Spec, ...]:
     """The specs of a file in order; `group/name` is the name of one in a group."""
-    tree = activated(read(path, moose=True))
+    tree = activate(read(path, moose=True))
     sections = tree.section("Tests")
     if not sections:
         message = f"'{path}' has no block [Tests]"
