@@ -3,7 +3,7 @@
 import fcntl
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -434,6 +434,13 @@ def diffusion() -> Made:
 
 def inputs_of(one: Made, *batch: int, seed: int = 0) -> dict[str, Tensor]:
     """Inputs at which the model has something to do."""
+    meta = one.package.metadata
+    found = draw_inputs([v.name for v in meta.inputs], *batch, seed=seed)
+    return {n: x.to(getattr(torch, meta.dtype)) for n, x in found.items()}
+
+
+def draw_inputs(names: Iterable[str], *batch: int, seed: int = 0) -> dict[str, Tensor]:
+    """The same of inputs by these names."""
     g = torch.Generator().manual_seed(seed)
 
     def noise(*rest: int) -> Tensor:
@@ -452,5 +459,4 @@ def inputs_of(one: Made, *batch: int, seed: int = 0) -> dict[str, Tensor]:
         "equivalent_plastic_strain~1": lambda: 1e-3 * noise(),
         "flow_rate~1": lambda: 1e-3 * noise(),
     }
-    dtype = getattr(torch, one.package.metadata.dtype)
-    return {v.name: known[v.name]().to(dtype) for v in one.package.metadata.inputs}
+    return {name: known[name]() for name in names}

@@ -143,8 +143,8 @@ def test_strength_and_growth_of_dislocations() -> None:
 
 def test_geometry_can_be_promoted_with_slopes() -> None:
     model = bind(load()["ResolvedShear"], CRYSTAL, None)
-    assert list(model.named_buffers()) == ["_cg.A_data", "_cg.M_data", "_cg.W_data"]
-    assert not model.named_parameters()
+    assert [n for n, _ in model.named_buffers()] == ["_cg.A_data", "_cg.M_data", "_cg.W_data"]
+    assert not list(model.named_parameters())
     program = freeze(trace(model), torch.finfo(torch.float64).eps, ["_cg.M_data"])
     (schmid,) = program.parameters
     assert torch.equal(schmid.value.data, face_centred().schmid.data)

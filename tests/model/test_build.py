@@ -136,7 +136,7 @@ def test_the_name_of_a_model_stands_for_its_output() -> None:
 
 def test_a_composition_takes_in_what_provides_its_parameters() -> None:
     composed = build(read_text(FILE.format(value="provider")), "composed")
-    assert list(composed.children) == ["law", "provider", "deeper"]
+    assert list(composed.parts) == ["law", "provider", "deeper"]
     assert set(composed.inputs) == {"equivalent_plastic_strain", "x", "temperature"}
     assert list(composed.outputs) == ["isotropic_hardening"]
     found = run(composed, equivalent_plastic_strain=0.5, x=1.5, temperature=1.0)
@@ -145,7 +145,7 @@ def test_a_composition_takes_in_what_provides_its_parameters() -> None:
 
 def test_parameters_are_named_by_the_blocks_that_lead_to_them() -> None:
     composed = build(read_text(FILE.format(value="provider")), "composed")
-    names = set(composed.named_parameters())
+    names = {name for name, _ in composed.named_parameters()}
     assert {"law.saturation_rate", "deeper.reference_value"} <= names
     assert "law.saturated_hardening" not in names
 
@@ -254,8 +254,8 @@ def test_names_follow_from_others(
 def test_every_block_is_built_once() -> None:
     factory = Factory(read_text(FILE.format(value="provider")))
     composed = factory.model("composed")
-    assert composed.children["law"] is factory.model("law")
-    assert composed.children["provider"] is factory.model("provider")
+    assert composed.parts["law"] is factory.model("law")
+    assert composed.parts["provider"] is factory.model("provider")
 
 
 def test_a_model_may_be_called_like_its_data() -> None:

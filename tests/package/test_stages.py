@@ -77,7 +77,7 @@ def test_values_are_those_of_the_moment_they_were_selected_or_frozen() -> None:
     untouched = advance(load(read_text(PLASTIC), "update", target), "shape")
     loaded = load(read_text(PLASTIC), "update", target)
     frozen = advance(loaded, "freeze")
-    for value in loaded.model.named_parameters().values():
+    for value in loaded.model.named_values().values():
         value.data.mul_(3)
     program = shape(frozen).program
     assert str(program) == str(untouched.program)

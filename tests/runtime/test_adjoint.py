@@ -161,7 +161,7 @@ def test_metadata_without_a_kernel_has_no_adjoints() -> None:
 
 def test_a_solve_inside_a_residual_has_adjoints() -> None:
     model = build(read_text(NESTED), "model")
-    promoted = tuple(model.named_parameters())[:4]
+    promoted = tuple(model.named_values())[:4]
     artifact = ingot.compile(model, parameter=promoted, derivative=(":",), train=True)
     source = torch.Generator().manual_seed(0)
     inputs = {

@@ -4,6 +4,7 @@ In: a function of values. Out: a `Declared` in the catalogue, from which schema,
 documentation and tests all follow.
 """
 
+import importlib
 import inspect
 import linecache
 import os
@@ -195,6 +196,10 @@ class Declared:
         rest = [key(p.argument) for p in (*self.parameters, *self.options)]
         return (*(v for v in variables if v), *rest)
 
+    def __reduce__(self) -> Any:
+        """A copy is the law itself, and a pickled one is found by its name where it is loaded."""
+        return _find_law, (self.function.__module__, self.name)
+
     def stored_as(self, parameter: str) -> str:
         """What NEML2 calls a parameter that is stored; of a list each entry has a number."""
         names = STORED_NAMES.get(self.name, {})
@@ -205,6 +210,11 @@ class Declared:
 
 
 CATALOG: dict[str, Declared] = {}
+
+
+def _find_law(module: str, name: str) -> Declared:
+    importlib.import_module(module)
+    return CATALOG[name]
 
 
 def key(argument: str) -> str:

@@ -139,10 +139,10 @@ def inspected_model(model: "Model", shapes: dict[str, tuple[int, ...]], file: st
         remarks = (("untraced", told),)
     return Inspected(
         model.name,
-        f"{model.name}: {model.type}, from {file}",
+        f"{model.name}: {model.type_name}, from {file}",
         tuple(Named(n, k.__name__, extents.get(n)) for n, k in model.inputs.items()),
         tuple(Named(n, k.__name__, extents.get(n)) for n, k in model.outputs.items()),
-        {n: (type(v).__name__, v.data) for n, v in model.named_parameters().items()},
+        {n: (type(v).__name__, v.data) for n, v in model.named_values().items()},
         segments, slopes, remarks, wiring_of_model(model),
     )  # fmt: skip
 

@@ -72,7 +72,11 @@ class _Wired:
 
         if not isinstance(model.body, ComposedModel):
             box = Box(
-                model.name, model.type, tuple(model.inputs), tuple(model.outputs), _inside(model)
+                model.name,
+                model.type_name,
+                tuple(model.inputs),
+                tuple(model.outputs),
+                _inside(model),
             )
             return self.put(box, known)
         scope = {name: known[name] for name in model.inputs}

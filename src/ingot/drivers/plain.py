@@ -81,7 +81,7 @@ def evaluated(model: Model, values: Mapping[str, Value], constants: Constants) -
         case Normality() as gradient:
             return slopes(gradient, values, constants)
         case _:
-            raise AssertionError(f"{model.type} is not made of laws")
+            raise AssertionError(f"{model.type_name} is not made of laws")
 
 
 def law_results(

@@ -176,14 +176,14 @@ def _given_inside(model: Model) -> Iterator[str]:
     if isinstance(model.body, AOTIModel):
         yield from (name for s in model.body.artifact.metadata.segments for name in s.gives)
     yield from model.outputs
-    for child in model.children.values():
+    for child in model.parts.values():
         yield from _given_inside(child)
 
 
 def _read_inside(model: Model) -> Iterator[str]:
     """All that a model or a part of it reads."""
     yield from model.inputs
-    for child in model.children.values():
+    for child in model.parts.values():
         yield from _read_inside(child)
 
 
@@ -218,7 +218,7 @@ def _place(name: str, supply: Supply) -> Span | None:
 
 def _readers(model: Model, name: str) -> Iterator[Model]:
     """The parts of a model that read a variable, the innermost first."""
-    for child in model.children.values():
+    for child in model.parts.values():
         yield from _readers(child, name)
-    if name in model.inputs and not model.children:
+    if name in model.inputs and not model.parts:
         yield model

@@ -133,7 +133,7 @@ class TransientDriver:
         """What may not be meant: inputs that stay zero, histories lost, values not read."""
         batches = [g.batch[1:] for g in self.forces.values()]
         batches += [g.batch for g in self.starts.values()]
-        batches += [v.dynamic_batch.shape for v in self.model.named_parameters().values()]
+        batches += [v.dynamic_batch.shape for v in self.model.named_values().values()]
         return (*unsupplied(self.supply), *crossed(batches, self.batch, self.block.span))
 
     @cached_property
@@ -283,7 +283,7 @@ def common_batch(given: list[Given], model: Model, problems: list[Problem]) -> t
     parts = [(f"'{g.name}'", g.batch, g.value_span) for g in given]
     parts += [
         (f"the parameter '{name}'", value.dynamic_batch.shape, model.span)
-        for name, value in model.named_parameters().items()
+        for name, value in model.named_values().items()
     ]
     batch: tuple[int, ...] = ()
     for who, shape, span in parts:

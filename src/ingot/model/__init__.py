@@ -5,10 +5,10 @@ derivatives (program), running (execute, drivers).
 """
 
 from ingot.model.factory import ELSEWHERE, SECTIONS, Factory, bind, build
-from ingot.model.model import Law, Model, find_buffers, lag, spell_parameters, walk
+from ingot.model.model import DataTensors, Law, Model, find_buffers, lag, spell_parameters, walk
 from ingot.model.tensors import Tensors
 
 __all__ = [
-    "ELSEWHERE", "SECTIONS", "Factory", "Law", "Model", "Tensors", "bind", "build",
+    "ELSEWHERE", "SECTIONS", "DataTensors", "Factory", "Law", "Model", "Tensors", "bind", "build",
     "find_buffers", "lag", "spell_parameters", "walk",
 ]  # fmt: skip

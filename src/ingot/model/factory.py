@@ -16,7 +16,7 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean, warn_of
 from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
 from ingot.hit.tree import NUMBER, word_span
 from ingot.model.given import Given, GivenField, give
-from ingot.model.model import Law, Model
+from ingot.model.model import DataTensors, Law, Model
 from ingot.model.settings import Settings, settings
 from ingot.model.tensors import Tensors
 from ingot.model.untrusted import untrusted_code
@@ -59,7 +59,10 @@ SECTIONS = ("Settings", "Tensors", "Data", "Models", "EquationSystems", "Solvers
 
 def build(tree: Tree, name: str, *, untrusted: bool = False) -> Model:
     """The model called `name`, with everything it refers to; `untrusted` as a Factory takes it."""
-    return Factory(tree, untrusted=untrusted).model(name)
+    factory = Factory(tree, untrusted=untrusted)
+    model = factory.model(name)
+    model.shapes = factory.settings.extents(model)
+    return model
 
 
 def bind(declared: Declared, values: Mapping[str, Any], span: Span | None) -> Model:
@@ -85,6 +88,7 @@ class Factory:
         self.tensors = Tensors(tree, untrusted=untrusted)
         self._made: dict[tuple[str, str], Any] = {}
         self._open: list[tuple[str, str]] = []
+        self._held: dict[int, DataTensors] = {}
         if tree.doubts:
             warn_of(tree.doubts, strict=self.strict)
 
@@ -111,6 +115,12 @@ class Factory:
     def data(self, name: str, asked: Span | None = None) -> Any:
         """The object of a `[Data]` block."""
         return self._get("Data", name, asked, self._data)
+
+    def data_tensors(self, data: Any) -> DataTensors:
+        """The tensors of an object of `[Data]`, held once by all models that read it."""
+        if id(data) not in self._held:
+            self._held[id(data)] = DataTensors(data)
+        return self._held[id(data)]
 
     def models(self, field: Field) -> list[Model]:
         """The models that a list names; the problems of all of them are told together."""
@@ -215,8 +225,9 @@ def _law(factory: Factory, block: Holder, declared: Declared) -> Model:
         chosen = False
     model = Model(block.name, declared.name, block.span, {}, {}, None)
     for option in declared.options:
-        if option.data is not None:
-            model.data["_cg"] = options[option.argument]  # as the peer calls crystal geometry
+        if option.data is not None and options[option.argument] is not None:
+            # "_cg" is what the peer calls crystal geometry
+            model.hold_data("_cg", factory.data_tensors(options[option.argument]))
     inputs: dict[str, Any] = {}
     for slot in declared.inputs:
         try:

@@ -1,18 +1,32 @@
-"""The live Model: named typed variables, parameters, inner models."""
+"""The live Model: named typed variables, parameters, inner models; an `nn.Module` to call."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+import importlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
 
 from ingot.catalog import Declared
-from ingot.errors import Span
+from ingot.errors import IngotError, Problem, Span
 from ingot.types import Value, lag
+from ingot.types.spellings import resolve_name, with_root
+from ingot.types.variables import VariableSpec
 
-__all__ = ["Law", "Model", "find_buffers", "lag", "owners", "spell_parameters", "walk"]
+__all__ = [
+    "DataTensors", "Law", "Model", "find_buffers", "lag", "owners", "spell_parameters", "walk",
+]  # fmt: skip
+
+EVALUATION = "ingot.runtime.live"
+"""Where live models are evaluated: a room that may not be imported from here."""
 
 MAX_PATHS = 16  # to one part of a model: where shared parts are nested, paths double at each level
 
 Kinds = dict[str, type[Value]]
+Arrays = Mapping[str, Any]
+Blocks = dict[str, dict[str, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +44,109 @@ class Law:
     outputs: tuple[str, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Model:
-    """A model that lives: its parameters may be changed, and the next trace sees it."""
+class _Values(MutableMapping[str, Value]):
+    """Tensors that a module holds, as values of their kinds that share their storage."""
 
-    name: str
-    type: str
-    span: Span | None
-    inputs: Kinds
-    outputs: Kinds
-    body: Any
-    values: dict[str, Value] = field(default_factory=dict)
-    children: dict[str, "Model"] = field(default_factory=dict)
-    providers: dict[str, "Model"] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, tensors: dict[str, Any], *, trained: bool) -> None:
+        self._tensors, self._trained = tensors, trained
+        self._kinds: dict[str, tuple[type[Value], int]] = {}
+
+    def __getitem__(self, key: str) -> Value:
+        kind, sub = self._kinds[key]
+        return kind(self._tensors[key].detach(), sub_batch_ndim=sub)
+
+    def tensor(self, key: str) -> tuple[Tensor, int]:
+        """The tensor that is held, and how many of its axes are no batch."""
+        kind, sub = self._kinds[key]
+        return self._tensors[key], sub + len(kind.base)
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        """Hold a copy, since a tensor of a file may stand in several places; written into the
+        tensor that is held where that has the same shape, so that an optimiser still knows it.
+        """
+        held = self._tensors.get(key)
+        self._kinds[key] = (type(value), value.sub)
+        if held is not None and held.shape == value.data.shape:
+            with torch.no_grad():
+                held.copy_(value.data)
+            return
+        copy = value.data.detach().clone(memory_format=torch.contiguous_format)
+        if self._trained:
+            differs = copy.is_floating_point() if held is None else held.requires_grad
+            copy = nn.Parameter(copy, requires_grad=differs)
+        self._tensors[key] = copy
+
+    def __delitem__(self, key: str) -> None:
+        del self._tensors[key], self._kinds[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+class DataTensors(nn.Module):
+    """The tensors of an object of `[Data]` that can be promoted, as buffers."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__()
+        self.source = source
+        self.values = _Values(self._buffers, trained=False)
+        self.values.update(source.values)
+
+
+class _Evaluators:
+    """What evaluates a live model, by what its trace depends on; none goes with a copy."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.table: dict[Any, Any] = {}
+        self.last = threading.local()
+
+    def __reduce__(self) -> Any:
+        return _Evaluators, ()
+
+
+class Model(nn.Module):
+    """A model that lives: its parameters may be changed, and the next call or trace sees it.
+
+    Called with inputs by name, it is evaluated as an artifact is, by torch operations, and passes
+    gradients on to inputs and parameters. shapes: the structural extents that its file declares
+    """
+
+    def __init__(
+        self, name: str, type_name: str, span: Span | None, inputs: Kinds, outputs: Kinds,
+        body: Any, parts: "Mapping[str, Model] | None" = None,
+        providers: "Mapping[str, Model] | None" = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.name, self.type_name, self.span = name, type_name, span
+        self.inputs, self.outputs, self.body = inputs, outputs, body
+        # tables of their own: a block or an option may have the name of something that we have
+        self._modules.update(parts or {})
+        self.providers: dict[str, Model] = dict(providers or {})
+        self.values = _Values(self._parameters, trained=True)
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._like = torch.empty(0, dtype=torch.float64, device="cpu")
+        self._evaluators = _Evaluators()
+
+    # what it is
+
+    @property
+    def parts(self) -> "dict[str, Model]":
+        """The models inside, by the names of their blocks."""
+        return {name: part for name, part in self._modules.items() if isinstance(part, Model)}
+
+    @property
+    def data(self) -> dict[str, DataTensors]:
+        """The tensors of `[Data]` that the model reads itself, by what NEML2 calls their holder."""
+        held = self._modules.items()
+        return {name: each for name, each in held if isinstance(each, DataTensors)}
+
+    def hold_data(self, name: str, data: DataTensors) -> None:
+        """Let the model have tensors of `[Data]`."""
+        self._modules[name] = data
 
     @property
     def overrides(self) -> frozenset[str]:
@@ -53,26 +156,128 @@ class Model:
         pairs = zip(self.body.outputs, self.body.declared.outputs, strict=True)
         return frozenset(name for name, output in pairs if output.name.overrides)
 
-    def named_parameters(self) -> dict[str, Value]:
-        """Every parameter by the dotted path of block names that leads to it, shared ones once."""
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision it computes in; `to` changes it."""
+        return self._like.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._like.device
+
+    @property
+    def input_spec(self) -> dict[str, VariableSpec]:
+        """What every input is."""
+        return self._evaluation().specify(self)[0]
+
+    @property
+    def output_spec(self) -> dict[str, VariableSpec]:
+        """What every output is."""
+        return self._evaluation().specify(self)[1]
+
+    def named_values(self) -> dict[str, Value]:
+        """Every parameter as a value of its kind, by the path of block names that leads to it."""
         return {name: owner.values[key] for name, owner, key in walk(self)}
 
-    def named_buffers(self) -> dict[str, Value]:
+    def buffer_values(self) -> dict[str, Value]:
         """Every tensor of `[Data]` in the same way, by what it is called in the file's models."""
-        owners = dict(find_buffers(self).values())
-        return {name: owner.values[key] for name, (owner, key) in owners.items()}
+        held = dict(find_buffers(self).values())
+        return {name: owner.values[key] for name, (owner, key) in held.items()}
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Give a parameter, or a tensor of `[Data]`, another value, batched or not."""
+        spellings = with_root(spell_parameters(self), self.name)
+        missing = f"[{self.name}] has no parameter '{name}'"
+        found = resolve_name(name, spellings, missing)
+        held: dict[str, tuple[Any, str]] = {n: (owner, key) for n, owner, key in walk(self)}
+        owner, key = (held | dict(find_buffers(self).values()))[found]
+        owner.values[key] = _like_value(found, owner.values[key], value)
 
     def __str__(self) -> str:
-        rows = [f"{self.type} [{self.name}]"]
+        rows = [f"{self.type_name} [{self.name}]"]
         for title, kinds in (("given", self.inputs), ("gives", self.outputs)):
             rows += [f"  {title}  {name}: {kind.__name__}" for name, kind in kinds.items()]
-        held = (("param", self.named_parameters()), ("buffer", self.named_buffers()))
+        held = (("param", self.named_values()), ("buffer", self.buffer_values()))
         for title, values in held:
             for name, value in values.items():
                 data = value.data
                 shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
                 rows.append(f"  {title}  {name}: {type(value).__name__} = {shown}")
         return "\n".join(rows)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    # what it becomes
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Convert the tensors; what a model without any computes in changes too."""
+        made = super()._apply(fn, recurse)
+        self._like = fn(self._like)
+        return made
+
+    # calls
+
+    def _evaluation(self) -> Any:
+        return importlib.import_module(EVALUATION)
+
+    def _evaluator(self, inputs: Arrays) -> Any:
+        return self._evaluation().evaluator_of(self, inputs)
+
+    @property
+    def status(self) -> tuple[Any, ...]:
+        """What became of every point in this thread's last call, one status a solve."""
+        last = getattr(self._evaluators.last, "evaluator", None)
+        return () if last is None else last.status
+
+    def forward(self, inputs: Arrays) -> dict[str, Any]:
+        """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays, and kinds
+        such as `SR2(x)` give kinds.
+        """
+        return self._evaluator(inputs).forward(inputs)
+
+    def jacobian(self, inputs: Arrays) -> Blocks:
+        """Blocks `[output][input]`: (*batch, *axes, *axes, *base, *base)."""
+        return self._evaluator(inputs).jacobian(inputs)
+
+    def param_jacobian(self, inputs: Arrays, params: Sequence[str] | None = None) -> Blocks:
+        """Blocks `[output][parameter]`, with all parameters or with some."""
+        return self._evaluator(inputs).param_jacobian(inputs, params)
+
+    def jvp(self, inputs: Arrays, tangents: Arrays) -> dict[str, Tensor]:
+        """The change of outputs along tangents of inputs or parameters."""
+        return self._evaluator(inputs).jvp(inputs, tangents)
+
+    def vjp(self, inputs: Arrays, cotangents: Arrays) -> dict[str, Tensor]:
+        """The gradient by inputs of a sum of outputs times cotangents, point by point."""
+        return self._evaluator(inputs).vjp(inputs, cotangents)
+
+    def param_vjp(
+        self, inputs: Arrays, cotangents: Arrays, params: Sequence[str] | None = None
+    ) -> dict[str, Tensor]:
+        """The gradient by every parameter, or by some, summed over the points that share it."""
+        return self._evaluator(inputs).param_vjp(inputs, cotangents, params)
+
+
+def _like_value(name: str, held: Value, given: Any) -> Value:
+    """What a parameter is given, as a value of its kind in its precision."""
+    fix = "give a number, an array, or a value of its kind"
+    if isinstance(given, Value) and type(given) is not type(held):
+        told = f"'{name}' is a {type(held).__name__}, not a {type(given).__name__}"
+        raise IngotError([Problem("kinds-differ", told, None, fix)])
+    data, sub = (given.data, given.sub) if isinstance(given, Value) else (given, held.sub)
+    if isinstance(data, Tensor) and data.requires_grad and torch.is_grad_enabled():
+        told = f"'{name}' is set to a tensor that requires a gradient, which a copy loses"
+        fix = (
+            "call torch.func.functional_call(model, {name: tensor}, (inputs,)), or give a detached"
+        )
+        raise IngotError([Problem("no-gradient", told, None, fix)])
+    try:
+        data = torch.as_tensor(data).to(held.data)
+        return type(held)(data, sub_batch_ndim=sub)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise IngotError([Problem("wrong-input", f"'{name}': {error}", None, fix)]) from None
 
 
 def walk(model: Model) -> Iterator[tuple[str, Model, str]]:
@@ -116,7 +321,7 @@ def spell_parameters(model: Model) -> dict[str, list[str]]:
         enter(owner, prefixes, law.stored_as if law is not None else str)
         for name, data in owner.data.items():
             enter(data, [f"{prefix}{name}." for prefix in prefixes], str)
-        for name, child in owner.children.items():
+        for name, child in owner.parts.items():
             paths.setdefault(id(child), []).extend(f"{prefix}{name}." for prefix in prefixes)
     return {name: list(dict.fromkeys(spelled)) for name, spelled in found.items()}
 
@@ -127,7 +332,7 @@ def _in_order(model: Model) -> list[Model]:
 
     def visit(each: Model) -> None:
         if id(each) not in done:
-            for child in each.children.values():
+            for child in each.parts.values():
                 visit(child)
             done[id(each)] = each
 
@@ -141,5 +346,5 @@ def owners(model: Model, prefix: str, seen: set[int]) -> Iterator[tuple[str, Mod
         return
     seen.add(id(model))
     yield prefix, model
-    for name, child in model.children.items():
+    for name, child in model.parts.items():
         yield from owners(child, f"{prefix}{name}.", seen)

@@ -169,5 +169,5 @@ def undeclared(declared: Settings, model: Model) -> Iterator[Problem]:
 def variables(model: Model) -> Iterator[str]:
     """The names of all variables of a model and of the models it contains."""
     yield from (*model.inputs, *model.outputs)
-    for child in model.children.values():
+    for child in model.parts.values():
         yield from variables(child)

@@ -52,7 +52,7 @@ def _loaded(c: Compilation) -> Iterator[str]:
 
 def _selected(c: Compilation) -> Iterator[str]:
     yield from _values("promoted", c.promoted) or ["nothing is promoted"]
-    count = len(c.model.named_parameters()) - len(c.promoted)
+    count = len(c.model.named_values()) - len(c.promoted)
     yield f"{count} other parameters keep their values"
 
 

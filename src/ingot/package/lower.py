@@ -37,6 +37,7 @@ from ingot.package.metadata import (
 from ingot.package.seal import read_torch_version
 from ingot.program import (
     Choices,
+    Parameter,
     Program,
     Variable,
     compile_passes,
@@ -46,12 +47,14 @@ from ingot.program import (
 from ingot.program.band import MIN_ENTRIES_TO_BAND_SLOPES
 from ingot.program.boundaries import cut_at_boundaries, has_boundaries
 from ingot.program.partition import Segment
-from ingot.types import Value
+from ingot.types.spellings import Spellings
 
 if TYPE_CHECKING:
     from ingot.execute.inductor import GraphPlan
 
-__all__ = ["kernel_files", "lower"]
+__all__ = [
+    "describe_parameter", "describe_solvers", "describe_variable", "kernel_files", "lower",
+]  # fmt: skip
 
 
 def lower(c: Compilation) -> Compilation:
@@ -168,26 +171,16 @@ def _metadata(c: Compilation) -> Metadata:
     program, blocks = c.program, c.slopes.outputs[len(c.program.outputs) :]
     count = len(c.parameters)
     others = {shown: tuple(c.spellings[name]) for name, shown in c.parameters.items()}
-    infos = tuple(
-        ParameterInfo(
-            _variable(p.variable, program), _number(p.value), others.get(p.variable.name, ())
-        )
-        for p in program.parameters
-    )
+    infos = tuple(describe_parameter(p, program, others) for p in program.parameters)
     return Metadata(
         name=c.model.name,
         device=c.target.device,
         dtype=c.target.dtype,
-        inputs=tuple(_variable(v, program) for v in program.inputs),
-        outputs=tuple(_variable(v, program) for v in program.outputs),
+        inputs=tuple(describe_variable(v, program) for v in program.inputs),
+        outputs=tuple(describe_variable(v, program) for v in program.outputs),
         parameters=infos[:count],
         constants=infos[count:],
-        solvers=tuple(
-            SolverInfo(
-                name=s.name, unknowns=tuple(v.name for v in s.unknowns), **s.newton.rules()
-            )
-            for s in program.solves
-        ),
+        solvers=describe_solvers(program),
         segments=tuple(map(_segment, c.segments)),
         derivatives=tuple(
             Block(y, x, is_batch_independent(b)) for (y, x), b in zip(c.pairs, blocks, strict=True)
@@ -199,6 +192,14 @@ def _metadata(c: Compilation) -> Metadata:
         origin=_origin(c),
         digests={},
     )  # fmt: skip
+
+
+def describe_solvers(program: Program) -> tuple[SolverInfo, ...]:
+    """The implicit updates of a program, and their rules."""
+    return tuple(
+        SolverInfo(name=s.name, unknowns=tuple(v.name for v in s.unknowns), **s.newton.rules())
+        for s in program.solves
+    )
 
 
 def _segment(s: Segment) -> SegmentInfo:
@@ -227,12 +228,16 @@ def _law_files(model: Model) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _variable(v: Variable, program: Program) -> VariableInfo:
+def describe_variable(v: Variable, program: Program) -> VariableInfo:
+    """A variable with the extents of its axes, which must all be known."""
     sizes = tuple(program.extent(a) for a in v.axes)
     size = len(v.nodes) if v.spread else len(v.nodes) * torch.Size(sizes).numel()
     return VariableInfo(v.name, v.kind.__name__, v.kind.base, sizes, size)
 
 
-def _number(value: Value) -> Number:
-    data = value.data.double()
-    return Number(tuple(data.shape), tuple(data.flatten().tolist()))
+def describe_parameter(p: Parameter, program: Program, spellings: Spellings) -> ParameterInfo:
+    """A parameter that a call gives, of which there may be other names."""
+    data = p.value.data.double()
+    number = Number(tuple(data.shape), tuple(data.flatten().tolist()))
+    others = tuple(spellings.get(p.variable.name, ()))
+    return ParameterInfo(describe_variable(p.variable, program), number, others)

@@ -76,7 +76,7 @@ def select(c: Compilation) -> Compilation:
 
 def _constants(c: Compilation) -> dict[str, Value]:
     """All that can be promoted."""
-    return {**c.model.named_parameters(), **c.model.named_buffers()}
+    return {**c.model.named_values(), **c.model.buffer_values()}
 
 
 def route(c: Compilation) -> Compilation:

@@ -80,7 +80,6 @@ class ComposedModel:
             inputs,
             outputs,
             ComposedModel(order),
-            {},
             named,
         )
 
@@ -168,7 +167,7 @@ class Normality:
         body = Normality(inner, name, by.words(), to.words())
         children = {inner.name: inner}
         model = Model(
-            block.name, "Normality", block.span, dict(inner.inputs), outputs, body, {}, children
+            block.name, "Normality", block.span, dict(inner.inputs), outputs, body, children
         )
         return model
 
@@ -281,7 +280,7 @@ class ImplicitUpdate:
         children = {residual.name: residual}
         if predictor:
             children[predictor.name] = predictor
-        return Model(block.name, "ImplicitUpdate", block.span, inputs, outputs, body, {}, children)
+        return Model(block.name, "ImplicitUpdate", block.span, inputs, outputs, body, children)
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
         """One solve node; the residual's lines read the unknowns' placeholders."""

@@ -158,7 +158,7 @@ class RateCondensation:
         }
         body = RateCondensation(inner, rate.string(), force.string())
         children, providers = {inner.name: inner}, dict(inner.providers)
-        return Model(block.name, "RateCondensation", block.span, inputs, outputs, body, {},
+        return Model(block.name, "RateCondensation", block.span, inputs, outputs, body,
                      children, providers)  # fmt: skip
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
@@ -241,7 +241,7 @@ class CoordinateDescentPredictor:
         inputs = {coupling: Scalar, trial: Scalar, **others}
         body = CoordinateDescentPredictor(law, force.string(), coupling, trial, **counts)
         return Model(block.name, "CoordinateDescentPredictor", block.span, inputs, {rate: Scalar},
-                     body, {}, {law.name: law}, dict(law.providers))  # fmt: skip
+                     body, {law.name: law}, law.providers)  # fmt: skip
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
         """One loop over the coordinates of all sweeps; without axes there is one coordinate."""

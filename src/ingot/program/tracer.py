@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ingot.catalog import Declared
 from ingot.errors import IngotError, Problem
-from ingot.model import Law, Model, find_buffers, walk
+from ingot.model import DataTensors, Law, Model, find_buffers, walk
 from ingot.program.builder import Axis, Builder, Node, Symbol
 from ingot.program.implicit import Solve, close_solve
 from ingot.program.layouts import Layout, Layouts, Restart, parse_axis
@@ -244,7 +244,7 @@ class Tracer:
         given = {k: symbolize(v) for k, v in arguments.items()}
         for option in declared.options:
             if option.data is not None:
-                given[option.argument] = _Held(self, options[option.argument], local)
+                given[option.argument] = _Held(self, model.data["_cg"], local)
         try:
             result = declared.function(**{**options, **given})
             return self._require_kinds(model, declared, result, local)
@@ -362,9 +362,9 @@ def _shift(axis: Axis, offset: int) -> Axis:
 class _Held:
     """An object of `[Data]` whose tensors are read as parameters, as they can be promoted."""
 
-    def __init__(self, tracer: Tracer, data: Any, own: Mapping[str, Axis]) -> None:
+    def __init__(self, tracer: Tracer, data: DataTensors, own: Mapping[str, Axis]) -> None:
         self._read = lambda key: tracer.buffer(data, key, own)
-        self._data = data
+        self._data = data.source
 
     def __getattr__(self, name: str) -> Any:
         key = self._data.stored.get(name)

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import KINDS, Value, lag
 from ingot.types.spellings import find_named, resolve_name
+from ingot.types.variables import VariableSpec
 
 __all__ = ["Artifact"]
 
@@ -61,6 +62,8 @@ class Artifact(nn.Module):
         variables = (*meta.inputs, *meta.outputs, *(p.variable for p in meta.parameters))
         self._kinds = {v.name: v.kind for v in variables}
         self._every = (*self._shapes, *self._names)
+        self._lives = backend.name == "interpret"
+        self._who = "the model" if self._lives else "the package"
         self._spellings = {p.variable.name: p.spellings for p in meta.parameters}
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._seen: set[Signature] = set()
@@ -96,6 +99,20 @@ class Artifact(nn.Module):
     def outputs(self) -> dict[str, VariableInfo]:
         """Outputs by name."""
         return {v.name: v for v in self.metadata.outputs}
+
+    @property
+    def input_spec(self) -> dict[str, VariableSpec]:
+        """What every input is."""
+        return {v.name: _specify(v) for v in self.metadata.inputs}
+
+    @property
+    def output_spec(self) -> dict[str, VariableSpec]:
+        """What every output is."""
+        return {v.name: _specify(v) for v in self.metadata.outputs}
+
+    def hold(self, promoted: Mapping[str, Tensor]) -> None:
+        """Compute with these tensors, which another module owns, as promoted parameters."""
+        self._parameters.update({self._names[n]: x for n, x in promoted.items()})  # pyright: ignore[reportArgumentType, reportCallIssue]
 
     @property
     def status(self) -> tuple[Status, ...]:
@@ -270,7 +287,7 @@ class Artifact(nn.Module):
         known = {**self._shapes, **self._parameter_shapes}
         along = self._directions(self._named(tangents), known, "input", values)
         self._once(values, along)
-        return self._pushed(self._both(values, key)[1], along)
+        return self._pushed(self._both(values, key, along)[1], along)
 
     def _named(self, tangents: Arrays) -> Arrays:
         """Tangents by the names of what they belong to, where they have others."""
@@ -312,7 +329,7 @@ class Artifact(nn.Module):
         along = self._directions(cotangents, self._output_shapes, "output", values)
         self._once(values, along)
         if not self._backend.has_adjoints:
-            _, blocks, failed = self._both(values, key)
+            _, blocks, failed = self._both(values, key, by)
             return self._silenced(self._pulled(blocks, along, by), along, failed)
         pulled = self._adjoints(values, along)
         return {n: pulled[n] for n in by}
@@ -348,22 +365,22 @@ class Artifact(nn.Module):
         return f", or with --train{what}"
 
     def _both(
-        self, values: Sequence[Tensor], key: Signature, *, spread: bool = True
+        self, values: Sequence[Tensor], key: Signature, by: Collection[str], *, spread: bool = True
     ) -> tuple[dict[str, Tensor], Slopes, Tensor | None]:
         """The outputs and blocks; where an output is NaN at a point that failed, so are its blocks.
 
-        Also the points that failed, if any. spread: whether a block that is the same for all points
-        then has a batch, to be NaN in.
+        Also the points that failed, if any. by: what is differentiated by; spread: whether a block
+        that is the same for all points then has a batch, to be NaN in.
         """
         self._derivable()
-        outputs, blocks, told = self._backend.slopes(values, key)
+        outputs, blocks, told = self._backend.slopes(values, key, by)
         failed = self._failed(told, outputs, self._output_shapes)
         if failed is not None:
             known = {**self._shapes, **self._parameter_shapes}
             for b in self.metadata.derivatives:
-                if spread or not b.batch_independent:
+                pair = b.output, b.input
+                if pair in blocks and (spread or not b.batch_independent):
                     shapes = self._output_shapes[b.output], known[b.input]
-                    pair = b.output, b.input
                     blocks[pair] = spoil_rows(blocks[pair], outputs[b.output], failed, *shapes)
         return outputs, blocks, failed
 
@@ -441,7 +458,7 @@ class Artifact(nn.Module):
     def _blocks(self, inputs: Arrays, by: set[str]) -> Blocks:
         values, key = self._checked(inputs)
         self._once(values, {})
-        blocks = self._both(values, key, spread=False)[1]
+        blocks = self._both(values, key, by, spread=False)[1]
         found: Blocks = {}
         for y, x in self._pairs:
             if x in by:
@@ -590,14 +607,15 @@ class Artifact(nn.Module):
         found = []
         if value.dtype != self.dtype:
             kind = str(value.dtype).removeprefix("torch.")
-            other = f", or {_flag(kind)}" if _flag(kind) else ""
+            flag = _flag(kind) if not self._lives else f"convert the model: model.to(torch.{kind})"
+            other = f", or {flag}" if _flag(kind) else ""
             found.append(Problem(
-                "wrong-dtype", f"'{name}' is {kind}, the package computes in {self.metadata.dtype}",
+                "wrong-dtype", f"'{name}' is {kind}, {self._who} computes in {self.metadata.dtype}",
                 None, f"convert it to {self.metadata.dtype}{other}",
             ))  # fmt: skip
         if value.device.type != self.metadata.device:
             found.append(Problem(
-                "wrong-device", f"'{name}' is on {value.device}, the package runs on"
+                "wrong-device", f"'{name}' is on {value.device}, {self._who} runs on"
                 f" {self.metadata.device}", None, f"move it to {self.metadata.device}",
             ))  # fmt: skip
         want = shape.sizes + shape.base
@@ -625,7 +643,7 @@ class _Autograd(torch.autograd.Function):
             artifact._tell(told)
             ctx.save_for_backward(*values)
         else:
-            outputs, blocks, ctx.failed = artifact._both(values, key)
+            outputs, blocks, ctx.failed = artifact._both(values, key, artifact._every)
             ctx.keys = list(blocks)
             ctx.save_for_backward(*blocks.values())
         return tuple(outputs.values())
@@ -676,6 +694,10 @@ def _through_autograd(artifact: Artifact, values: Sequence[Tensor]) -> dict[str,
     )  # fmt: skip
     found = _Autograd.apply(artifact, *values)
     return dict(zip(artifact.outputs, found, strict=True))
+
+
+def _specify(v: VariableInfo) -> VariableSpec:
+    return VariableSpec(v.name, KINDS[v.kind], v.sub_batch, lag(v.name)[1])
 
 
 def _picker(names: tuple[str, ...]) -> Callable[[Arrays], tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """What computes inside an artifact: a package's kernel library, or its compiled graphs."""
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -45,9 +45,11 @@ class Backend(Protocol):
         ...
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature
+        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
-        """The outputs and all compiled blocks, unbatched where the batch does not matter."""
+        """The outputs and at least the blocks by some of the values, of all that there are,
+        unbatched where the batch does not matter.
+        """
         ...
 
     def pull(
@@ -129,7 +131,7 @@ class KernelBackend:
         return self._forward.make_fast_call(values, key)
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature
+        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         assert self._jacobian is not None
@@ -245,7 +247,7 @@ class SegmentedBackend:
         """There is none."""
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature
+        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         run = self._runs["jacobian"]
@@ -323,7 +325,7 @@ class GraphBackend:
         """There is none."""
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature
+        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         outputs, statuses, blocks = self._program.run(self._named(values), slopes=True)
