@@ -113,6 +113,24 @@ def test_every_flag_of_compiling_is_mapped() -> None:
     assert {flag for flag in theirs.split() if f"`{flag}" not in page} == set()
 
 
+@pytest.mark.parametrize(
+    ("verb", "theirs"),
+    [("run", "--device --dtype"), ("inspect", "--json"),
+     ("syntax", "--json --section --type --summary --server")],
+)  # fmt: skip
+def test_every_flag_of_other_commands_is_mapped(verb: str, theirs: str) -> None:
+    from ingot.cli.main import app
+
+    page = (ROOT / "docs" / "from-neml2.md").read_text()
+    part = page.partition(f"| `neml2-{verb}`")[2].partition("\n\n")[0]
+    found = app[verb].assemble_argument_collection(default_parameter=app.default_parameter)
+    flags = {name for argument in found for name in argument.names if name.startswith("--")}
+    fields = {"--file", "--checkpoint", "--checkpoint-every", "--restart", "--eager",
+              "--compute-device", "--n-threads", "--load"}  # fmt: skip
+    assert {f for f in flags - fields if not re.search(rf"{f}\b", part)} == set()
+    assert {f for f in theirs.split() if f"`{f}" not in part} == set()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda e: e.name)
 def test_an_example_runs(example: Path, tmp_path: Path) -> None:

@@ -213,9 +213,11 @@ def test_file_that_is_no_stub_is_told(copy: Path, count: int) -> None:
     with pytest.raises(IngotError) as refused:
         load_package(copy)
     assert str(refused.value) == (
-        f"error[no-stub]: {copy} is no stub: it does not hold one model of type AOTIModel alone\n"
-        "  fix: name the package's folder, or the stub that was written beside it"
+        f"error[which-model]: {copy} is no stub, and which of its models is meant is not said\n"
+        f"  fix: {'give name=, one of: m0, m1' if count else 'give a file with [Models]'}"
     )
+    if count:
+        assert load_package(copy, name="m1").input_spec == decay().artifact().input_spec
 
 
 def test_source_without_a_driver_has_a_stub_that_loads() -> None:

@@ -18,6 +18,7 @@ from ingot.errors import Problem
 from ingot.execute import compiler
 from ingot.package.seal import seal
 from ingot.runtime import load
+from ingot.types import SR2
 from tests import packages
 from tests.packages import inputs_of
 
@@ -51,6 +52,45 @@ def test_copied_package_loads_from_its_folder_and_the_one_above(folder: Path) ->
     wanted = packages.elastic().artifact()(inputs)["stress"]
     for place in (folder, folder.parent, str(folder)):
         assert torch.equal(load(place)(inputs)["stress"], wanted)
+
+
+def test_a_package_is_found_by_its_name_in_the_folder_of_all(folder: Path) -> None:
+    for place in (folder, folder.parent, folder.parents[1]):
+        assert load(place, name="elastic").input_spec["strain"].kind is SR2
+        assert "did you mean 'elastic'" in told(place, name="elastc")
+        assert "one of: elastic" in told(place, name="zzz")
+    assert "no package in" in told(folder.parents[2] / "nothing", name="elastic")
+
+
+def test_a_live_model_is_loaded_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "model.i"
+    file.write_text(packages.ELASTIC)
+    inputs = inputs_of(packages.elastic(), 5)
+    model = load(file, name="elastic")
+    assert isinstance(model, ingot.Model)
+    found = model(inputs)["stress"]
+    torch.testing.assert_close(found, packages.elastic().artifact()(inputs)["stress"])
+    assert load(file, name="elastic", dtype=torch.float32).dtype == torch.float32
+    assert "[Models] has no block 'elastik'\n  fix: did you mean 'elastic'?" in told(
+        file, name="elastik"
+    )
+    assert "choose one of: elastic" in told(file, name="zzz")
+    assert "give name=, one of: elastic" in told(file)
+    assert "ingot.compile(ingot.load(file, name='elastic'), backend='kernel')" in told(
+        file, name="elastic", backend="kernel"
+    )
+
+
+def test_extents_of_a_files_settings_are_those_of_its_live_model(tmp_path: Path) -> None:
+    file = tmp_path / "cells.i"
+    shape = "[Settings]\n  [example_batch_shape]\n    c = '(2; 5)'\n  []\n[]\n"
+    file.write_text(shape + packages.DIFFUSION)
+    model = load(file, name="diffusion")
+    assert model.input_spec["c~1"].axes == (5,) and model.input_spec["t"].axes == ()
+    inputs = inputs_of(packages.diffusion(), 2)
+    torch.testing.assert_close(model(inputs)["c"], packages.diffusion().artifact()(inputs)["c"])
+    assert isinstance(model, ingot.Model)
+    assert ingot.compile(model).input_spec == model.input_spec
 
 
 def test_package_loads_from_the_working_folder(

@@ -587,6 +587,10 @@ EXPLAIN: dict[str, str] = {
         "A result differs from what is expected by more than atol + rtol * |expected|. The"
         " largest absolute and relative errors of each value are listed."
     ),
+    "which-model": (
+        "A file that is no stub is loaded by the name of one of its models, as in"
+        " ingot.load(file, name='model')."
+    ),
     "which-driver": (
         "The command needs one driver, or one of another type. Name it after the file: `ingot run"
         " FILE DRIVER`."

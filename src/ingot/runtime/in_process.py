@@ -46,7 +46,9 @@ def compile(
         parameter=parameter, derivative=derivative, train=train,
         example_batch_shape=example_batch_shape, jobs=jobs, stub=False, baseline=False,
     )  # fmt: skip
-    lowered = advance(Compilation(model=model, target=target, command="ingot.compile"))
+    lowered = advance(
+        Compilation(model=model, target=target, driven=model.shapes, command="ingot.compile")
+    )
     with tempfile.TemporaryDirectory(prefix="ingot-") as folder:
         translate(lowered, Path(folder))
         return load(folder)

@@ -1,4 +1,4 @@
-"""A folder or a stub -> Artifact, refused where anything does not fit, with the remedy."""
+"""A folder, a stub or an input file -> its model, or an error that says what does not fit."""
 
 import ctypes
 import logging
@@ -6,11 +6,12 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 import torch
 
 from ingot.codegen.library import open_library
-from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.execute import compiler
 from ingot.execute.cpu_levels import choose_flags, find_supported_levels
 from ingot.options import PackagedBackend
@@ -20,24 +21,45 @@ from ingot.package.seal import find_other_torch, open_metadata, read_files
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, load_kernel
 
+if TYPE_CHECKING:
+    from ingot.model import Model
+
 __all__ = ["again_of", "load", "metadata_of"]
 
 LOG = logging.getLogger("ingot")
 
 
+@overload
 def load(
     path: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None,
     backend: PackagedBackend | None = None,
-) -> Artifact:  # fmt: skip
-    """The artifact of a package folder, of the folder above its device folders, or of a stub.
+) -> Artifact: ...  # fmt: skip
 
-    A package that holds both backends runs its kernel, unless told otherwise.
+
+@overload
+def load(
+    path: str | Path, *, name: str | None, device: str = "cpu", dtype: torch.dtype | None = None,
+    backend: PackagedBackend | None = None,
+) -> "Artifact | Model": ...  # fmt: skip
+
+
+def load(
+    path: str | Path, *, name: str | None = None, device: str = "cpu",
+    dtype: torch.dtype | None = None, backend: PackagedBackend | None = None,
+) -> "Artifact | Model":  # fmt: skip
+    """The artifact of a package folder, of the folder above its device folders, or of a stub; the
+    live model of an input file.
+
+    name: which model of a file, or which package of a folder that holds several. A package that
+    holds both backends runs its kernel, unless told otherwise.
     """
     place = Path(path)
     if place.suffix == ".i":
-        from ingot.runtime.stub import from_stub
+        from ingot.runtime.stub import load_model
 
-        return from_stub(place, device=device, dtype=dtype, backend=backend)
+        return load_model(place, name, device=device, dtype=dtype, backend=backend)
+    if name is not None:
+        place = _find_package(place, name, device)
     meta, folder = metadata_of(place, device)
     _check(meta, device, dtype)
     contents = read_files(meta, folder, again_of(meta))
@@ -51,6 +73,17 @@ def load(
         return Artifact(meta, load_kernel(meta, _library(meta, contents)))
     raise_if(find_other_torch(meta.torch_version, again_of(meta)))
     return Artifact(meta, GraphBackend.of(meta, contents.__getitem__))
+
+
+def _find_package(place: Path, name: str, device: str) -> Path:
+    """The folder of the package so called: the place itself, or one in it."""
+    files = [(place, f) for f in (*place.glob("*_meta.json"), *place.glob(f"{device}/*_meta.json"))]
+    files = files or [(f.parents[1], f) for f in sorted(place.glob(f"*/{device}/*_meta.json"))]
+    known = {f.name.removesuffix("_meta.json"): folder for folder, f in files}
+    if name in known or not known:
+        return known.get(name, place)  # where there is none, it is told when it is read
+    fix = did_you_mean(name, known) or f"one of: {', '.join(known)}"
+    raise _problem("unknown-name", f"there is no package '{name}' in '{place}'", fix)
 
 
 def again_of(meta: Metadata) -> str:

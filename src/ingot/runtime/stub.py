@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ingot.program.tracer import Placed, Tracer
 
 __all__ = [
-    "AOTIModel", "from_stub", "package_of", "require_stub", "stub_block", "under_rules",
+    "AOTIModel", "load_model", "package_of", "require_stub", "stub_block", "under_rules",
 ]  # fmt: skip
 
 
@@ -199,15 +199,31 @@ def package_of(block: "Block", tree: "Tree") -> Path:
     return path if path.is_absolute() or tree.file is None else tree.file.parent / path
 
 
-def from_stub(
-    file: Path, *, device: str, dtype: torch.dtype | None, backend: PackagedBackend | None = None
-) -> Artifact:
-    """The artifact that a stub's only model stands for."""
+def load_model(
+    file: Path, name: str | None, *, device: str, dtype: torch.dtype | None,
+    backend: PackagedBackend | None = None,
+) -> "Artifact | Model":  # fmt: skip
+    """The artifact of a stub; of any file the model so named, which is an artifact or lives."""
     from ingot.hit import read
     from ingot.model import Factory
 
     tree = read(file)
-    return _loaded(require_stub(tree), Factory(tree), device, dtype, backend)
+    factory = Factory(tree)
+    names = tree.names("Models")
+    if name is None and stub_block(tree) is None:
+        message = f"{file} is no stub, and which of its models is meant is not said"
+        fix = f"give name=, one of: {', '.join(names)}" if names else "give a file with [Models]"
+        raise IngotError([Problem("which-model", message, None, fix)])
+    block = tree.require("Models", names[0] if name is None else name)
+    if block.type == "AOTIModel":
+        return _loaded(block, factory, device, dtype, backend)
+    if backend is not None:
+        message = f"[{block.path}] is a live model, which no backend was compiled for"
+        fix = f"give ingot.compile(ingot.load(file, name='{block.name}'), backend='{backend}')"
+        raise IngotError([Problem("wrong-backend", message, block.span, fix)])
+    model = factory.model(block.name)
+    model.shapes = factory.settings.extents(model)
+    return model.to(device=device, dtype=dtype)
 
 
 def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
