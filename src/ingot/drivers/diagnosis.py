@@ -198,9 +198,9 @@ class _Search:
     def find_places(self) -> tuple[Place, ...]:
         """The worst points and steps: those that failed, then those that took most updates."""
         status = self.status
-        failed = status.find_first_failures().tolist()
-        sizes = status.residual.nan_to_num(nan=math.inf)
-        failed.sort(key=lambda at: -float(sizes[at[0], at[1]]))
+        rows = status.find_first_failures()
+        sizes = status.residual[rows[:, 0], rows[:, 1]].nan_to_num(nan=math.inf)
+        failed = rows[sizes.argsort(descending=True, stable=True)[:MAX_PLACES]].tolist()
         slow = torch.where(status.converged, status.iterations + status.pivoted, 0)
         most = slow.flatten().argsort(descending=True, stable=True)[:MAX_PLACES]
         hard = [divmod(int(at), status.reason.shape[1]) for at in most]
@@ -327,6 +327,10 @@ class _Search:
             return
         if path is None:
             yield Cause("sum", "it is solved for sums over points, and is not followed")
+            return
+        if self.is_solved(path):
+            message = "torch operations bring it to convergence, so that rounding decides"
+            yield Cause("rounding", message, ("looser tolerances, or more updates",))
             return
         last = path.iterates[-1]
         origin = "" if last.not_finite is None else last.not_finite.operation

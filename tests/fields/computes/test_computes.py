@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from ingot.catalog import laws_of
 from ingot.errors import IngotError
-from ingot.fields import Result, run_file, space
+from ingot.fields import Result, build, run, run_file, space
 from ingot.fields.computes.basic import RandomTensor
 from ingot.fields.computes.boundary import (
     ReciprocalAllenCahn,
@@ -24,6 +25,7 @@ from ingot.fields.computes.spectral import (
     ReciprocalLaplacianSquareFactor,
     SwiftHohenbergLinear,
 )
+from ingot.hit import read
 
 Simulate = Callable[..., Result]
 TWO_PI = (2 * math.pi,) * 3
@@ -283,6 +285,60 @@ def test_a_material_runs_at_every_point(tmp_path: Path) -> None:
     (tmp_path / "use.i").write_text(MATERIAL_USE)
     buffers = run_file(tmp_path / "use.i", folder=tmp_path).state.buffers
     torch.testing.assert_close(buffers["c"], 2 * buffers["a"] + 15)
+
+
+LAW = """
+from ingot.catalog import Parameter, model
+from ingot.types import Scalar
+
+@model(gives="out")
+def WeightedSum(a: Scalar, b: Scalar) -> Scalar:
+    return {weight} * a + 3 * b
+"""
+OWN = """
+[Models]
+  [sum]
+    type = WeightedSum
+    a = 'forces/A'
+    b = 'forces/B'
+    out = 'state/C'
+  []
+[]
+"""
+
+
+TABLED = """
+[Tensors]
+  [weight]
+    type = CSVScalar
+    csv_file = weight.csv
+    variable = weight
+  []
+[]
+[Models]
+  [sum]
+    type = ScalarLinearCombination
+    from = 'forces/A forces/B'
+    to = 'state/C'
+    weights = 'weight 3'
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize("text", [OWN, TABLED], ids=["a law", "a table"])
+def test_materials_of_what_changed_under_its_name_stay_apart(text: str, tmp_path: Path) -> None:
+    (tmp_path / "material.i").write_text(text)
+    (tmp_path / "use.i").write_text(MATERIAL_USE)
+    simulations = {}
+    for weight in (2, 4):
+        (tmp_path / "laws.py").write_text(LAW.replace("{weight}", str(weight)))
+        (tmp_path / "weight.csv").write_text(f"weight\n{weight}\n")
+        with laws_of([tmp_path / "laws.py"]):
+            simulations[weight] = build(read(tmp_path / "use.i", moose=True))
+    for weight, simulation in simulations.items():
+        buffers = run(simulation, tmp_path).state.buffers
+        torch.testing.assert_close(buffers["c"], weight * buffers["a"] + 15)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,9 @@ def load_model(
             *ungiven(block, inputs - set(options["neml2_inputs"])),
         ]
     )
-    parts = (str(path.resolve()), path.read_text(), *options["cli_args"], options["neml2_model"])
+    # by what is computed, since laws, tables and included files change under their names
+    values = [p.value.data.contiguous() for p in program.parameters]
+    parts = (program.digest, *(f"{x.shape} {x.numpy().tobytes().hex()}" for x in values))
     parts += (*options["neml2_inputs"], "->", *options["neml2_outputs"])
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     return material(name, program, options["neml2_inputs"], options["neml2_outputs"])
