@@ -46,6 +46,7 @@ class Options:
     core: int | None = None
     eager: bool = False
     without: tuple[str, ...] = ()
+    join: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +243,27 @@ def record(rows: list[Row], options: Options) -> None:
     options.output.write_text(json.dumps(content, indent=1) + "\n")
 
 
+def join(files: tuple[Path, ...]) -> list[Row]:
+    """The rows of several recorded rounds, the runs of each case and batch taken together."""
+    rows = [row for file in files for row in json.loads(file.read_text())["rows"]]
+    joined = []
+    for name, batch in sorted({(r["case"], r["batch"]) for r in rows}, key=place_in_tables):
+        alike = [r for r in rows if (r["case"], r["batch"]) == (name, batch)]
+        runs: dict[str, list[tuple[float, float]]] = {}
+        for side, taken in (pair for row in alike for pair in row["costs"].items()):
+            runs.setdefault(side, []).extend(taken["runs"])
+        costs = {side: cost(taken, batch) for side, taken in runs.items()}
+        compiling = {s: t for row in alike for s, t in row["compile_seconds"].items()}
+        differences = {n: d for row in alike for n, d in row["differences"].items()}
+        joined.append(Row(name, batch, costs, compiling, differences))
+    return joined
+
+
+def place_in_tables(key: tuple[str, int]) -> tuple[int, int]:
+    """Cases in their order, and of each the small batches first."""
+    return [*CASES].index(key[0]), key[1]
+
+
 def processor() -> str:
     """The processor's name as the kernel gives it."""
     path = Path("/proc/cpuinfo")
@@ -266,6 +288,7 @@ def options_from_command_line() -> Options:
         "--core", type=int, help="processor core of all sides; the last if not given"
     )
     parser.add_argument("--eager", action="store_true", help="also run the peer uncompiled, once")
+    parser.add_argument("--join", nargs="+", type=Path, help="print recorded rounds, measure none")
     parser.add_argument("--without", nargs="+", choices=SIDES, help="sides to leave out")
     flags = vars(parser.parse_args()).items()
     given = {name: value for name, value in flags if value is not None}
@@ -275,6 +298,9 @@ def options_from_command_line() -> Options:
 def main() -> None:
     """Measure what is asked and print the tables."""
     options = options_from_command_line()
+    if options.join:
+        print(tables(join(options.join)))
+        return
     os.environ.update(ONE_THREAD)
     os.sched_setaffinity(
         0, {max(os.sched_getaffinity(0)) if options.core is None else options.core}
