@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ingot.program import Builder, Linear, Node, Program, Solve, Space, sort_lines
-from ingot.program.arrays import Layout, NumpyArrays
+from ingot.program.arrays import ArrayLayout, NumpyArrays
 from ingot.program.differentiate import jacobian, seed_axis
 from ingot.program.eliminate import Eliminated
 
@@ -74,7 +74,7 @@ def evaluate_lines(
 ) -> list[Array]:  # fmt: skip
     """The values `(*axes, points)` of the roots, given those of every placeholder."""
     lines = sort_lines(roots)
-    layout = Layout(space, lines)
+    layout = ArrayLayout(space, lines)
     arrays = NumpyArrays(layout, None)
     known: dict[int, Any] = {}
     with np.errstate(all="ignore"):
@@ -93,13 +93,13 @@ def evaluate_lines(
     return [_out_of(layout, r, known[r.id]) for r in roots]
 
 
-def _into(layout: Layout, node: Node, numbers: Array) -> Array:
+def _into(layout: ArrayLayout, node: Node, numbers: Array) -> Array:
     order = layout.order(node.axes)
     shape = layout.shape(node.axes, numbers.shape[-1])
     return numbers.transpose(*order, len(node.axes)).reshape(shape)
 
 
-def _out_of(layout: Layout, node: Node, array: Array) -> Array:
+def _out_of(layout: ArrayLayout, node: Node, array: Array) -> Array:
     """The numbers `(*axes, points)` of a line, each axis in full."""
     order = layout.order(node.axes)
     full = np.broadcast_to(array, layout.shape(node.axes, array.shape[-1]))
@@ -162,12 +162,12 @@ class _System:
         return np.stack([np.broadcast_to(x, self.points) for x in found])
 
 
-def _read(layout: Layout, nodes: Sequence[Node], known: Mapping[int, Any]) -> list[Array]:
+def _read(layout: ArrayLayout, nodes: Sequence[Node], known: Mapping[int, Any]) -> list[Array]:
     return [_out_of(layout, n, known[n.id]) for n in nodes]
 
 
 def _solve(
-    space: Space, layout: Layout, node: Node, known: Mapping[int, Any], points: int, *,
+    space: Space, layout: ArrayLayout, node: Node, known: Mapping[int, Any], points: int, *,
     factored: bool,
 ) -> dict[int, Array]:  # fmt: skip
     solve: Solve = node.attr
@@ -190,7 +190,7 @@ def _solve(
 
 
 def _solve_linear(
-    space: Space, layout: Layout, node: Node, known: Mapping[int, Any], points: int, *,
+    space: Space, layout: ArrayLayout, node: Node, known: Mapping[int, Any], points: int, *,
     factored: bool,
 ) -> dict[tuple[int, int], Array]:  # fmt: skip
     linear: Linear = node.attr

@@ -7,7 +7,7 @@ from ingot.execute.batch_shape import shape_of
 from ingot.execute.derivative import Derivative, differentiate_rows
 from ingot.execute.torch_source import GraphSource, TorchPrinter
 from ingot.program import Axis, Node, Program, Space, Variable, sort_lines
-from ingot.program.arrays import Layout
+from ingot.program.arrays import ArrayLayout
 from ingot.program.differentiate import jacobian
 from ingot.program.implicit import inline_residuals
 from ingot.program.partition import Segment
@@ -69,7 +69,7 @@ class _GraphWriter:
         names = [_ARGUMENT_NAMES[name] for name, _ in first]
         inputs = [f"x{i}" for i in range(len(reads))]
         self.lines = sort_lines(roots)
-        layout = Layout(space, self.lines, [*axes, *(a for v in reads for a in v.axes)])
+        layout = ArrayLayout(space, self.lines, [*axes, *(a for v in reads for a in v.axes)])
         self.function = GraphSource(layout, [*names, *inputs])
         self.printer = TorchPrinter(self.function, dtype)
         self.needed = {n.id for n in self.lines}
@@ -179,8 +179,8 @@ def open_residuals(segment: Segment) -> Program:
     unknowns = []
     for v in solve.unknowns:
         name = f"unknown {v.name}"
-        nodes = [builder.node("input", (), (name, i), n.axes) for i, n in enumerate(v.nodes)]
-        unknowns.append(replace(v, name=name, nodes=tuple(nodes)))
+        nodes = builder.components("input", (name,), [n.axes for n in v.nodes])
+        unknowns.append(replace(v, name=name, nodes=nodes))
     columns = [n for v in unknowns for n in v.nodes]
     rows = iter(inline_residuals(builder, solve, columns, node.args[len(columns) :]))
     outputs = tuple(

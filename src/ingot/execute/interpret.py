@@ -19,7 +19,7 @@ from ingot.execute.newton_path import Part, PathRecorder
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient, step_through
 from ingot.program import Axis, Node, Program, Solve, Space, operation, sort_lines
-from ingot.program.arrays import Layout
+from ingot.program.arrays import ArrayLayout
 from ingot.program.differentiate import differentiate_along
 from ingot.program.guards import Guards, find_guards, sort_guarded
 from ingot.program.opaque import Opaque, find_opaque
@@ -48,7 +48,7 @@ class Interpreter:
         given = [n for v in program.given for n in v.nodes]
         self._lines = sort_lines(program.roots, given)
         laid_out = [a for v in (*program.given, *program.outputs) for a in v.axes]
-        self._layout = Layout(program, (*given, *self._lines), laid_out)
+        self._layout = ArrayLayout(program, (*given, *self._lines), laid_out)
         nodes = {n.attr: n for n in self._lines if n.op == "solve"}
         self._equations = {s: _Equations(program, s, nodes.get(s)) for s in program.solves}
         self._opaque = find_opaque(program)
@@ -160,11 +160,11 @@ class _CallContext:
 class _TorchArrays:
     """Lines as tensors, with one dimension for every axis of a layout and points last."""
 
-    def __init__(self, layout: Layout, call: _CallContext) -> None:
+    def __init__(self, layout: ArrayLayout, call: _CallContext) -> None:
         self.layout = layout
         self.call = call
 
-    def over(self, layout: Layout, points: int) -> "_TorchArrays":
+    def over(self, layout: ArrayLayout, points: int) -> "_TorchArrays":
         """Arrays of another layout, for some of the points."""
         call = _CallContext(self.call.equations, self.call.dtype, self.call.device, points)
         call.recorder = self.call.recorder
@@ -323,10 +323,8 @@ class _Equations:
         self.size = builder.count_entries(solve.columns)
         self.seed = Axis(f"unknowns of {solve.name}", 0, 1)
         builder.add_axis(self.seed.name, self.size)
-        self.seeds = [
-            builder.node("unknown", (), ("direction", i), (*c.axes, self.seed))
-            for i, c in enumerate(solve.columns)
-        ]
+        seeded = [(*axes, self.seed) for axes in self.axes]
+        self.seeds = builder.components("unknown", ("direction",), seeded)
         self.slopes = differentiate_along(builder, solve.rows, solve.columns, self.seeds)
         known = [*solve.columns, *solve.given, *self.seeds]
         varying = find_dependent((*solve.rows, *self.slopes), solve.columns)
@@ -335,7 +333,7 @@ class _Equations:
         self.fixed = [n for n in lines if n.id not in varying]
         self.row_lines = [n for n in lines if n.id in varying and n.id in rows]
         self.slope_lines = [n for n in lines if n.id in varying and n.id not in rows]
-        self.layout = Layout(builder, (*known, *lines))
+        self.layout = ArrayLayout(builder, (*known, *lines))
 
     def start(self, around: _TorchArrays, given: Sequence[Tensor]) -> "_EquationsAt":
         """The lines that do not change with the unknowns, given what the solve reads."""

@@ -17,7 +17,7 @@ from ingot.execute.bisection import StepsInParts
 from ingot.execute.newton_path import Part
 from ingot.execute.status import Status
 from ingot.program import Node, Solve, Space, sort_lines
-from ingot.program.arrays import Layout
+from ingot.program.arrays import ArrayLayout
 from ingot.program.solve_operations import Accumulate, find_leaf_arguments
 from ingot.program.substeps import open_part
 
@@ -244,7 +244,7 @@ class Parts:
         ]  # fmt: skip
 
     def _walk_parts(
-        self, around: Any, record: Record, many: int, layout: Layout, *, back: bool = False
+        self, around: Any, record: Record, many: int, layout: ArrayLayout, *, back: bool = False
     ) -> Iterator[tuple[RecordedPart, Tensor, Any, Values]]:
         """The parts in turn: where their points lie, arrays to run lines on, and what is known."""
         for part in reversed(record.parts) if back else record.parts:
@@ -276,7 +276,7 @@ class _Lines:
     """Lines over placeholders that are known."""
 
     def __init__(self, space: Space, roots: Sequence[Node]) -> None:
-        self.layout = Layout(space, sort_lines(roots))
+        self.layout = ArrayLayout(space, sort_lines(roots))
 
     def run(self, on: Any, roots: Sequence[Node], values: Values) -> list[Tensor]:
         """The roots, given what they are over; all lines become known."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ingot.program import Axis, Node, Variable, operation, sort_lines
-from ingot.program.arrays import Layout
+from ingot.program.arrays import ArrayLayout
 from ingot.types.elementwise import ELEMENTWISE, Elementwise
 
 __all__ = ["GraphSource", "TorchPrinter"]
@@ -19,7 +19,7 @@ __all__ = ["GraphSource", "TorchPrinter"]
 class GraphSource:
     """A torch function in the writing: its arguments, lines and constants."""
 
-    def __init__(self, layout: Layout, arguments: Sequence[str]) -> None:
+    def __init__(self, layout: ArrayLayout, arguments: Sequence[str]) -> None:
         self.layout = layout
         self.space = layout.space
         self.arguments = tuple(arguments)

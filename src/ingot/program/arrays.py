@@ -9,10 +9,10 @@ from ingot.program.builder import Axis, Node, Space, sort_lines
 from ingot.program.operations import operation
 from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["Layout", "NumpyArrays"]
+__all__ = ["ArrayLayout", "NumpyArrays"]
 
 
-class Layout:
+class ArrayLayout:
     """Which dimension each axis in use is; points come last.
 
     more: axes of variables, which need not be those of any line.
@@ -50,7 +50,7 @@ def _find_axes(lines: Iterable[Node]) -> Iterator[Axis]:
 class NumpyArrays:
     """Lines as NumPy arrays; what is given and what solves yield is asked of a source."""
 
-    def __init__(self, layout: Layout, source: Any) -> None:
+    def __init__(self, layout: ArrayLayout, source: Any) -> None:
         self.layout = layout
         self.source = source
 

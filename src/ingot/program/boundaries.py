@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ingot.program.builder import Axis, Builder, Node, sort_until
+from ingot.program.builder import Axis, Builder, Node, reach, sort_until
 from ingot.program.derivatives import block
 from ingot.program.opaque import find_misplaced, is_whole
 from ingot.program.operations import operation
@@ -197,21 +197,11 @@ class _Cutting:
         while True:
             reads: dict[int, Node] = {}
             parted: set[int] = set()
-            seen: set[int] = set()
-            stack = list(roots)
-            while stack:
-                node = stack.pop()
-                if node.id in seen or node.is_number:
-                    continue
-                seen.add(node.id)
-                own = self.place.get(node.id) == place
-                inside = node.id in again or (node.op == "item" and node.args[0].id in again)
-                # conditions are told again from what they compare: they are no numbers to pass
-                passed = not (own or inside or node.is_condition or operation(node.op).is_block)
-                if node.id in self.inputs or passed:
+            met = reach(roots, lambda n: () if self._is_read(n, place, again) else n.args)
+            for node in (n for n in met.values() if not n.is_number):
+                if self._is_read(node, place, again):
                     reads[node.id] = node
                     continue
-                stack += node.args
                 if hasattr(node.attr, "solve"):  # it belongs to a solve, which stands beside it
                     parted.add(node.args[0].args[0].id)
                 if node.op == "solve" and node.attr.substeps is not None:
@@ -222,7 +212,15 @@ class _Cutting:
             parted = {i for i in parted if self.place.get(i, place) != place}
             if parted <= again:
                 return reads
-            again |= parted
+            again.update(parted)
+
+    def _is_read(self, node: Node, place: _Place, again: set[int]) -> bool:
+        """Whether a place reads a line, which is an input or computed elsewhere."""
+        own = self.place.get(node.id) == place
+        inside = node.id in again or (node.op == "item" and node.args[0].id in again)
+        # conditions are told again from what they compare: they are no numbers to pass
+        is_passed = not (own or inside or node.is_condition or operation(node.op).is_block)
+        return not node.is_number and (node.id in self.inputs or is_passed)
 
     # the segments
 
@@ -251,9 +249,7 @@ class _Cutting:
         operand, gives = self.operand[place], self._bundle(lines)
         self.passed.append(gives)
         b = Builder(self.program.extents)
-        reads = tuple(
-            b.node("input", (), (operand.name, i), operand.axes) for i in range(len(lines))
-        )
+        reads = b.components("input", (operand.name,), [operand.axes for _ in lines])
         # of a second operand nothing but the batch is read, which its sources tell
         made = tuple(
             b.node(n.op, (x, *(b.zero for _ in n.args[1:])), n.attr, n.axes)

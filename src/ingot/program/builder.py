@@ -180,6 +180,12 @@ class Builder(Space):
         """A line of its own, equal to none, whose value is given later."""
         return self.node(op, (), (*role, self._count), axes)
 
+    def components(
+        self, op: str, role: tuple[Any, ...], axes: Iterable[tuple[Axis, ...]]
+    ) -> tuple[Node, ...]:
+        """Lines whose values are given, numbered in their role, on the axes of each."""
+        return tuple(self.node(op, (), (*role, i), a) for i, a in enumerate(axes))
+
     def const(self, number: float) -> Node:
         """A constant."""
         return self.node("const", (), float(number))
@@ -308,10 +314,6 @@ class Slopes:
     def is_positive(self, node: Node) -> bool:
         """As the builder tells."""
         return self.builder.is_positive(node)
-
-    def add_up(self, terms: Iterable[Node]) -> Node:
-        """The sum of the terms, left to right."""
-        return self.builder.add_up(terms)
 
 
 class Symbol:

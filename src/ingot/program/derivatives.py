@@ -40,7 +40,7 @@ def _extend(
 def _add_input(b: Builder, like: Variable, prefix: str) -> Variable:
     # no variable of a file has a space in its name, so its lines are those of no other
     own = f"{prefix} {like.name}"
-    nodes = tuple(b.node("input", (), (own, i), like.axes) for i in range(len(like.nodes)))
+    nodes = b.components("input", (own,), [like.axes for _ in like.nodes])
     return replace(like, name=f"{prefix}.{like.name}", nodes=nodes)
 
 

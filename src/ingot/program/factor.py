@@ -211,7 +211,7 @@ def _choose(attempt: Attempt, like: Solve | None) -> tuple[Eliminated, Mapping[s
 
 
 def _make_placeholders(b: Builder, solve: Solve, role: str) -> tuple[Node, ...]:
-    return tuple(b.node("unknown", (), (role, i), c.axes) for i, c in enumerate(solve.columns))
+    return b.components("unknown", (role,), [c.axes for c in solve.columns])
 
 
 def _close(space: Space, solve: Solve, factored: Factored) -> _Closed:

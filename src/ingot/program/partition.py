@@ -260,7 +260,7 @@ def build_program(
     replaced: dict[int, Node] = {}
     placed: dict[str, Variable] = {}
     for v in reads:
-        nodes = tuple(builder.node("input", (), (v.name, i), v.axes) for i in range(len(v.nodes)))
+        nodes = builder.components("input", (v.name,), [v.axes for _ in v.nodes])
         placed[v.name] = replace(v, nodes=nodes)
         pairs = zip(v.nodes, nodes, strict=True)
         replaced |= {old.id: new for old, new in pairs if known.get(old.id) is v}

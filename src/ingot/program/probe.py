@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ingot.model import lag
-from ingot.program.arrays import Layout, NumpyArrays
+from ingot.program.arrays import ArrayLayout, NumpyArrays
 from ingot.program.builder import Axis, Node, Space, sort_lines
 from ingot.program.implicit import Solve
 from ingot.program.operations import operation
@@ -27,7 +27,7 @@ class Probes:
     """States at which lines are evaluated: all zero, and random ones at several scales."""
 
     def __init__(
-        self, layout: Layout, clocks: Iterable[str], known: Mapping[int, Any] | None = None
+        self, layout: ArrayLayout, clocks: Iterable[str], known: Mapping[int, Any] | None = None
     ) -> None:
         self.count = 1 + STATES_EACH * len(SCALES)
         self._scale = np.repeat([0.0, *SCALES], [1, *(STATES_EACH for _ in SCALES)])
@@ -42,7 +42,7 @@ class Probes:
         lines += [n for s in program.solves for n in sort_lines(s.rows)]
         on_axes = any(c.axes for s in program.solves for c in s.columns)
         space = _Sampled(program) if on_axes else program
-        return Probes(Layout(space, lines), {c for s in program.solves for c in s.clocks})
+        return Probes(ArrayLayout(space, lines), {c for s in program.solves for c in s.clocks})
 
     def enter(self, node: Node, solve: Solve) -> "Probes":
         """The states of a solve's own lines, at which its arguments are what the lines around it

@@ -1,8 +1,8 @@
 """The Program: what one point computes, from inputs and parameters to outputs, line by line."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -147,6 +147,12 @@ class Program(Space):
         """A builder that continues these lines."""
         given = [n for v in self.given for n in v.nodes]
         return Builder(self.extents, sort_lines([*given, *self.roots, *self.hoisted]))
+
+    def copy(self, copy: Callable[[Variable], Variable]) -> "Program":
+        """The same over copies of its variables."""
+        inputs, outputs = (tuple(map(copy, vs)) for vs in (self.inputs, self.outputs))
+        parameters = tuple(replace(p, variable=copy(p.variable)) for p in self.parameters)
+        return replace(self, inputs=inputs, parameters=parameters, outputs=outputs)
 
     def __str__(self) -> str:
         from ingot.program.text import format_program

@@ -39,22 +39,14 @@ class Replay:
         for line in program.lines:
             if line.id not in self.new:
                 self.new[line.id] = self.copy(line)
-        inputs = tuple(self.variable(v) for v in program.inputs)
-        parameters = tuple(
-            replace(p, variable=self.variable(p.variable)) for p in program.parameters
-        )
-        outputs = tuple(self.variable(v) for v in program.outputs)
+        copied = program.copy(self.variable)
         named = tuple(
             (owner, self.variable(v))
             for owner, v in program.named
             if all(n.id in self.new for n in v.nodes)
         )
         hoisted = tuple(self(n) for n in program.hoisted)
-        extents = self.builder.extents
-        return replace(
-            program, extents=extents, inputs=inputs, parameters=parameters, outputs=outputs,
-            named=named, hoisted=hoisted,
-        )  # fmt: skip
+        return replace(copied, extents=self.builder.extents, named=named, hoisted=hoisted)
 
 
 def renew(

@@ -302,8 +302,7 @@ class Part:
         return PartAdjoints(rows, follows, tuple(found[:count]), tuple(found[count:]), tuple(first))
 
     def _make_placeholders(self, like: Sequence[Node], role: str) -> tuple[Node, ...]:
-        node = self.builder.node
-        return tuple(node("unknown", (), (role, i), n.axes) for i, n in enumerate(like))
+        return self.builder.components("unknown", (role,), [n.axes for n in like])
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,9 +341,7 @@ def open_part(space: Space, node: Node) -> Part:
     args = node.args[width:]
     argument = dict(zip(solve.given, args, strict=True))
     b = solve.builder(space.extents)
-    carried = tuple(
-        b.node("unknown", (), ("carried", i), n.axes) for i, n in enumerate(substeps.carried)
-    )
+    carried = b.components("unknown", ("carried",), [n.axes for n in substeps.carried])
     begin, end = (b.node("unknown", (), (role, 0)) for role in ("begin", "end"))
     leaves = {argument[n].id: n for n in substeps.leaves}
     replay = Replay(b, leaves)

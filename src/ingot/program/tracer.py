@@ -82,10 +82,7 @@ class Tracer:
         """A value that comes from outside."""
         axes = self.layouts.of(name)
         self._learn(axes)
-        nodes = tuple(
-            self.builder.node("input", attr=(name, i), axes=axes)
-            for i in range(math.prod(kind.base))
-        )
+        nodes = self.builder.components("input", (name,), [axes] * math.prod(kind.base))
         return Placed(kind, nodes, axes)
 
     def value(self, placed: Placed, own: Mapping[str, Axis] = MappingProxyType({})) -> Any:
@@ -120,28 +117,22 @@ class Tracer:
         return Variable(name, placed.kind, placed.axes, placed.nodes)
 
     def _read_parameter(self, owner: Model, stored: str) -> Placed:
-        value = owner.values[stored]
-        name = self._names[id(owner), stored]
+        value, name = owner.values[stored], self._names[id(owner), stored]
         shape = value.data.shape[value.data.ndim - len(value.base) - value.sub :][: value.sub]
         axes = self.layouts.of(f"parameter {name}", shape)
         self._learn(axes)
-        nodes = tuple(
-            self.builder.node("parameter", attr=(name, i), axes=axes)
-            for i in range(math.prod(value.base))
-        )
+        return self._add_parameter(owner, stored, axes)
+
+    def _add_parameter(self, owner: Any, stored: str, axes: Layout) -> Placed:
+        value, name = owner.values[stored], self._names[id(owner), stored]
+        nodes = self.builder.components("parameter", (name,), [axes] * math.prod(value.base))
         self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
         return Placed(type(value), nodes, axes)
 
     def buffer(self, owner: Any, stored: str, own: Mapping[str, Axis]) -> Value:
         """A tensor of `[Data]` as a parameter; its axes are the last of the law that reads it."""
-        value, name = owner.values[stored], self._names[id(owner), stored]
-        axes = tuple(own.values())[len(own) - value.sub :]
-        nodes = tuple(
-            self.builder.node("parameter", attr=(name, i), axes=axes)
-            for i in range(math.prod(value.base))
-        )
-        self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
-        return self.value(Placed(type(value), nodes, axes), own)
+        axes = tuple(own.values())[len(own) - owner.values[stored].sub :]
+        return self.value(self._add_parameter(owner, stored, axes), own)
 
     # laws
 

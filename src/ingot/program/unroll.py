@@ -28,16 +28,9 @@ def unroll(program: Program, keep: Collection[str] = ()) -> Program:
     work = Unrolling(program, Builder(program.extents), keep)
     for line in program.lines:
         work.copy(line)
-    return replace(
-        program,
-        inputs=tuple(work.variable(v) for v in program.inputs),
-        parameters=tuple(
-            replace(p, variable=work.variable(p.variable)) for p in program.parameters
-        ),
-        outputs=tuple(work.variable(v) for v in program.outputs),
-        named=(),
-        hoisted=tuple(m for n in program.hoisted for m in work.entries(n).values()),
-    )
+    copied = program.copy(work.variable)
+    hoisted = tuple(m for n in program.hoisted for m in work.entries(n).values())
+    return replace(copied, named=(), hoisted=hoisted)
 
 
 class _Unrolled(Space):
