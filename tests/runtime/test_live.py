@@ -17,9 +17,11 @@ import ingot
 from ingot import IngotError, Model, build, read_text
 from ingot.catalog import load as load_laws
 from ingot.catalog.crystal import CubicCrystal
+from ingot.drivers import transient_driver
 from ingot.model import bind
+from ingot.program import trace
 from ingot.runtime import live
-from ingot.types import SR2, MillerIndex, Scalar
+from ingot.types import SR2, MillerIndex, Scalar, lag
 from tests import packages
 from tests.packages import DECAY, DIFFUSION, ORDER, PLASTIC, RATE, draw_inputs, inputs_of
 from tests.runtime.test_sums import WEIGHT, model_of, plain
@@ -376,22 +378,96 @@ def test_sums_over_points_have_the_gradients_of_torch() -> None:
         torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(3))
-def test_published_models_agree_with_differences(cases: Path, seed: int) -> None:
-    """Random directions through all inputs and parameters of models with and without solves."""
-    from ingot.drivers import transient_driver
+PUBLISHED = (
+    "viscoplasticity/chaboche", "viscoplasticity/radial_return", "viscoplasticity/perfect",
+    "rate_independent_plasticity/gurson", "viscoelasticity/zener", "km_flow/simple_mix",
+    "traction_separation_law/bilinear_monotonic", "crystal_plasticity/single_crystal_coupled",
+)  # fmt: skip
 
-    for file in sorted((cases / "regression").rglob("*.i"))[seed::9][:8]:
-        factory = ingot.Factory(ingot.read(file))
-        names = [b.name for part in factory.tree.section("Drivers") for b in part.blocks
-                 if b.type == "TransientDriver"]  # fmt: skip
-        if not names:
-            continue
-        driver = transient_driver(factory, names[0])
-        model = driver.model
-        model.shapes = dict(driver.shapes)
-        with torch.no_grad():
-            history = driver.run("interpret")
-        assert history.values
-        assert model.input_spec and model.output_spec
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", PUBLISHED)
+@pytest.mark.parametrize("seed", range(2))
+def test_published_models_have_the_gradients_of_tangents_and_differences(
+    cases: Path, case: str, seed: int
+) -> None:
+    """Halfway through its transient, all parameters drawn around their values."""
+    draw = torch.Generator().manual_seed(seed)
+    factory = ingot.Factory(ingot.read(cases / "regression" / "solid_mechanics" / case / "model.i"))
+    blocks = (b for part in factory.tree.section("Drivers") for b in part.blocks)
+    name = next(b.name for b in blocks if b.type == "TransientDriver")
+    driver = transient_driver(factory, name)
+    model, run = driver.model, driver.compute("interpret")
+    model.shapes = dict(driver.shapes)
+    middle = run.steps // 2
+    known = {**run.inputs, **run.outputs}
+    inputs = {}
+    for word, spec in model.input_spec.items():
+        base, back = lag(word)
+        zeros = torch.zeros((*(spec.axes or ()), *spec.base), dtype=F64)
+        inputs[word] = known[base][middle - back] if base in known else zeros
+    for word, spec in model.input_spec.items():
+        batch = inputs[word].ndim - len(spec.base) - len(spec.axes or ())
+        inputs[word] = inputs[word][(0,) * batch]
+    along = {}
+    with torch.no_grad():
+        for n, x in model.named_parameters():
+            x.mul_(1 + 0.01 * torch.rand(x.shape, generator=draw, dtype=F64))
+            along[n] = x * torch.randn(x.shape, generator=draw, dtype=F64)
+    found = model(inputs)
+    bars = {n: torch.randn(x.shape, generator=draw, dtype=F64) for n, x in found.items()}
+    bars = {n: bar / (found[n].detach().norm() + 1e-12) for n, bar in bars.items()}
+
+    def total() -> Tensor:
+        return torch.stack([(x * bars[n]).sum() for n, x in model(inputs).items()]).sum()
+
+    by = dict(model.named_parameters())
+    slopes = torch.autograd.grad(total(), list(by.values()), allow_unused=True)
+    pairs = zip(by, slopes, strict=True)
+    adjoint = sum(float((g * along[n]).sum()) for n, g in pairs if g is not None)
+    with torch.no_grad():
+        pushed = model.jvp(inputs, {n: x for n, x in along.items() if n in _read(model)})
+        tangent = sum(float((x * bars[n]).sum()) for n, x in pushed.items())
+        assert adjoint == pytest.approx(tangent, rel=1e-9, abs=1e-11)
+        ends = []
+        for side in (1e-5, -1e-5):
+            for n, x in by.items():
+                x.add_(side * along[n])
+            ends.append(float(total()))
+            for n, x in by.items():
+                x.sub_(side * along[n])
+    assert adjoint == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-3, abs=1e-5)
+
+
+def _read(model: Model) -> set[str]:
+    """The parameters that the model's lines read."""
+    return {p.variable.name for p in trace(model, model.shapes).parameters}
+
+
+def test_a_parameter_that_no_line_reads_has_no_gradient_and_no_tangent(decay: Model) -> None:
+    decay.values["spare"] = Scalar(1.0)
+    inputs = given(decay, 2)
+    decay(inputs)["alpha"].sum().backward()
+    assert dict(decay.named_parameters())["spare"].grad is None
+    with pytest.raises(IngotError, match="there is no input 'spare'"):
+        decay.jvp(inputs, {"spare": torch.ones((), dtype=F64)})
+
+
+def test_parts_that_are_shared_at_every_level_are_named_in_linear_time() -> None:
+    levels = 24
+    text = SHARED[: SHARED.index("  [left]")]
+    inner = "law"
+    for i in range(levels):
+        for side in ("a", "b"):
+            text += f"  [{side}{i}]\n    type = ComposedModel\n    models = '{inner}'\n  []\n"
+        text += f"  [top{i}]\n    type = ComposedModel\n    models = 'a{i}'\n  []\n"
+        inner = f"top{i}"
+    model = build(read_text(f"{text}[]"), inner)
+    model.set_parameter("weight_0", 7.0)
+    assert model({"x": torch.ones((), dtype=F64)})["y"].item() == 7.0
+
+
+def test_gradients_of_gradients_are_refused(decay: Model) -> None:
+    inputs = {n: x.requires_grad_() for n, x in given(decay, 2).items()}
+    with pytest.raises(IngotError, match="'decay' passes on first derivatives only"):
+        torch.autograd.grad(decay(inputs)["alpha"].sum(), inputs["T"], create_graph=True)

@@ -16,6 +16,7 @@ import ingot
 from ingot import IngotError
 from ingot.errors import Problem
 from ingot.execute import compiler
+from ingot.package.metadata import Metadata
 from ingot.package.seal import seal
 from ingot.runtime import load
 from ingot.types import SR2
@@ -60,6 +61,16 @@ def test_a_package_is_found_by_its_name_in_the_folder_of_all(folder: Path) -> No
         assert "did you mean 'elastic'" in told(place, name="elastc")
         assert "one of: elastic" in told(place, name="zzz")
     assert "no package in" in told(folder.parents[2] / "nothing", name="elastic")
+
+
+def test_metadata_of_before_says_what_it_said() -> None:
+    """Code carries a digest of the metadata, so what was added later is not written unless used."""
+    raw = msgspec.json.decode(msgspec.json.encode(packages.elastic().package.metadata))
+    (parameter,) = raw["parameters"]
+    assert parameter.pop("spellings") == ["nu", "elastic.nu"]
+    assert "laws" not in raw["origin"]
+    again = msgspec.json.decode(msgspec.json.encode(raw), type=Metadata)
+    assert msgspec.json.decode(msgspec.json.encode(again)) == raw
 
 
 def test_a_live_model_is_loaded_by_its_name(tmp_path: Path) -> None:

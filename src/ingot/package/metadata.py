@@ -26,7 +26,11 @@ __all__ = [
 
 FORMAT = "ingot"
 SCHEMA = 4
-"""The version of this layout; loaders refuse any other."""
+"""The version of this layout; loaders refuse any other.
+
+A field that is added later has a default and is left out where it has that (`omit_defaults`):
+code carries a digest of the metadata, which must be the one that it had.
+"""
 
 
 class VariableInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,7 +50,7 @@ class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[float, ...]
 
 
-class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A promoted parameter, or a batched constant that is passed at every call.
 
     spellings: other names that mean the parameter, in full: by paths through the source, by its
@@ -94,7 +98,7 @@ class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefix: str
 
 
-class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a package comes from.
 
     laws: the sha256 of each Python file whose laws the model is made of; loading needs none of them

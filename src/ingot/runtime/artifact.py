@@ -652,7 +652,8 @@ class _Autograd(torch.autograd.Function):
     def backward(ctx: Any, *up: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         artifact: Artifact = ctx.artifact
         if torch.is_grad_enabled():
-            told = f"'{artifact.metadata.name}' was compiled with its first derivatives only"
+            what = "passes on" if artifact._lives else "was compiled with its"
+            told = f"'{artifact.metadata.name}' {what} first derivatives only"
             raise _problem("double-backward", told, "leave out create_graph=True")
         pairs = zip(artifact.outputs, up, strict=True)
         cotangents = {n: g for n, g in pairs if g is not None}
