@@ -529,3 +529,37 @@ def test_the_error_of_a_run_leads_to_the_diagnosis(
     assert isinstance(saved, TransientDriver)
     (found,) = diagnose(saved, "interpret").solves
     assert (found.failed, found.worst[0].step, found.worst[0].point) == (1, 1, 0)
+
+
+@pytest.mark.exhaustive
+def test_published_cases_with_too_few_updates_are_told_so(cases: Path) -> None:
+    failed = 0
+    for file in sorted(cases.rglob("*.i")):
+        tree = ingot.read(file)
+        solvers = [b for part in tree.section("Solvers") for b in part.blocks]
+        newton = [b.name for b in solvers if b.type.startswith("Newton")]
+        drivers = [b for part in tree.section("Drivers") for b in part.blocks]
+        names = [b.name for b in drivers if b.type == "TransientDriver"]
+        if not newton or not names:
+            continue
+        tree = ingot.read(file, [f"Solvers/{name}/max_its:=3" for name in newton])
+        driver = build_driver(tree, names[0])
+        assert isinstance(driver, TransientDriver)
+        for solve in diagnose(driver, "interpret").solves:
+            failed += solve.failed > 0
+            causes = {cause.name for cause in solve.causes} - {"cut-back"}
+            assert causes == ({"unfinished"} if solve.failed else set()) or causes == {"follows"}
+            if solve.failed and causes == {"unfinished"}:
+                assert any(name in solve.causes[0].message for name in solve.history)
+    assert failed > 20
+
+
+@pytest.mark.exhaustive
+def test_pivots_of_a_kernel_that_fell_back_are_counted(cases: Path) -> None:
+    file = cases / "regression/solid_mechanics/viscoplasticity/chaboche/model.i"
+    driver = build_driver(ingot.read(file), "driver")
+    assert isinstance(driver, TransientDriver)
+    (found,) = diagnose(driver, "kernel").solves
+    (status,) = driver.compute("kernel").statuses
+    assert found.pivoted == int(status.pivoted.sum()) > 0
+    assert {cause.name for cause in found.causes} == {"slow", "pivoted"}
