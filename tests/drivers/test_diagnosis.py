@@ -13,12 +13,8 @@ from torch import Tensor
 import ingot
 from ingot.catalog import Parameter
 from ingot.drivers import TransientDriver, build_driver, diagnose, require_converged
-from ingot.drivers.diagnosis import (
-    SolveDiagnosis,
-    _equilibrate,
-    _find_conditioning,
-    _name_entries,
-)
+from ingot.drivers.conditioning import equilibrate, find_conditioning, name_entries
+from ingot.drivers.diagnosis import SolveDiagnosis
 from ingot.errors import IngotError
 from ingot.execute.interpret import Interpreter
 from ingot.execute.newton_path import NewtonPath, PathRecorder
@@ -464,7 +460,7 @@ def test_what_is_told_of_a_jacobian_is_what_numpy_tells(seed: int) -> None:
     size = 3 + seed % 3
     matrix = torch.randn(size, size, generator=draw, dtype=torch.float64)
     matrix[seed % size] *= 10.0 ** (2 * seed)
-    found = _find_conditioning(path_of(matrix))
+    found = find_conditioning(path_of(matrix))
     assert found is not None
     assert found.number == pytest.approx(np.linalg.cond(matrix.numpy()), rel=1e-6)
     assert found.scaled < found.number or seed < 3, "a row that is large is scaled"
@@ -477,7 +473,7 @@ def test_what_is_told_of_a_jacobian_is_what_numpy_tells(seed: int) -> None:
     for dim, index, name in ((1, column, "inert"), (0, row, "idle")):
         broken = matrix.clone()
         broken.select(dim, index).zero_()
-        told = _find_conditioning(path_of(broken))
+        told = find_conditioning(path_of(broken))
         assert told is not None
         assert told.scaled > 1e13
         letter = "u" if name == "inert" else "r"
@@ -485,10 +481,10 @@ def test_what_is_told_of_a_jacobian_is_what_numpy_tells(seed: int) -> None:
     matrix[seed % size] /= 10.0 ** (2 * seed)
     twice = matrix.clone()
     twice[row] = 2.0 * twice[column]
-    told = _find_conditioning(path_of(twice))
+    told = find_conditioning(path_of(twice))
     assert told is not None
     assert set(told.equations) == {f"r{row}", f"r{column}"}
-    null = np.linalg.svd(_equilibrate(twice).numpy())[2][-1]
+    null = np.linalg.svd(equilibrate(twice).numpy())[2][-1]
     assert set(told.unknowns) == {f"u{i}" for i in range(size) if abs(null[i]) > 0.3}
     assert (told.inert, told.idle) == ((), ())
 
@@ -499,9 +495,9 @@ def test_entries_along_an_axis_are_named_by_their_place() -> None:
     given = {v.name: torch.ones(5 if v.axes else ()).double() for v in program.inputs}
     given["t"] += 1.0
     Interpreter(program, recorder=recorder)(given)
-    names = _name_entries(recorder.paths[0].solve.unknowns, recorder.paths[0])
+    names = name_entries(recorder.paths[0].solve.unknowns, recorder.paths[0])
     assert names == [f"c[{i}]" for i in range(5)]
-    found = _find_conditioning(recorder.paths[0])
+    found = find_conditioning(recorder.paths[0])
     assert found is not None
     assert found.number < 1e6
 
@@ -537,7 +533,7 @@ def test_published_cases_with_too_few_updates_are_told_so(cases: Path) -> None:
     for file in sorted(cases.rglob("*.i")):
         tree = ingot.read(file)
         solvers = [b for part in tree.section("Solvers") for b in part.blocks]
-        newton = [b.name for b in solvers if b.type.startswith("Newton")]
+        newton = [b.name for b in solvers if (b.type or "").startswith("Newton")]
         drivers = [b for part in tree.section("Drivers") for b in part.blocks]
         names = [b.name for b in drivers if b.type == "TransientDriver"]
         if not newton or not names:

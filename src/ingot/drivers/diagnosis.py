@@ -7,35 +7,40 @@ All points and steps are run once, by any backend. The worst step of a solve is 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ingot.drivers.conditioning import (
+    SINGULAR,
+    Conditioning,
+    find_conditioning,
+    find_history,
+    find_norms,
+    find_rounding,
+    name_entries,
+)
+from ingot.drivers.diagnosis_text import format_solve
 from ingot.drivers.result import Result
-from ingot.drivers.save import list_suffixes
 from ingot.drivers.transient import TransientDriver
 from ingot.execute import Backend, Reason, Status
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.interpret import Interpreter
-from ingot.execute.newton_path import Iterate, NewtonPath, PathRecorder
+from ingot.execute.newton_path import NewtonPath, PathRecorder
 from ingot.execute.transient import Transient, find_inputs, step_calls
 from ingot.model import lag
-from ingot.program import Program, Variable
+from ingot.program import Program
 from ingot.runtime.stub import AOTIModel
 
-__all__ = ["Cause", "Conditioning", "Diagnosis", "Place", "SolveDiagnosis", "diagnose"]
+__all__ = ["Cause", "Diagnosis", "Place", "SolveDiagnosis", "diagnose"]
 
 EASY_UPDATES = 10  # a good first guess takes 3 to 6, the corner of a yield surface some more
 MAX_PLACES = 5  # as many rows as one reads
 MORE_UPDATES = 50  # at least, and three times max_its: what falls has fallen by then
 MAX_PARTS = 8  # three halvings: what then still fails does so for another reason than its length
-SINGULAR = 1e13  # of a scaled Jacobian: an update then has less than three digits
-SCALED_BADLY = 1e6  # between the largest and the smallest row: six digits of the smaller are lost
 ROUNDING = 100.0  # residuals within so many units of rounding of their terms are all rounding
-NOTES = ("slow", "pivoted", "cut-back")  # causes that no point fails for
-EPSILON = torch.finfo(torch.float64).eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +53,6 @@ class Place:
     residual: float
     outcome: str
     pivoted: int
-
-
-@dataclass(frozen=True, slots=True)
-class Conditioning:
-    """The Jacobian at the last iterate where it is finite; names are of its rows and columns.
-
-    number, scaled: its condition number, and that of its rows and columns scaled to one size;
-    largest, smallest: its rows by their largest entry, and those entries; equations, unknowns:
-    which of them are dependent where it is singular; inert: unknowns that no equation depends on;
-    idle: equations that depend on no unknown.
-    """
-
-    number: float
-    scaled: float
-    largest: tuple[str, float]
-    smallest: tuple[str, float]
-    equations: tuple[str, ...] = ()
-    unknowns: tuple[str, ...] = ()
-    inert: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +95,7 @@ class SolveDiagnosis:
         return not self.causes
 
     def __str__(self) -> str:
-        return "\n".join(_tell_solve(self))
+        return "\n".join(format_solve(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +157,7 @@ class _Search:
         places = self.find_places()
         paths = self.follow(places[0]) if places else []
         whole = next((p for p in paths if p.ends is None), None)
-        conditioning = None if whole is None else _find_conditioning(whole)
+        conditioning = None if whole is None else find_conditioning(whole)
         causes = tuple(self.find_causes(places[0], whole, conditioning)) if places else ()
         parts = [p for p in paths if p.ends is not None]
         updates, pivoted = status.iterations, status.pivoted
@@ -181,7 +166,7 @@ class _Search:
             status.solve, self.result.points, len(status.find_first_failures()),
             float(updates.double().mean()), int(updates.max()), places, int(pivoted.sum()),
             int((pivoted > 0).any(0).sum()), int(in_parts.sum()),
-            {} if whole is None else _find_history(whole), conditioning,
+            {} if whole is None else find_history(whole), conditioning,
             tuple((*p.ends, self.is_solved(p)) for p in parts if p.ends is not None), causes,
         )  # fmt: skip
 
@@ -344,7 +329,7 @@ class _Search:
             yield self._blame_singular(place, path, conditioning)
             return
         finite = [i for i in path.iterates if i.not_finite is None]
-        floor = _find_rounding(finite[-1]) if finite else math.inf
+        floor = find_rounding(finite[-1]) if finite else math.inf
         if last.not_finite is None and last.norm <= ROUNDING * floor:
             yield self._blame_tolerances(path, floor)
             return
@@ -352,7 +337,7 @@ class _Search:
 
     def _describe(self, place: Place, path: NewtonPath) -> Cause:
         """How the way of a point went wrong, and what helps."""
-        iterates, names = path.iterates, _name_entries(path.solve.residuals, path)
+        iterates, names = path.iterates, name_entries(path.solve.residuals, path)
         last, norms = iterates[-1], [i.norm for i in iterates]
         if last.not_finite is not None:
             wrong = [n for n, x in zip(names, last.residuals, strict=True) if not x.isfinite()]
@@ -361,7 +346,7 @@ class _Search:
             why = f": {line} is none" if line else ": the update itself is none"
             message = f"{_list(wrong)} is no number at {where}{why}"
             return Cause("not-finite", message, tuple(self._find_remedies(place, path)))
-        shares = _find_norms(last, path)
+        shares = find_norms(last, path)
         largest = max(shares, key=lambda name: shares[name])
         updates = self.count_updates(place)
         if updates is not None:
@@ -471,156 +456,7 @@ def _interpolate(begin: Tensor, end: Tensor, count: int) -> Tensor:
     return torch.lerp(begin[None], end[None], share.reshape(-1, *[1] * begin.ndim))
 
 
-# the Jacobian
-
-
-def _find_conditioning(path: NewtonPath) -> Conditioning | None:
-    """The Jacobian where it was finite last."""
-    finite = [i.jacobian for i in path.iterates if bool(i.jacobian.isfinite().all())]
-    if not finite:
-        return None
-    matrix, solve = finite[-1], path.solve
-    rows, columns = _name_entries(solve.residuals, path), _name_entries(solve.unknowns, path)
-    largest = matrix.abs().amax(1)
-    top, low = int(largest.argmax()), int(largest.argmin())
-    scaled = _equilibrate(matrix)
-    balanced = _find_condition(scaled)
-    ends = (rows[top], float(largest[top])), (rows[low], float(largest[low]))
-    if balanced <= SINGULAR:
-        return Conditioning(_find_condition(matrix), balanced, *ends)
-    left, _, right = torch.linalg.svd(scaled)
-    both = torch.stack([matrix, path.nearby]).abs()  # NaN is not zero
-    inert = (both.amax((0, 1)) == 0).nonzero()[:, 0].tolist()
-    idle = (both.amax((0, 2)) == 0).nonzero()[:, 0].tolist()
-    return Conditioning(
-        _find_condition(matrix), balanced, *ends, _name_large(left[:, -1], rows),
-        _name_large(right[-1], columns), tuple(columns[i] for i in inert),
-        tuple(rows[i] for i in idle),
-    )  # fmt: skip
-
-
-def _find_condition(matrix: Tensor) -> float:
-    values = torch.linalg.svdvals(matrix)
-    return float(values[0] / values[-1]) if values[-1] > 0 else math.inf
-
-
-def _equilibrate(matrix: Tensor) -> Tensor:
-    """Rows and columns scaled until the largest entry of each is about 1; zeros stay."""
-    for dim in (1, 0, 1, 0):
-        size = matrix.abs().amax(dim, keepdim=True)
-        matrix = matrix / torch.where(size > 0, size, 1.0)
-    return matrix
-
-
-def _name_large(vector: Tensor, names: Sequence[str]) -> tuple[str, ...]:
-    """The entries that a null vector is made of, the largest first."""
-    order: list[int] = vector.abs().argsort(descending=True).tolist()
-    large = [names[i] for i in order if abs(float(vector[i])) > 0.3]
-    return tuple(large[:MAX_PLACES])
-
-
-def _find_rounding(at: Iterate) -> float:
-    """What residuals cannot be told from zero below: the rounding of terms that make them up."""
-    terms = at.jacobian.abs() @ at.unknowns.abs()
-    return EPSILON * float(torch.linalg.vector_norm(terms))
-
-
-# equations in the user's names
-
-
-def _find_history(path: NewtonPath) -> dict[str, list[float]]:
-    """The norms of all residuals and of those of each equation, by update."""
-    history: dict[str, list[float]] = {"norm": [], "taken": []}
-    for each in path.iterates:
-        history["norm"].append(each.norm)
-        history["taken"].append(each.taken)
-        for name, norm in _find_norms(each, path).items():
-            history.setdefault(name, []).append(norm)
-    return history
-
-
-def _find_norms(at: Iterate, path: NewtonPath) -> dict[str, float]:
-    """The norm of the residuals of each equation."""
-    sizes = [_count(v, path) for v in path.solve.unknowns]
-    parts = at.residuals.split(sizes)
-    names = [v.name for v in path.solve.residuals]
-    return {n: float(torch.linalg.vector_norm(x)) for n, x in zip(names, parts, strict=True)}
-
-
-def _count(variable: Variable, path: NewtonPath) -> int:
-    """How many entries a variable has: those of its nodes along their axes."""
-    return len(variable.nodes) * math.prod(path.extents[a.name] + a.offset for a in variable.axes)
-
-
-def _name_entries(variables: Sequence[Variable], path: NewtonPath) -> list[str]:
-    """The name of every entry, as a table of results has it: `stress_xx`, `slip[3]`."""
-    names = []
-    for variable in variables:
-        sites = [range(path.extents[a.name] + a.offset) for a in variable.axes]
-        for suffix in list_suffixes(variable.kind):
-            for site in product(*sites):
-                where = f"[{' '.join(map(str, site))}]" if site else ""
-                names.append(f"{variable.name}{where}{suffix}")
-    return names
-
-
 def _list(names: Sequence[str]) -> str:
     shown = list(names[:MAX_PLACES])
     more = [f"{len(names) - MAX_PLACES} more"] if len(names) > MAX_PLACES else []
     return ", ".join([*shown, *more])
-
-
-# text
-
-
-def _tell_solve(solve: SolveDiagnosis) -> Iterator[str]:
-    count, points = solve.failed, solve.points
-    became = f"{count} of {points} points failed" if count else f"all {points} points converged"
-    updates = f"{solve.mean_updates:.2g} updates a step, {solve.most_updates} at most"
-    yield f"[{solve.solve}] {became}; {updates}"
-    if solve.is_easy and not solve.worst:
-        yield "  nothing to say"
-        return
-    for cause in solve.causes:
-        yield f"  {'note ' if cause.name in NOTES else 'cause'}  {cause.message}"
-        yield from (f"  try    {fix}" for fix in cause.fixes)
-    yield ""
-    yield "  step  point  updates  residual  outcome"
-    for at in solve.worst:
-        pivots = f", {at.pivoted} by pivoting" if at.pivoted else ""
-        row = f"{at.step:>6}  {at.point:>5}  {at.updates:>7}  {at.residual:>8.1e}"
-        yield f"{row}  {at.outcome}{pivots}"
-    yield from _tell_history(solve)
-    if solve.conditioning is not None:
-        yield ""
-        yield from _tell_conditioning(solve.conditioning)
-    if solve.pivoted:
-        yield f"  pivoting  {solve.pivoted} updates of {solve.pivoted_points} points"
-    if solve.in_parts:
-        yield f"  in parts  steps of {solve.in_parts} points"
-    for begin, end, converged in solve.parts:
-        became = "converged" if converged else "failed"
-        yield f"  part from {begin:g} to {end:g} of the step {became}"
-
-
-def _tell_history(solve: SolveDiagnosis) -> Iterator[str]:
-    """The table of residuals, a column for each equation."""
-    if not solve.history:
-        return
-    at = solve.worst[0]
-    yield ""
-    yield f"  residuals at step {at.step}, point {at.point}"
-    cut = min(solve.history["taken"]) < 1.0
-    names = [n for n in solve.history if n != "taken" or cut]
-    widths = [max(len(n), 8) for n in names]
-    yield "  update  " + "  ".join(n.rjust(w) for n, w in zip(names, widths, strict=True))
-    for k in range(len(solve.history["norm"])):
-        cells = (f"{solve.history[n][k]:.1e}".rjust(w) for n, w in zip(names, widths, strict=True))
-        yield f"  {k:>6}  " + "  ".join(cells)
-
-
-def _tell_conditioning(found: Conditioning) -> Iterator[str]:
-    yield f"  Jacobian  condition {found.number:.1e}, {found.scaled:.1e} once scaled"
-    (top, largest), (low, smallest) = found.largest, found.smallest
-    if largest > SCALED_BADLY * smallest:
-        yield f"            its rows reach from {smallest:.1e} ({low}) to {largest:.1e} ({top})"
