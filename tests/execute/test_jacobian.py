@@ -11,12 +11,14 @@ from torch import Tensor
 
 from ingot.drivers.transient import transient_driver
 from ingot.execute import Transient
+from ingot.execute.cxx_source import OUTPUT_TILE
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read
 from ingot.model import Factory
 from ingot.program import Program, Variable, with_jacobian
-from ingot.types import lag
+from ingot.types import R2, inv, lag
+from tests.program.declared import program_of
 
 MECHANICS = "solid_mechanics"
 # Folder, two steps, abs_tol, and the part of a value by which it is moved.
@@ -147,3 +149,18 @@ def assert_close(block: Tensor, other: Tensor, part: float, noise: float, name: 
     largest = float(block.abs().max())
     allowed = part * largest if largest > noise else noise
     assert float((block - other).abs().max()) <= allowed, (name, largest, noise)
+
+
+def Inverse(a: R2) -> R2:
+    """A block of 81 entries, each of them a line."""
+    return inv(a)
+
+
+def test_a_block_of_many_entries_is_stored_whole() -> None:
+    program = with_jacobian(program_of(Inverse), [("out", "a")])
+    assert len(program.outputs[-1].nodes) > OUTPUT_TILE
+    noise = torch.randn(11, 3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    inputs = {"a": torch.eye(3, dtype=torch.float64) + 0.2 * noise}
+    found, want = Kernel(program)(inputs)[0], Interpreter(program)(inputs)[0]
+    for name, value in want.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-12, atol=1e-13)

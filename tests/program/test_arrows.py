@@ -27,6 +27,8 @@ from tests.program.declared import declared
 F64 = torch.float64
 LOOPS = Choices(unroll_limit=150)
 """The slips of one grain are written out, grains are not."""
+NESTED = Choices(unroll_limit=20)
+"""Both remain loops, one within the other."""
 
 FILE = """
 [Models]
@@ -114,15 +116,18 @@ def draw(program: Program, *batch: int) -> dict[str, Tensor]:
 PAIRS = [("E", "p"), ("s", "p"), ("h", "p"), ("E", "x"), ("s", "x"), ("h", "x")]
 
 
-@pytest.mark.parametrize("grains", [1, 70, pytest.param(4, marks=pytest.mark.exhaustive)])
-def test_values_and_derivatives_agree_with_torch(grains: int) -> None:
+@pytest.mark.parametrize(
+    ("grains", "choices"),
+    [(1, LOOPS), (70, LOOPS), (70, NESTED), pytest.param(4, NESTED, marks=pytest.mark.exhaustive)],
+)
+def test_values_and_derivatives_agree_with_torch(grains: int, choices: Choices) -> None:
     program = program_of(grains)
     changed = [
         with_jacobian(program, PAIRS),
         with_adjoint(program, ["E", "s", "h"], ["p", "x"]),
     ]  # fmt: skip
     for each in changed:
-        kernel = Kernel(each, choices=LOOPS)
+        kernel = Kernel(each, choices=choices)
         (solve,) = kernel.compiled.solves
         assert is_arrow(solve)
         assert any(c.axes for c in solve.columns) or grains == 1
@@ -134,9 +139,17 @@ def test_values_and_derivatives_agree_with_torch(grains: int) -> None:
             torch.testing.assert_close(found[name], value, rtol=1e-10, atol=1e-12)
 
 
-def test_the_source_does_not_grow_with_the_axis() -> None:
+@pytest.mark.parametrize(("grains", "slips"), [(20, 3), (3, 8)])
+def test_what_a_grain_holds_is_written_out_where_it_is_short(grains: int, slips: int) -> None:
+    for choices, axes in ((LOOPS, {"grain"}), (NESTED, {"grain", "slip"})):
+        (solve,) = compile_passes(program_of(grains, slips), choices).solves
+        assert {a.name for c in solve.columns for a in c.axes} == axes
+
+
+@pytest.mark.parametrize("choices", [LOOPS, NESTED])
+def test_the_source_does_not_grow_with_the_axis(choices: Choices) -> None:
     lengths = [
-        len(write_source(compile_passes(with_jacobian(program_of(n), PAIRS), LOOPS)).splitlines())
+        len(write_source(compile_passes(with_jacobian(program_of(n), PAIRS), choices)).splitlines())
         for n in (20, 200)
     ]
     assert lengths[0] == lengths[1]

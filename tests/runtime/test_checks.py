@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -98,6 +99,26 @@ def test_unknown_name_is_told_with_the_nearest(artifact: Artifact) -> None:
 )  # fmt: skip
 def test_refusal_reads(artifact: Artifact, name: str, value: Any, text: str) -> None:
     assert told(artifact, {**inputs_of(packages.plastic(), 2), name: value}) == text
+
+
+@pytest.mark.parametrize(
+    ("command", "fix"),
+    [
+        ("", "compile the model again with example_batch_shape=('c~1=(; 7)',)"),
+        ("ingot compile a.i --model m",
+         "compile the model again: ingot compile a.i --model m --example-batch-shape 'c~1=(; 7)'"),
+    ],
+)  # fmt: skip
+def test_other_extents_are_told_with_what_to_compile(command: str, fix: str) -> None:
+    artifact = packages.diffusion().artifact()
+    origin = msgspec.structs.replace(artifact.metadata.origin, command=command)
+    artifact.metadata = msgspec.structs.replace(artifact.metadata, origin=origin)
+    inputs = inputs_of(packages.diffusion(), 2)
+    assert told(artifact, {**inputs, "c~1": torch.zeros(2, 7, dtype=torch.float64)}) == (
+        f"error[wrong-shape]: 'c~1' has shape (2, 7), expected (*batch, 5)\n  fix: {fix}"
+    )
+    few = torch.zeros((), dtype=torch.float64)
+    assert "fix: give the batch axes first" in told(artifact, {**inputs, "c~1": few})
 
 
 def test_inputs_must_have_names(artifact: Artifact) -> None:

@@ -673,6 +673,7 @@ EXPLAIN: dict[str, str] = {
     "wrong-shape": (
         "An array does not end in the axes and components of its variable. Arrays are shaped"
         " (*batch, *axes, *components): `ingot inspect` tells the last two, the batch is free."
+        " Extents of axes (grains, cells) are compiled in: for others compile the model again."
     ),
     "wrong-torch": (
         "Torch graphs run only under the torch version that compiled them. Install that version, or"

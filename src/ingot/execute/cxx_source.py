@@ -75,6 +75,11 @@ def write_entries(prefix: str, sections: Sequence[str]) -> str:
     return "\n".join(rows)
 
 
+OUTPUT_TILE = 64
+"""Outputs of more components are computed and stored so many at a time: with all of a block of
+100 x 100 derivatives alive at the end of a function, registers take minutes to be assigned."""
+
+
 class _KernelWriter:
     """Writes one kernel."""
 
@@ -155,9 +160,12 @@ class _KernelWriter:
         rows += self._load_inputs(program.roots, lines)
         # values first and by themselves: what derivatives read besides does not change their bits
         rows += lines([n for v in program.value_outputs for n in v.nodes], program.roots)
-        rows += lines(program.roots)
-        for i, v in enumerate(program.outputs):
-            rows += self._write_output(lines, i, v)
+        has_loops = any(n.axes for n in program.lines)
+        is_tiled = [not has_loops and len(v.nodes) > OUTPUT_TILE for v in program.outputs]
+        given = zip(program.outputs, is_tiled, strict=True)
+        rows += lines([n for v, tiled in given if not tiled for n in v.nodes], program.roots)
+        for i, (v, tiled) in enumerate(zip(program.outputs, is_tiled, strict=True)):
+            rows += self._write_tiles(lines, i, v) if tiled else self._write_output(lines, i, v)
         self._keep_tables(lines)
         head = "INGOT_INLINE void point(const Inputs& in, const Outputs& out,"
         return [
@@ -193,6 +201,17 @@ class _KernelWriter:
         for c, node in enumerate(v.nodes):
             at, loop = self._find_element(lines, v, c)
             rows.append(f"  {loop}out.put({i}, {at}, {lines.read(node, place)});")
+        return rows
+
+    def _write_tiles(self, lines: Lines, i: int, v: Variable) -> list[str]:
+        """A long output, each tile stored before the next is computed."""
+        rows = []
+        for first in range(0, len(v.nodes), OUTPUT_TILE):
+            tile = v.nodes[first : first + OUTPUT_TILE]
+            rows += lines(tile)
+            values = [lines.read(n) for n in tile]
+            put = f"for (int c = 0; c < {len(values)}; ++c) out.put({i}, {first} + c, o[c]);"
+            rows.append(f"  {{ const V o[] = {{{', '.join(values)}}}; {put} }}")
         return rows
 
     def _find_element(self, lines: Lines, v: Variable, c: int) -> tuple[str, str]:
@@ -245,11 +264,15 @@ class _KernelWriter:
             starts.append(starts[-1] + self.program.size(seeds[-1]))
         total = writer.size * starts[-1]
         rows.append(f"{indent}const Array<V> b{tag}({total}), x{tag}({total});")
+        if any(n.is_constant(0.0) for side in sides for n in side):
+            rows.append(f"{indent}for (int i = 0; i < {total}; ++i) b{tag}[i] = V{{}};")
         found: dict[Any, Access] = {}
         for i, own in enumerate(sides):
-            axes = [(*seeds[i], *c.axes) for c in solve.columns]
             targets = writer.read_side(f"b{tag}", starts[i], seeds[i])
-            rows += lines.store(targets, own, axes, indent)
+            for target, node, column in zip(targets, own, solve.columns, strict=True):
+                if not node.is_constant(0.0):
+                    axes = (*seeds[i], *column.axes)
+                    rows += lines.store([target], [node], [axes], indent)
             results = writer.read_side(f"x{tag}", starts[i], seeds[i])
             found |= {(slot, i): at for slot, at in enumerate(results)}
         given = f"{writer.around}g{block}, s{block}.u, b{tag}.data, x{tag}.data, {starts[-1]}"

@@ -185,7 +185,10 @@ def _write_layouts(meta: Metadata) -> list[str]:
     kinds = dict.fromkeys(v.kind for v in shown)
     rows = [f"{kind}: {LAYOUTS[kind]}" for kind in kinds]
     if any(v.sub_batch for v in shown):
-        rows.append("on (n, ...): so many values a point, last index fastest, each as above")
+        rows.append(
+            "on (n, ...): so many values a point, last index fastest, each as above; the numbers"
+            " are compiled in, for others compile again with --example-batch-shape 'NAME=(; n)'"
+        )
     return _remark("The numbers of one value.", *rows)
 
 

@@ -621,8 +621,22 @@ class Artifact(nn.Module):
         want = shape.sizes + shape.base
         if tuple(value.shape[value.ndim - len(want) :]) != want or value.ndim < len(want):
             told = f"'{name}' has shape {tuple(value.shape)}, expected {_expected(want)}"
-            found.append(Problem("wrong-shape", told, None, "give the batch axes first"))
+            fix = self._find_extents(shape, value) or "give the batch axes first"
+            found.append(Problem("wrong-shape", told, None, fix))
         return found
+
+    def _find_extents(self, shape: ValueShape, value: Tensor) -> str:
+        """What to compile for a value that fits in all but its extents, which are compiled in."""
+        first = value.ndim - shape.rank
+        sizes = tuple(value.shape[max(first, 0) : value.ndim - len(shape.base)])
+        base = tuple(value.shape[value.ndim - len(shape.base) :])
+        if not shape.sizes or first < 0 or base != shape.base or 0 in sizes:
+            return ""
+        command = self.metadata.origin.command or "ingot.compile"
+        extents = f"{shape.name}=(; {', '.join(map(str, sizes))})"
+        if command == "ingot.compile":
+            return f"compile the model again with example_batch_shape=('{extents}',)"
+        return f"compile the model again: {command} --example-batch-shape '{extents}'"
 
 
 class _Autograd(torch.autograd.Function):
