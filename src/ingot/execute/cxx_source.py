@@ -75,6 +75,9 @@ def write_entries(prefix: str, sections: Sequence[str]) -> str:
     return "\n".join(rows)
 
 
+MAX_INLINED_ROWS = 1000
+"""A point of more rows is called by the loop over points: inlined there it is analysed again, in
+time that grows with its square, and one call is nothing beside it."""
 OUTPUT_TILE = 64
 """Outputs of more components are computed and stored so many at a time: with all of a block of
 100 x 100 derivatives alive at the end of a function, registers take minutes to be assigned."""
@@ -167,7 +170,8 @@ class _KernelWriter:
         for i, (v, tiled) in enumerate(zip(program.outputs, is_tiled, strict=True)):
             rows += self._write_tiles(lines, i, v) if tiled else self._write_output(lines, i, v)
         self._keep_tables(lines)
-        head = "INGOT_INLINE void point(const Inputs& in, const Outputs& out,"
+        call = "INGOT_INLINE" if len(rows) <= MAX_INLINED_ROWS else "INGOT_CALL"
+        head = f"{call} void point(const Inputs& in, const Outputs& out,"
         return [
             f"{head} [[maybe_unused]] const Knobs* knobs, [[maybe_unused]] Reports& reports,",
             "    [[maybe_unused]] const V* __restrict h) {",
