@@ -104,14 +104,14 @@ def test_every_option_of_every_solver_is_refused_at_its_line_or_in_range(
 
 def declared_fields() -> list[tuple[str, Any]]:
     """Every option of every type of a simulation's file."""
-    from ingot.fields.declare import Declared, options_of
+    from ingot.fields.declare import DeclaredCompute, options_of
     from ingot.fields.schema import sections
 
     return [
         (f"{section}/{name}/{option.name}", option)
         for section, kinds in sections().items()
         for name, each in kinds.items()
-        for option in (each.options if isinstance(each, Declared) else options_of(each))
+        for option in (each.options if isinstance(each, DeclaredCompute) else options_of(each))
     ]
 
 

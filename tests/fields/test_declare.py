@@ -8,7 +8,7 @@ import torch
 
 from ingot.fields import COMPUTES, POSTPROCESSORS, Grid, Space, build, compute, run
 from ingot.fields.blocks import domain, executioner, functions, measure, problem, variables
-from ingot.fields.declare import REQUIRED, Declared, Number, Time, named, options_of
+from ingot.fields.declare import REQUIRED, DeclaredCompute, Number, Time, named, options_of
 from ingot.fields.outputs import table, xdmf
 from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
@@ -24,7 +24,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("declared", EVERY, ids=lambda d: d.name)
-def test_every_option_of_a_compute_has_its_sentence(declared: Declared) -> None:
+def test_every_option_of_a_compute_has_its_sentence(declared: DeclaredCompute) -> None:
     assert declared.doc
     assert [option.name for option in declared.options if not option.doc] == []
 

@@ -14,7 +14,7 @@ from ingot.fields import COMPUTES, POSTPROCESSORS, Grid, Space, Spectrum, build,
 from ingot.fields.blocks.bind import Bound
 from ingot.fields.blocks.measure import taken
 from ingot.fields.computes.boundary import region, region_slopes
-from ingot.fields.declare import Argument
+from ingot.fields.declare import ComputeArgument
 from ingot.fields.jit import Jit
 from ingot.fields.solvers.implicit import broyden, first_residual, move, secant, start
 from ingot.fields.solvers.multistep import euler, real_euler, semi_implicit
@@ -173,7 +173,7 @@ def test_a_postprocessor_of_a_narrow_field_is_one_of_the_whole(
         assert math.isclose(*numbers, rel_tol=1e-12, abs_tol=1e-12), name
 
 
-def source(argument: Argument) -> Any:
+def source(argument: ComputeArgument) -> Any:
     return Buffer("u") if argument.role == "grid" else argument.ambient
 
 

@@ -173,7 +173,7 @@ def test_long_lines_are_passed_on_short_ones_computed_again(
     assert first.gives == ("drive", "line 1")
     assert "line 1" in last.reads
     assert_same(whole, cut(whole))
-    monkeypatch.setattr("ingot.program.partition.WORTH_PASSING", 1000)
+    monkeypatch.setattr("ingot.program.partition.MIN_LINES_TO_PASS", 1000)
     first, _, last = cut(whole)
     assert first.gives == ("drive",)
     assert "a0" in last.reads

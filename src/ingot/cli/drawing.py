@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
-from ingot.cli.layout import HEAD, LETTER, PAD, Line, Placed, Point, Sheet, arranged
+from ingot.cli.layout import HEAD, LETTER, PAD, Connector, PlacedBox, Point, Sheet, arranged
 from ingot.cli.wiring import Wiring
 
 __all__ = ["drawn"]
@@ -51,13 +51,13 @@ def _sheet(sheet: Sheet, at: Point, unknowns: set[str]) -> Iterator[str]:
         yield from _framed(box, at) if box.inside else _boxed(box, at)
 
 
-def _value(value: Placed, at: Point, kind: str) -> Iterator[str]:
+def _value(value: PlacedBox, at: Point, kind: str) -> Iterator[str]:
     (x, y), (width, height) = _moved(value.corner, at), value.size
     yield _rect((x, y), value.size, kind, round(height / 2))
     yield _text(x + width / 2, y + height / 2 + 4, value.label, "", "middle")
 
 
-def _boxed(placed: Placed, at: Point) -> Iterator[str]:
+def _boxed(placed: PlacedBox, at: Point) -> Iterator[str]:
     x, _ = corner = _moved(placed.corner, at)
     yield _rect(corner, placed.size, "box", 3)
     yield from _head(placed, corner)
@@ -67,7 +67,7 @@ def _boxed(placed: Placed, at: Point) -> Iterator[str]:
         yield _text(x + placed.size[0] - PAD, at[1] + y + 4, name, "", "end")
 
 
-def _framed(placed: Placed, at: Point) -> Iterator[str]:
+def _framed(placed: PlacedBox, at: Point) -> Iterator[str]:
     """A box with its inside; its ports are led from its border to the values within."""
     inside, box = placed.inside, placed.box
     assert inside is not None and box is not None
@@ -89,14 +89,14 @@ def _framed(placed: Placed, at: Point) -> Iterator[str]:
     yield from _sheet(inside, inner, left - set(box.reads) | (left & set(box.gives)))
 
 
-def _head(placed: Placed, corner: Point) -> Iterator[str]:
+def _head(placed: PlacedBox, corner: Point) -> Iterator[str]:
     assert placed.box is not None
     x, y = corner
     yield _text(x + PAD, y + 14, f"{placed.number + 1} {placed.label}", "name")
     yield _text(x + PAD, y + 28, placed.box.what, "what")
 
 
-def _wire(line: Line, at: Point) -> str:
+def _wire(line: Connector, at: Point) -> str:
     points = [_moved(point, at) for point in line.points]
     return _path(points, COLOURS[line.trunk % len(COLOURS)], line.name)
 

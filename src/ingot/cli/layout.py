@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ingot.cli.wiring import OUTSIDE, Box, Wiring
 
-__all__ = ["HEAD", "LETTER", "PAD", "Line", "Placed", "Point", "Sheet", "arranged"]
+__all__ = ["HEAD", "LETTER", "PAD", "Connector", "PlacedBox", "Point", "Sheet", "arranged"]
 
 LETTER = 6.7
 """The width of a letter of the 11 px monospace font."""
@@ -21,7 +21,7 @@ Trunk = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedBox:
     """A box, or a value at the border (no box), with its place and the places of its ports."""
 
     label: str
@@ -35,7 +35,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Connector:
     """A wire: the points through which it passes, and which trunk it belongs to."""
 
     name: str
@@ -48,10 +48,10 @@ class Sheet:
     """Everything placed; the origin is the upper left corner."""
 
     size: Point
-    left: tuple[Placed, ...]
-    boxes: tuple[Placed, ...]
-    right: tuple[Placed, ...]
-    lines: tuple[Line, ...]
+    left: tuple[PlacedBox, ...]
+    boxes: tuple[PlacedBox, ...]
+    right: tuple[PlacedBox, ...]
+    lines: tuple[Connector, ...]
 
 
 @dataclass(slots=True)
@@ -68,8 +68,8 @@ class _Item:
     x: float = 0.0
     y: float = 0.0
 
-    def placed(self) -> Placed:
-        return Placed(
+    def placed(self) -> PlacedBox:
+        return PlacedBox(
             self.label, self.number, self.box, (self.x, self.y), self.size,
             {n: self.y + at for n, at in self.reads.items()},
             {n: self.y + at for n, at in self.gives.items()}, self.inside,
@@ -257,7 +257,7 @@ class _Arranging:
             x += width + 36 + 3 * min(wires, 24)
         return edges
 
-    def _line(self, number: int, edges: Sequence[tuple[float, float]]) -> Line:
+    def _line(self, number: int, edges: Sequence[tuple[float, float]]) -> Connector:
         wire, way = self.wiring.wires[number], self.ways[number]
         start = 0 if wire.source == OUTSIDE else self.layer[wire.source]
         points: list[Point] = []
@@ -272,7 +272,7 @@ class _Arranging:
             if first:
                 points.append((edges[layer][1], y))
         trunks = list(dict.fromkeys((w.source, w.gives) for w in self.wiring.wires))
-        return Line(wire.gives, trunks.index((wire.source, wire.gives)), tuple(points))
+        return Connector(wire.gives, trunks.index((wire.source, wire.gives)), tuple(points))
 
 
 def _layers(wiring: Wiring) -> list[int]:

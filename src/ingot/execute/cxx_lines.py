@@ -1,4 +1,4 @@
-"""Nodes -> C++ statements: straight lines, and loops over the axes that remain."""
+"""Nodes -> C++ statements: straight lines with fused products, and loops over axes that remain."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence

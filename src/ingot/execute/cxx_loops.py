@@ -1,4 +1,4 @@
-"""Lines on axes as nested loops: what runs together shares a loop, what is read beyond it an array.
+"""Loop fusion: lines on axes that run together share a loop; what is read beyond it is an array.
 
 The outermost loop is over the axis that most lines have, so that what lies on further axes stays
 in small arrays of one entry of it.

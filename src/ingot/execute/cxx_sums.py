@@ -1,4 +1,4 @@
-"""Straight lines -> statements; sums over the instances of a region become loops."""
+"""Straight lines -> statements; reductions over the instances of a region become loops."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -23,6 +23,7 @@ TRIAL_BATCHES = (1, 3, 8)
 """Batches that graphs are tried at, none of them the traced one."""
 
 POINT_SCALES = (1.0, 0.3, 1e-2, 3.0, 1e-5, 30.0, 0.1, 0.0)
+"""Of the points in turn: ordinary, tiny and large ones, and zero."""
 
 Arrays = list[Tensor]
 

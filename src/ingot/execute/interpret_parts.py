@@ -1,4 +1,4 @@
-"""Steps taken in parts, in torch: points whose solve failed -> their unknowns; derivatives.
+"""Substepping in torch: points whose solve failed -> their unknowns, tangents and adjoints.
 
 What each part was taken with is recorded, and derivatives go through the record: tangents along it,
 adjoints backwards.

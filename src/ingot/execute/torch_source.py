@@ -187,7 +187,7 @@ class TorchPrinter:
         return self.to.write(torch.format(*args, dim=dim))
 
     def block(self, node: Node, args: Sequence[str]) -> str:
-        """None: solves stand between graphs."""
+        """Refuse: solves stand between graphs, never inside one."""
         raise AssertionError(f"'{node.attr}' stands inside a graph")
 
     def replay(self, roots: Sequence[Node], known: Mapping[int, str]) -> list[str]:

@@ -1,6 +1,6 @@
 """`@compute`: a typed function of whole grids becomes a type that an input file may name.
 
-In: a function. Out: a `Declared` in the registry, from which options, steps and pages follow.
+In: a function. Out: a `DeclaredCompute` in the registry; options, steps and pages follow from it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = [
     "COMPUTES",
     "POSTPROCESSORS",
     "REQUIRED",
-    "Argument",
     "Compatible",
-    "Declared",
+    "ComputeArgument",
+    "ComputeOption",
+    "DeclaredCompute",
     "Dt",
     "FunctionName",
     "Loaded",
     "Names",
     "Number",
-    "Option",
     "Past",
     "Prepared",
     "Time",
@@ -87,7 +87,7 @@ Load = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class ComputeOption:
     """A key of a block: its type, its default (or REQUIRED) and what it means."""
 
     name: str
@@ -97,22 +97,22 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ComputeArgument:
     """An argument of a compute and the part it plays."""
 
     name: str
     role: Role
-    option: Option
+    option: ComputeOption
     ambient: Ambient | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredCompute:
     """A type of compute or postprocessor: its function, what it reads, its options."""
 
     name: str
     function: Callable[..., Any]
-    arguments: tuple[Argument, ...]
+    arguments: tuple[ComputeArgument, ...]
     gives: tuple[str, ...]
     many: tuple[str, ...] = ()
     reason: str = ""
@@ -124,18 +124,20 @@ class Declared:
     load: Load | None = None
 
     @property
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[ComputeOption, ...]:
         """The keys a block of this type may hold, those it gives first."""
         gives = (
-            Option(name, tuple[str, ...] if name in self.many else str, doc="what it is written to")
+            ComputeOption(
+                name, tuple[str, ...] if name in self.many else str, doc="what it is written to"
+            )
             for name in self.gives
         )
         return (*gives, *(a.option for a in self.arguments if a.role not in NOT_KEYS))
 
 
 NOT_KEYS = ("ambient", "prepared", "past", "names", "compatible", "loaded")
-COMPUTES: dict[str, Declared] = {}
-POSTPROCESSORS: dict[str, Declared] = {}
+COMPUTES: dict[str, DeclaredCompute] = {}
+POSTPROCESSORS: dict[str, DeclaredCompute] = {}
 
 
 def compute(
@@ -162,7 +164,7 @@ def compute(
         raise TypeError("@compute(jit=False) needs a reason")
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        COMPUTES[function.__name__] = Declared(
+        COMPUTES[function.__name__] = DeclaredCompute(
             function.__name__, function, tuple(arguments_of(function)), tuple(gives), tuple(many),
             reason, prepare, always, 0, check, summary(function), load,
         )  # fmt: skip
@@ -177,7 +179,7 @@ def postprocessor(
     """Declare a function of whole grids that gives one number as a type of [Postprocessors]."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        POSTPROCESSORS[function.__name__] = Declared(
+        POSTPROCESSORS[function.__name__] = DeclaredCompute(
             function.__name__, function, tuple(arguments_of(function)), (),
             history=history, check=check, doc=summary(function),
         )  # fmt: skip
@@ -191,7 +193,7 @@ def named(default: str) -> Any:
     return default
 
 
-def arguments_of(function: Callable[..., Any]) -> Iterator[Argument]:
+def arguments_of(function: Callable[..., Any]) -> Iterator[ComputeArgument]:
     """The arguments of a function, read off its annotations."""
     hints = get_type_hints(function, include_extras=True)
     docs = sentences(function)
@@ -200,8 +202,8 @@ def arguments_of(function: Callable[..., Any]) -> Iterator[Argument]:
         role, ambient = role_of(hint)
         kind = {"grid": str, "grids": tuple[str, ...]}.get(role, hint)
         key = parameter.name.removesuffix("_")
-        option = Option(key, kind, parameter.default, docs.get(key, ""))
-        yield Argument(parameter.name, role, option, ambient)
+        option = ComputeOption(key, kind, parameter.default, docs.get(key, ""))
+        yield ComputeArgument(parameter.name, role, option, ambient)
 
 
 def role_of(hint: Any) -> tuple[Role, Ambient | None]:
@@ -230,12 +232,12 @@ def gives_spectrum(function: Callable[..., Any]) -> bool:
     return get_type_hints(function, include_extras=True).get("return") == Spectrum
 
 
-def options_of(cls: Any) -> tuple[Option, ...]:
+def options_of(cls: Any) -> tuple[ComputeOption, ...]:
     """The options that a frozen dataclass stands for: its fields, told by its docstring."""
     hints = get_type_hints(cls, include_extras=True)
     docs = {name: text for each in cls.__mro__[::-1] for name, text in sentences(each).items()}
     return tuple(
-        Option(
+        ComputeOption(
             each.name.removesuffix("_"),
             hints[each.name],
             REQUIRED if each.default is MISSING else each.default,

@@ -19,11 +19,11 @@ from ingot.fields.blocks.measure import measured, stops, vectors
 from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
 from ingot.fields.outputs.exodus import ExodusWriter
-from ingot.fields.outputs.table import Event, Target, write_table
+from ingot.fields.outputs.table import Event, TableTarget, write_table
 from ingot.fields.outputs.xdmf import XDMFWriter
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Substep
-from ingot.fields.step import Buffer, Eager, Executor, State, told_of
+from ingot.fields.step import Buffer, Eager, State, StepExecutor, told_of
 from ingot.fields.wiring import unwritten
 from ingot.hit import read
 
@@ -47,10 +47,10 @@ class Run:
 
     simulation: Simulation
     folder: Path
-    executor: Executor
+    executor: StepExecutor
     state: State
     writers: tuple[XDMFWriter, ...]
-    exodus: tuple[tuple[Target, ExodusWriter], ...]
+    exodus: tuple[tuple[TableTarget, ExodusWriter], ...]
     number: int = 0
     time: float = 0.0
     dt: float = 0.0
@@ -296,7 +296,7 @@ def prepared(
     simulation: Simulation,
     folder: Path | str = ".",
     *,
-    executor: Executor | None = None,
+    executor: StepExecutor | None = None,
     jit: bool = True,
     device: str = "",
     ranks: int | None = None,
@@ -346,7 +346,7 @@ def run(
     simulation: Simulation,
     folder: Path | str = ".",
     *,
-    executor: Executor | None = None,
+    executor: StepExecutor | None = None,
     jit: bool = True,
     device: str = "",
     ranks: int | None = None,

@@ -20,8 +20,8 @@ from ingot.fields.declare import (
     COMPUTES,
     POSTPROCESSORS,
     REQUIRED,
-    Declared,
-    Option,
+    ComputeOption,
+    DeclaredCompute,
     options_of,
     summary,
 )
@@ -72,8 +72,8 @@ def schema() -> dict[str, dict[str, dict[str, Any]]]:
 
 def described(each: Any) -> dict[str, Any]:
     """One type as plain data."""
-    declared = isinstance(each, Declared)
-    options: Iterable[Option] = each.options if declared else options_of(each)
+    declared = isinstance(each, DeclaredCompute)
+    options: Iterable[ComputeOption] = each.options if declared else options_of(each)
     told: dict[str, Any] = {
         "doc": each.doc if declared else summary(each),
         "options": {option.name: option_data(option) for option in options},
@@ -83,7 +83,7 @@ def described(each: Any) -> dict[str, Any]:
     return told
 
 
-def option_data(option: Option) -> dict[str, Any]:
+def option_data(option: ComputeOption) -> dict[str, Any]:
     """One option as plain data."""
     told: dict[str, Any] = {"type": name_type(option.type), "doc": option.doc}
     if option.default is REQUIRED:

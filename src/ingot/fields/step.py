@@ -28,12 +28,12 @@ __all__ = [
     "Buffer",
     "Constant",
     "Eager",
-    "Executor",
     "Old",
     "Refused",
     "Source",
     "State",
     "Step",
+    "StepExecutor",
     "call",
     "described",
     "evaluate",
@@ -425,7 +425,7 @@ class State:
             self.old[name] = (present, *self.old.get(name, ()))[:depth]
 
 
-class Executor(Protocol):
+class StepExecutor(Protocol):
     """What runs a sequence of steps on a state."""
 
     def run(self, steps: tuple[Step, ...], state: State) -> None:

@@ -1,7 +1,7 @@
-"""Elimination by regions: the order is found for one instance, and all instances follow it.
+"""Static condensation: the pivot order of a region is found for one instance, and all follow it.
 
-What a region hides is eliminated first, instance beside instance, then the border that they share:
-the time to find an order follows the number of distinct blocks.
+What a region hides is eliminated first, instance beside instance, then the Schur complement on the
+border that they share: the time to find an order follows the number of distinct blocks.
 """
 
 import heapq

@@ -19,7 +19,7 @@ from ingot.types.history import given_name, source_name
 
 __all__ = ["Segment", "build_program", "check_segments", "partition"]
 
-WORTH_PASSING = 64
+MIN_LINES_TO_PASS = 64
 """From how many lines on a segment is given what another computed, instead of computing it too."""
 
 
@@ -177,7 +177,7 @@ class _Cut:
         self.due[value.name] = min(slot, self.due.get(value.name, slot))
 
     def place(self) -> None:
-        """As few forward segments as can be: one is made where no other is in time."""
+        """Greedy: reuse the latest forward segment that runs early enough, else open one."""
         made: list[int] = []
         for name in sorted(self.due, key=lambda n: self.due[n]):
             due = self.due[name]
@@ -195,7 +195,7 @@ class _Cut:
             again = {
                 n.id for n in lines if n.args and n.id in held and not operation(n.op).is_block
             }
-            if len(again) > WORTH_PASSING:
+            if len(again) > MIN_LINES_TO_PASS:
                 roots = self._find_roots(slot, forward)
                 rest = [a for n in lines if n.id not in again for a in n.args]
                 for node in {n.id: n for n in (*rest, *roots) if n.id in again}.values():

@@ -19,6 +19,7 @@ __all__ = ["Probes"]
 SCALES = (1e-6, 1e-2, 1.0, 30.0)
 """Of strains, of normalised and of plain stresses: what unknowns of material models range over."""
 STATES_EACH = 4
+"""Random states of each scale: at one alone an entry may vanish by chance."""
 MAX_SAMPLED_ENTRIES = 3
 """Of an axis that unknowns lie on, so that the time to find an order does not follow its extent."""
 

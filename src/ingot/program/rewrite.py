@@ -1,4 +1,4 @@
-"""Replay lines into a builder with some replaced: freezing parameters, precision, substitution."""
+"""Replay lines into a builder with some replaced: constant folding of parameters, substitution."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

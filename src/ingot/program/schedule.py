@@ -1,4 +1,4 @@
-"""The order in which lines run: each just before it is first read, so that few values are alive."""
+"""Scheduling by liveness: each line runs just before it is first read, so few values are alive."""
 
 from collections.abc import Container, Iterable, Sequence
 

@@ -1,7 +1,7 @@
 """Operations of solves: the solve, linear systems at its solution, items of both.
 
-Forward mode solves with the solve's Jacobian, reverse mode with its transpose; both share it. Where
-a step was taken in parts, derivatives are accumulated through them.
+Forward mode (the consistent tangent) solves with the solve's Jacobian, reverse mode (the adjoint)
+with its transpose. Where a step was taken in parts, derivatives are accumulated through them.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Axes written out: one scalar line for every entry, where that keeps the program small."""
+"""Loop unrolling: axes written out as a scalar line for every entry, where that stays small."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

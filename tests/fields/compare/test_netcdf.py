@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ingot.errors import IngotError
-from ingot.fields.compare.netcdf import Netcdf, Variable, read_netcdf, write_netcdf
+from ingot.fields.compare.netcdf import Netcdf, NetcdfVariable, read_netcdf, write_netcdf
 
 # CDF-1 by the format's grammar: x(2) int, y(record, 3) short, z(record) byte; two records.
 BY_HAND = bytes.fromhex(
@@ -41,11 +41,11 @@ def test_what_is_written_is_read(tmp_path: Path, moving: tuple[str, ...]) -> Non
     rng = np.random.default_rng(0)
     units = {"units": np.frombuffer(b"seconds", "S1")}
     variables = {
-        "x": Variable(("a",), np.array([7, -1, 3], np.int32), units),
-        "s": Variable((), np.array(2.5)),
-        "letters": Variable(("a",), np.frombuffer(b"abc", "S1")),
-        "y": Variable(("t", "a"), rng.random((4, 3)).astype(np.float32)),
-        "z": Variable(("t",), rng.random(4)),
+        "x": NetcdfVariable(("a",), np.array([7, -1, 3], np.int32), units),
+        "s": NetcdfVariable((), np.array(2.5)),
+        "letters": NetcdfVariable(("a",), np.frombuffer(b"abc", "S1")),
+        "y": NetcdfVariable(("t", "a"), rng.random((4, 3)).astype(np.float32)),
+        "z": NetcdfVariable(("t",), rng.random(4)),
     }
     kept = {n: v for n, v in variables.items() if n in moving or v.dimensions[:1] != ("t",)}
     attributes = {"title": np.frombuffer(b"a title", "S1"), "version": np.array([1.5])}

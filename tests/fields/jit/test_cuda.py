@@ -15,7 +15,7 @@ from ingot.codegen.library import open_library
 from ingot.execute import compiler, cxx_build
 from ingot.fields.jit import cuda
 from ingot.fields.jit.capture import capture
-from ingot.fields.jit.clusters import Call, Loop
+from ingot.fields.jit.clusters import KernelCall, Loop
 from ingot.fields.jit.fuse import Fused, fuse
 from ingot.fields.jit.native import function
 from ingot.fields.jit.nodes import name_of
@@ -134,7 +134,7 @@ def test_what_lies_beside_the_gpu_stays_outside_loops_unless_it_is_a_number() ->
     step = Step("beside", beside, {"a": Buffer("a")}, ("b",))
     made = fused_on_gpu((step,), state_of((8, 9), "a"), "b")
     loops = [[name_of(n) for n in u.nodes] for u in made.units if isinstance(u, Loop)]
-    calls = [name_of(u.node) for u in made.units if isinstance(u, Call)]
+    calls = [name_of(u.node) for u in made.units if isinstance(u, KernelCall)]
     assert loops == [["mul.Tensor"]]
     assert calls[-3:] == ["mul.Tensor", "sum.default", "add.Tensor"]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ingot.fields.jit.capture import capture
-from ingot.fields.jit.clusters import Call, Loop
+from ingot.fields.jit.clusters import KernelCall, Loop
 from ingot.fields.jit.fuse import Fused, fuse
 from ingot.fields.jit.nodes import name_of
 from ingot.fields.jit.program import write
@@ -103,4 +103,4 @@ def test_an_unknown_operation_stays_a_call() -> None:
 
     made = fused(of(function), "d")
     assert kinds(made) == ["loop", "erf.default", "loop"]
-    assert sum(isinstance(unit, Call) for unit in made.units) == 1
+    assert sum(isinstance(unit, KernelCall) for unit in made.units) == 1

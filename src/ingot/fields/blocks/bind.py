@@ -10,7 +10,7 @@ from typing import Any
 from ingot.errors import IngotError
 from ingot.fields.blocks.functions import Functions
 from ingot.fields.blocks.options import Reader
-from ingot.fields.declare import COMPUTES, Declared
+from ingot.fields.declare import COMPUTES, DeclaredCompute
 from ingot.fields.step import Buffer, Constant, Source, Step, flat
 from ingot.hit import Block, Tree
 from ingot.model.untrusted import untrusted_code
@@ -22,7 +22,7 @@ __all__ = ["Binder", "Bound"]
 class Bound:
     """A declared function with its arguments found: what changes, what is fixed, what it writes."""
 
-    declared: Declared
+    declared: DeclaredCompute
     arguments: dict[str, Source | tuple[Source, ...]]
     options: dict[str, Any]
     gives: tuple[str, ...]
@@ -45,7 +45,7 @@ class Binder:
     compatible: bool
     untrusted: bool = False
 
-    def bound(self, block: Block, declared: Declared, also: tuple[str, ...]) -> Bound | None:
+    def bound(self, block: Block, declared: DeclaredCompute, also: tuple[str, ...]) -> Bound | None:
         """A block's options as arguments; None where something is wrong, which the reader knows."""
         values = self.reader.values(block, declared.options, also)
         if values is None:
@@ -90,7 +90,7 @@ class Binder:
         names = tuple(n for each in gives for n in ((each,) if isinstance(each, str) else each))
         return Bound(declared, arguments, options, names, past)
 
-    def loaded(self, block: Block, declared: Declared, values: dict[str, Any]) -> Any:
+    def loaded(self, block: Block, declared: DeclaredCompute, values: dict[str, Any]) -> Any:
         """What a compute loads from files before the run."""
         assert declared.load is not None
         folder = self.tree.file.parent if self.tree.file is not None else Path()

@@ -15,7 +15,7 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.fields.blocks.bind import Binder, Bound
 from ingot.fields.blocks.options import place
 from ingot.fields.blocks.variables import Sectioned
-from ingot.fields.declare import POSTPROCESSORS, Declared
+from ingot.fields.declare import POSTPROCESSORS, DeclaredCompute
 from ingot.fields.expressions.formulas import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
@@ -137,7 +137,7 @@ def read_measures(whole: Sectioned, binder: Binder, groups: list[str]) -> tuple[
             if kind is None:
                 continue
             events = reader.either(block, "execute_on", tuple[Event, ...], ("TIMESTEP_END",))
-            if isinstance(kind, Declared):
+            if isinstance(kind, DeclaredCompute):
                 rule = binder.bound(block, kind, ALSO)
             else:
                 rule = reader.made(block, kind, ALSO)

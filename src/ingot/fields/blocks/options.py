@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean
-from ingot.fields.declare import REQUIRED, Option, options_of
+from ingot.fields.declare import REQUIRED, ComputeOption, options_of
 from ingot.fields.step import Constant
 from ingot.hit import NUMBER, Block, Field, Tree, unknown_blocks, unknown_fields, with_globals
 from ingot.options import plain
@@ -32,7 +32,7 @@ class Reader:
     asked: set[str] = field(default_factory=set)
 
     def values(
-        self, block: Block, options: Iterable[Option], also: Iterable[str] = ("type",),
+        self, block: Block, options: Iterable[ComputeOption], also: Iterable[str] = ("type",),
         blocks: Iterable[str] | None = (),
     ) -> dict[str, Any] | None:  # fmt: skip
         """The values of a block's options, by name; None where one of them is wrong.
@@ -55,7 +55,7 @@ class Reader:
                 self.problems += error.problems
         return values if len(self.problems) == before else None
 
-    def value(self, block: Block, option: Option) -> Any:
+    def value(self, block: Block, option: ComputeOption) -> Any:
         """The value of one option, or its default."""
         found = block.field(option.name)
         if found is None:
@@ -65,7 +65,7 @@ class Reader:
     def either(self, block: Block, name: str, kind: Any, default: Any) -> Any:
         """One option by itself, or its default, also where it is wrong."""
         try:
-            return self.value(block, Option(name, kind, default))
+            return self.value(block, ComputeOption(name, kind, default))
         except IngotError as error:
             self.problems += error.problems
             return default

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingot.errors import IngotError, Problem
-from ingot.fields.compare.netcdf import Netcdf, Variable, read_netcdf, write_netcdf
+from ingot.fields.compare.netcdf import Netcdf, NetcdfVariable, read_netcdf, write_netcdf
 
 __all__ = ["Exodus", "grid", "read_exodus", "write_exodus"]
 
@@ -113,38 +113,38 @@ def write_exodus(path: Path, exodus: Exodus) -> None:
     dimensions |= {"num_nodes": len(exodus.nodes), "num_elem": count, "num_el_blk": 1}
     dimensions |= {"num_el_in_blk1": count, "num_nod_per_el1": corners}
     variables = {
-        "time_whole": Variable(("time_step",), np.asarray(exodus.times, np.float64)),
-        "eb_status": Variable(("num_el_blk",), np.array([1], np.int32)),
-        "eb_prop1": Variable(("num_el_blk",), np.array([0], np.int32), {"name": text("ID")}),
-        "coor_names": Variable(("num_dim", "len_name"), letters("xyz"[:dim])),
-        "connect1": Variable(
+        "time_whole": NetcdfVariable(("time_step",), np.asarray(exodus.times, np.float64)),
+        "eb_status": NetcdfVariable(("num_el_blk",), np.array([1], np.int32)),
+        "eb_prop1": NetcdfVariable(("num_el_blk",), np.array([0], np.int32), {"name": text("ID")}),
+        "coor_names": NetcdfVariable(("num_dim", "len_name"), letters("xyz"[:dim])),
+        "connect1": NetcdfVariable(
             ("num_el_in_blk1", "num_nod_per_el1"),
             (exodus.elements + 1).astype(np.int32),
             {"elem_type": text(SHAPES[dim])},
         ),
     }
     for axis in range(dim):
-        variables[f"coord{'xyz'[axis]}"] = Variable(("num_nodes",), exodus.nodes[:, axis])
+        variables[f"coord{'xyz'[axis]}"] = NetcdfVariable(("num_nodes",), exodus.nodes[:, axis])
     for kind, held, place in (
         ("nod", exodus.nodal, "num_nodes"),
         ("elem", exodus.elemental, "num_el_in_blk1"),
     ):
         if held:
             dimensions[f"num_{kind}_var"] = len(held)
-            label = Variable((f"num_{kind}_var", "len_name"), letters(held))
+            label = NetcdfVariable((f"num_{kind}_var", "len_name"), letters(held))
             variables[f"name_{kind}_var"] = label
         for i, values in enumerate(held.values(), 1):
             ending = "eb1" if kind == "elem" else ""
-            variables[f"vals_{kind}_var{i}{ending}"] = Variable(("time_step", place), values)
+            variables[f"vals_{kind}_var{i}{ending}"] = NetcdfVariable(("time_step", place), values)
     if exodus.elemental:
         table = np.ones((1, len(exodus.elemental)), np.int32)
-        variables["elem_var_tab"] = Variable(("num_el_blk", "num_elem_var"), table)
+        variables["elem_var_tab"] = NetcdfVariable(("num_el_blk", "num_elem_var"), table)
     if exodus.scalar:
         dimensions["num_glo_var"] = len(exodus.scalar)
-        label = Variable(("num_glo_var", "len_name"), letters(exodus.scalar))
+        label = NetcdfVariable(("num_glo_var", "len_name"), letters(exodus.scalar))
         variables["name_glo_var"] = label
         together = np.stack(list(exodus.scalar.values()), axis=1)
-        variables["vals_glo_var"] = Variable(("time_step", "num_glo_var"), together)
+        variables["vals_glo_var"] = NetcdfVariable(("time_step", "num_glo_var"), together)
     attributes = {
         "api_version": np.array([8.11], np.float32),
         "version": np.array([8.11], np.float32),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ingot.errors import IngotError, Problem
 from ingot.package.write import put_file
 
-__all__ = ["Netcdf", "Variable", "read_netcdf", "write_netcdf"]
+__all__ = ["Netcdf", "NetcdfVariable", "read_netcdf", "write_netcdf"]
 
 Array = NDArray[Any]
 TYPES = {1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: "u1", 8: ">u2", 9: ">u4",
@@ -24,7 +24,7 @@ DIMENSION, VARIABLE, ATTRIBUTE = 10, 11, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class NetcdfVariable:
     """An array, the names of its dimensions, and what is said about it."""
 
     dimensions: tuple[str, ...]
@@ -37,7 +37,7 @@ class Netcdf:
     """All that a file holds; the length of the dimension `record` is the number of records."""
 
     dimensions: dict[str, int]
-    variables: dict[str, Variable]
+    variables: dict[str, NetcdfVariable]
     attributes: dict[str, Array] = field(default_factory=dict)
     record: str | None = None
 
@@ -138,12 +138,12 @@ def parsed(content: bytes) -> Netcdf:
         # A lone record variable is not padded.
         inner = [lengths[name] for name in moving[0].dimensions[1:]]
         stride = int(np.prod(inner, initial=1)) * moving[0].kind.itemsize
-    variables: dict[str, Variable] = {}
+    variables: dict[str, NetcdfVariable] = {}
     for each in entries:
         shape = tuple(lengths[name] for name in each.dimensions)
         step = stride if moves(each.dimensions, record) else None
         values = array(content, each.kind, shape, each.begin, step)
-        variables[each.name] = Variable(each.dimensions, values, each.attributes)
+        variables[each.name] = NetcdfVariable(each.dimensions, values, each.attributes)
     return Netcdf(lengths, variables, attributes, record)
 
 

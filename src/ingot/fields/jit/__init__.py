@@ -4,7 +4,7 @@ In: steps of a simulation. Out: an executor, `jit(simulation)`, to pass to `ingo
 """
 
 from ingot.fields.jit.executor import Jit, drop, jit
-from ingot.fields.jit.planner import JitPlan, Part, plan
+from ingot.fields.jit.planner import JitPlan, PlanPart, plan
 from ingot.fields.jit.statistics import Statistics
 
-__all__ = ["Jit", "JitPlan", "Part", "Statistics", "drop", "jit", "plan"]
+__all__ = ["Jit", "JitPlan", "PlanPart", "Statistics", "drop", "jit", "plan"]

@@ -13,7 +13,7 @@ from ingot.fields.jit.capture import Captured
 from ingot.fields.jit.nodes import sizes_of
 from ingot.fields.jit.view import View, reads
 
-__all__ = ["Call", "Loop", "Unit", "clustered", "loads"]
+__all__ = ["KernelCall", "Loop", "Unit", "clustered", "loads"]
 
 
 @dataclass(eq=False, slots=True)
@@ -25,13 +25,13 @@ class Loop:
 
 
 @dataclass(eq=False, slots=True)
-class Call:
+class KernelCall:
     """One operation of torch, as it is."""
 
     node: Node
 
 
-Unit = Loop | Call
+Unit = Loop | KernelCall
 
 
 def clustered(captured: Captured, view: View) -> tuple[Unit, ...]:
@@ -42,7 +42,7 @@ def clustered(captured: Captured, view: View) -> tuple[Unit, ...]:
             continue
         values = set(reads(node, view))
         if node not in view.points:
-            made.add(node, Call(node), values, at)
+            made.add(node, KernelCall(node), values, at)
             continue
         unit = Loop(sizes_of(node))
         made.add(node, unit, values, at)

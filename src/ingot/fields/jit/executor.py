@@ -20,7 +20,7 @@ from ingot.fields.jit.fingerprint import Unstable
 from ingot.fields.jit.frames import FRAMES
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
-from ingot.fields.jit.planner import JitPlan, Part, plan
+from ingot.fields.jit.planner import JitPlan, PlanPart, plan
 from ingot.fields.jit.private import private_of
 from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
@@ -64,7 +64,7 @@ class SizedGraph:
 class Compiled:
     """A part of a plan: what it reads, what must leave it, and its graphs by sizes."""
 
-    part: Part
+    part: PlanPart
     sources: tuple[Source, ...]
     wanted: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -91,7 +91,7 @@ class Jit:
         self.private, self.direct = frozenset(private), frozenset(direct)
         self.debug, self.tell, self.folder = debug, tell, folder
         self.apart: dict[Step, str] = {}
-        self.plans: dict[tuple[Step, ...], tuple[tuple[Part, Compiled | None], ...]] = {}
+        self.plans: dict[tuple[Step, ...], tuple[tuple[PlanPart, Compiled | None], ...]] = {}
         self.space: Space | None = None
         self.counts: dict[str, int] = {}
         EXECUTORS.add(self)
@@ -134,7 +134,7 @@ class Jit:
 
     def planned(
         self, steps: tuple[Step, ...], *, whole: bool
-    ) -> tuple[tuple[Part, Compiled | None], ...]:
+    ) -> tuple[tuple[PlanPart, Compiled | None], ...]:
         """The parts of a run of steps, and the sequences among them."""
         if steps in self.plans:
             return self.plans[steps]
@@ -155,7 +155,7 @@ class Jit:
         self.plans[steps] = found
         return found
 
-    def sequence(self, part: Part, later: set[str]) -> Compiled:
+    def sequence(self, part: PlanPart, later: set[str]) -> Compiled:
         """A part made ready to be compiled; `later` is read after it."""
         given = tuple(dict.fromkeys(name for step in part.steps for name in step.gives))
         hidden = tuple(name for name in given if name in self.private and name not in later)

@@ -8,11 +8,11 @@ from itertools import groupby
 
 from ingot.fields.step import Step
 
-__all__ = ["JitPlan", "Part", "plan"]
+__all__ = ["JitPlan", "PlanPart", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlanPart:
     """Steps that run as one: a compiled sequence, or one step that runs directly for a reason."""
 
     steps: tuple[Step, ...]
@@ -32,7 +32,7 @@ class Part:
 class JitPlan:
     """The parts of a run of steps, in order."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PlanPart, ...]
 
     @property
     def sequences(self) -> int:
@@ -59,9 +59,9 @@ def plan(steps: Sequence[Step], apart: Mapping[Step, str] | None = None) -> JitP
     return JitPlan(tuple(parts_of(steps, reasons)))
 
 
-def parts_of(steps: Sequence[Step], reasons: Mapping[Step, str]) -> Iterator[Part]:
+def parts_of(steps: Sequence[Step], reasons: Mapping[Step, str]) -> Iterator[PlanPart]:
     for direct, run in groupby(steps, key=lambda step: bool(reasons[step])):
         if direct:
-            yield from (Part((step,), reasons[step]) for step in run)
+            yield from (PlanPart((step,), reasons[step]) for step in run)
         else:
-            yield Part(tuple(run))
+            yield PlanPart(tuple(run))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from ingot.fields.jit.clusters import Call, Loop, Unit, loads
+from ingot.fields.jit.clusters import KernelCall, Loop, Unit, loads
 from ingot.fields.jit.frames import FRAMES, unit
 from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.kernels import Printed, kernel
@@ -70,7 +70,7 @@ def write(fused: Fused) -> SequenceSource:
     constants = {
         str(node.target): getattr(fused.captured.module, str(node.target))
         for node in nodes if node.op == "get_attr"
-        and any(isinstance(u, Call) and u.node is node for u in fused.units)
+        and any(isinstance(u, KernelCall) and u.node is node for u in fused.units)
     }  # fmt: skip
     slots = tuple(
         Slot(
@@ -103,7 +103,7 @@ def heads(fused: Fused, inputs: list[Node]) -> Iterator[str]:
 
 def needs(unit: Unit, fused: Fused) -> Iterable[Node]:
     """The values that a unit reads."""
-    if isinstance(unit, Call):
+    if isinstance(unit, KernelCall):
         return unit.node.all_input_nodes
     return loads(unit, fused.view)
 
@@ -113,7 +113,7 @@ def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
     last = {node: at for at, u in enumerate(fused.units) for node in needs(u, fused)}
     last |= dict.fromkeys((n for n in fused.outputs if isinstance(n, Node)), len(fused.units))
     for at, each in enumerate(fused.units):
-        if isinstance(each, Call):
+        if isinstance(each, KernelCall):
             yield f"{each.node.name} = {called(each.node)}"
             made: tuple[Node, ...] = (each.node,)
         else:

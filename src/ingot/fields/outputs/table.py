@@ -15,7 +15,7 @@ from ingot.options import Count
 __all__ = [
     "Event",
     "Outputs",
-    "Target",
+    "TableTarget",
     "read_outputs",
     "write_table",
 ]
@@ -81,7 +81,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TableTarget:
     """A file to write to: its kind, its name without ending, when, at one of how many steps."""
 
     kind: Literal["CSV", "Exodus"]
@@ -96,7 +96,7 @@ class Target:
 class Outputs:
     """All files that numbers and mapped variables go to; after how many steps to store, where."""
 
-    targets: tuple[Target, ...] = ()
+    targets: tuple[TableTarget, ...] = ()
     stored: tuple[tuple[int, str], ...] = ()
     file_base: str = ""
     events: tuple[Event, ...] = field(default=BOTH)
@@ -115,7 +115,7 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
         ("Exodus", common.exodus),
     ]
     steps = common.time_step_interval
-    targets = [Target(kind, base, common.execute_on, steps) for kind, asked in wanted if asked]
+    targets = [TableTarget(kind, base, common.execute_on, steps) for kind, asked in wanted if asked]
     stored = {common.file_base or stem: steps} if common.checkpoint else {}
     kinds = {"CSV": OneOutput, "Exodus": OneOutput, "Checkpoint": Checkpoint,
              "Console": OneOutput, "PerfGraphOutput": OneOutput}  # fmt: skip
@@ -127,7 +127,7 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
             often = steps if one.time_step_interval is None else one.time_step_interval
             vectors = one.execute_vector_postprocessors_on
             events = one.execute_on or common.execute_on
-            targets.append(Target(each.type, own, events, often, vectors))
+            targets.append(TableTarget(each.type, own, events, often, vectors))
         if isinstance(one, Checkpoint):
             own = one.file_base or common.file_base or stem
             if own in stored:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from ingot.fields.step import Ambient, Buffer, Executor, Old, Source, State, Step
+from ingot.fields.step import Ambient, Buffer, Old, Source, State, Step, StepExecutor
 from ingot.options import Count
 
 __all__ = ["Root", "Solver", "SolverOptions", "Substep", "forwards", "kept", "update"]
@@ -30,7 +30,7 @@ class Substep:
 
     root: Root
     state: State
-    executor: Executor
+    executor: StepExecutor
     index: int = 0
     dt_changed: bool = False
     compatible: bool = True
