@@ -154,3 +154,13 @@ def test_a_law_that_changes_under_its_name_is_compiled_anew(capsys: Captured) ->
         assert status(["run", "polynomial.i", "--load", "polynomial.py", "--save", "out.csv"]) == 0
         values.append(Path("out.csv").read_text())
     assert values[0] != values[1]
+
+
+def test_a_point_that_fails_is_run_again_with_the_law_that_it_needs(capsys: Captured) -> None:
+    words = ["run", "network.i", "Solvers/newton/max_its=2", "--backend", "interpret"]
+    assert status([*words, "--load", "network.py"]) == 1
+    told = capsys.readouterr().err
+    assert "why: ingot diagnose failed/creep.i --load network.py" in told
+    again = ["diagnose", "failed/creep.i", "--load", "network.py", "--backend", "interpret"]
+    assert status(again) == 1
+    assert "[creep] 1 of 1 points failed" in capsys.readouterr().out

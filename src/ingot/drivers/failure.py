@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ingot.catalog import key
+from ingot.catalog import key, law_files
 from ingot.drivers.result import Result
 from ingot.drivers.transient import TransientDriver
 from ingot.drivers.values import DRIVEN, Given
@@ -40,7 +40,8 @@ def require_converged(
             f"# Point {point} of [{driver.block.name}], whose solve [{status.solve}] fails at step"
             f" {step}.\n{alone(driver, step + 1, point, folder)}"
         )
-        problems.append(status.problem(str(file), in_parts=not may_halve(driver, status.solve)))
+        words = " ".join([str(file), *(f"--load {os.path.relpath(law)}" for law in law_files())])
+        problems.append(status.problem(words, in_parts=not may_halve(driver, status.solve)))
     raise_if(problem for problem in problems if problem is not None)
 
 

@@ -139,8 +139,8 @@ class Status:
     def problem(self, saved: str | None = None, *, in_parts: bool = True) -> Problem | None:
         """What to tell the user where points failed: how many, the worst, and a way on.
 
-        saved: a file that repeats the worst; in_parts: whether steps that fail are taken in parts,
-        or cannot be.
+        saved: a file that repeats the worst, and flags that it needs; in_parts: whether steps that
+        fail are taken in parts, or cannot be.
         """
         worst = self.worst()
         if worst is None:
