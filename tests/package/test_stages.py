@@ -206,7 +206,7 @@ def test_parameter_far_from_all_is_refused_with_the_list() -> None:
         ("stress:strian", "there is no input 'strian', and no such parameter is promoted\n"
          "  fix: did you mean 'strain'?"),
         ("stress:nu", "there is no input 'nu', and no such parameter is promoted\n"
-         "  fix: promote it: -p nu"),
+         "  fix: promote 'nu' by -p"),
     ],
 )  # fmt: skip
 def test_wrong_pair_is_refused(pair: str, text: str) -> None:

@@ -83,7 +83,7 @@ def resolve_pairs(
             problems.append(Problem("unknown-name", message, None, did_you_mean(left, outputs)))
         try:
             missing = f"-d {text}: there is no input '{right}', and no such parameter is promoted"
-            fix = f"promote it: -p {right}" if find_named(right, promotable) else None
+            fix = f"promote '{right}' by -p" if find_named(right, promotable) else None
             if right:
                 by = [resolve_name(right, entering, missing, code="unknown-name", fix=fix)]
         except IngotError as error:
