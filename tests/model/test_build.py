@@ -424,3 +424,32 @@ def test_worked_example_ends_where_the_reference_does() -> None:
     torch.testing.assert_close(history.outputs["x"][-1], expected, rtol=1e-9, atol=0.0)
     rate = 5.0 * torch.exp(-1e4 / (8.314 * tensors["temps"][0]))
     torch.testing.assert_close(history.outputs["x"][-1], (1 + 0.25 * rate) ** -4, rtol=1e-9, atol=0)
+
+
+def test_a_crystal_without_slip_systems_is_told_where_it_is_read() -> None:
+    text = """
+[Tensors]
+  [index]
+    type = Python
+    expr = 'MillerIndex(torch.tensor([1.0, 1.0, 1.0]))'
+  []
+[]
+[Data]
+  [crystal]
+    type = CubicCrystal
+    lattice_parameter = 1.0
+    slip_directions = 'index'
+    slip_planes = 'axis'
+  []
+[]
+[Models]
+  [shear]
+    type = ResolvedShear
+    crystal_geometry = 'crystal'
+  []
+[]
+"""
+    axis = text.replace("[index]", "[axis]").replace("1.0, 1.0, 1.0", "1.0, 0.0, 0.0")
+    factory = Factory(read_text(axis[: axis.index("[Data]")] + text))
+    with pytest.raises(IngotError, match="CubicCrystal: no slip direction lies in a slip plane"):
+        factory.model("shear")

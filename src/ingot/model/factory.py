@@ -116,10 +116,15 @@ class Factory:
         """The object of a `[Data]` block."""
         return self._get("Data", name, asked, self._data)
 
-    def data_tensors(self, data: Any) -> DataTensors:
+    def data_tensors(self, data: Any, span: Span | None) -> DataTensors:
         """The tensors of an object of `[Data]`, held once by all models that read it."""
         if id(data) not in self._held:
-            self._held[id(data)] = DataTensors(data)
+            try:
+                self._held[id(data)] = DataTensors(data)
+            except ValueError as error:  # the object's own words
+                message = f"{type(data).__name__}: {error}"
+                problem = Problem("wrong-value", message, span, "correct its block in [Data]")
+                raise IngotError([problem]) from None
         return self._held[id(data)]
 
     def models(self, field: Field) -> list[Model]:
@@ -227,7 +232,7 @@ def _law(factory: Factory, block: Holder, declared: Declared) -> Model:
     for option in declared.options:
         if option.data is not None and options[option.argument] is not None:
             # "_cg" is what the peer calls crystal geometry
-            model.hold_data("_cg", factory.data_tensors(options[option.argument]))
+            model.hold_data("_cg", factory.data_tensors(options[option.argument], block.span))
     inputs: dict[str, Any] = {}
     for slot in declared.inputs:
         try:
