@@ -154,7 +154,7 @@ def _find_models_of(file: Path, name: str) -> Iterator[Asked]:
 
 def list_promotable(model: Model) -> tuple[str, ...]:
     """All that `-p` takes."""
-    return (*model.named_parameters(), *model.named_buffers())
+    return (*model.named_values(), *model.buffer_values())
 
 
 def compile_cold(asked: Asked, limit: int, *, pairs: str = ":", promoted: bool = False) -> Row:
