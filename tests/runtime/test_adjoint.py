@@ -1,5 +1,7 @@
 """Packages with adjoints: `vjp`, `param_vjp` and autograd by one entry instead of dense blocks."""
 
+import random
+
 import msgspec
 import pytest
 import torch
@@ -8,7 +10,7 @@ from torch import Tensor
 import ingot
 from ingot.errors import IngotError, IngotWarning
 from ingot.hit import read_text
-from ingot.model import build
+from ingot.model import Model, build
 from ingot.package.consistent import find_inconsistencies
 from ingot.package.target import Target
 from ingot.runtime import Artifact
@@ -198,3 +200,53 @@ def test_a_law_compiled_here_has_adjoints_too() -> None:
         with torch.no_grad():
             sides.append(float(artifact(inputs)["stress"].sum()))
     assert slope == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_products_have_the_batch_of_the_call_whatever_they_come_from(seed: int) -> None:
+    """Random batches of inputs, parameters and directions; a live model is the oracle."""
+    source = random.Random(seed)
+    one = packages.elastic() if seed % 4 == 0 else packages.decay()
+    ways = [one.artifact("kernel"), one.artifact("inductor")]
+    ways += [] if seed % 4 == 0 else [packages.trained().artifact()]
+    live = ingot.load(one.file, name=one.package.metadata.name)
+    batch = source.choice([(), (1,), (5,), (2, 5), (2, 1, 5), (0, 5)])
+
+    def draw(x: Tensor) -> Tensor:
+        """A value at random axes of the batch: fewer, or of one."""
+        count = source.randint(0, len(batch))
+        axes = [source.choice([n, 1]) for n in batch[len(batch) - count :]]
+        return x * torch.rand((*axes, *x.shape), dtype=x.dtype).div(10).add(0.95)
+
+    def draw_some(values: dict[str, Tensor]) -> dict[str, Tensor]:
+        names = source.sample(list(values), source.randint(1, len(values)))
+        return {n: draw(torch.rand_like(values[n])) for n in names}
+
+    torch.manual_seed(seed)
+    inputs = {n: draw(x) for n, x in inputs_of(one, seed=seed).items()}
+    for name, x in ways[0].named_parameters():
+        value = draw(x.detach())
+        for way in (*ways, live):
+            way.set_parameter(name, value)
+    infos = {p.variable.name: p.variable for p in ways[0].metadata.parameters}
+    params = list(infos)
+    points = {n: torch.ones(v.base).double() for n, v in (ways[0].inputs | infos).items()}
+    bars, tangents = draw_some(bars_of(ways[0])), draw_some(points)
+    for way in ways:
+        assert_same(way.vjp(inputs, bars), live.vjp(inputs, bars))
+        assert_same(way.param_vjp(inputs, bars, params), live.param_vjp(inputs, bars, params))
+        if way.metadata.derivatives:
+            assert_same(way.jvp(inputs, tangents), live.jvp(inputs, tangents))
+    asked = [inputs[n].requires_grad_() for n in inputs]
+    wanted = _pull_by_autograd(live, inputs, asked)
+    for way in ways:
+        assert_same(_pull_by_autograd(way, inputs, asked), wanted)
+
+
+def _pull_by_autograd(
+    model: Artifact | Model, inputs: dict[str, Tensor], asked: list[Tensor]
+) -> dict[str, Tensor]:
+    outputs = model(inputs)
+    sums = torch.stack([x.square().sum() for x in outputs.values()]).sum()
+    found = torch.autograd.grad(sums, asked, materialize_grads=True)
+    return dict(zip(inputs, found, strict=True))

@@ -285,9 +285,10 @@ class Artifact(nn.Module):
         values, key = self._checked(inputs)
         self._derivable()
         known = {**self._shapes, **self._parameter_shapes}
-        along = self._directions(self._named(tangents), known, "input", values)
+        along, batch = self._directions(self._named(tangents), known, "input", values)
         self._once(values, along)
-        return self._pushed(self._both(values, key, along)[1], along)
+        outputs, blocks, _ = self._both(values, key, along)
+        return self._spread(self._pushed(blocks, along), self._output_shapes, outputs, batch)
 
     def _named(self, tangents: Arrays) -> Arrays:
         """Tangents by the names of what they belong to, where they have others."""
@@ -326,11 +327,13 @@ class Artifact(nn.Module):
     def _gradient(self, inputs: Arrays, cotangents: Arrays, by: list[str]) -> dict[str, Tensor]:
         values, key = self._checked(inputs)
         self._derivable(backwards=True)
-        along = self._directions(cotangents, self._output_shapes, "output", values)
+        along, batch = self._directions(cotangents, self._output_shapes, "output", values)
         self._once(values, along)
         if not self._backend.has_adjoints:
-            _, blocks, failed = self._both(values, key, by)
-            return self._silenced(self._pulled(blocks, along, by), along, failed)
+            outputs, blocks, failed = self._both(values, key, by)
+            pulled = self._silenced(self._pulled(blocks, along, by), along, failed)
+            known = {**self._shapes, **self._parameter_shapes}
+            return self._spread(pulled, known, outputs, batch)
         pulled = self._adjoints(values, along)
         return {n: pulled[n] for n in by}
 
@@ -488,6 +491,25 @@ class Artifact(nn.Module):
                 found[x] = found[x] + term if x in found else term
         return found
 
+    def _spread(
+        self, found: dict[str, Tensor], known: Mapping[str, ValueShape],
+        outputs: Mapping[str, Tensor], batch: tuple[int, ...],
+    ) -> dict[str, Tensor]:  # fmt: skip
+        """Products at every point of the call, those with blocks that are the same for all too.
+
+        Outputs have the batch of constants too; those that are sums, one of their own.
+        """
+        if self._backend.sums:
+            return found
+        ranks = {y: s.rank for y, s in self._output_shapes.items()}
+        batch = join_batches(
+            [batch, *(tuple(x.shape[: x.ndim - ranks[y]]) for y, x in outputs.items())]
+        )
+        whole = {n: (*batch, *known[n].sizes, *known[n].base) for n in found}
+        return {
+            n: x if x.shape == whole[n] else x.expand(whole[n]).clone() for n, x in found.items()
+        }
+
     def _complete(
         self, names: Iterable[str], needs: Callable[[str], list[Pair]], remedy: str = ""
     ) -> list[str]:
@@ -544,15 +566,14 @@ class Artifact(nn.Module):
         known: Mapping[str, ValueShape],
         word: Word,
         values: Sequence[Tensor],
-    ) -> dict[str, Tensor]:
-        """Tangents or cotangents as tensors that fit the batch of the values."""
+    ) -> tuple[dict[str, Tensor], tuple[int, ...]]:
+        """Tangents or cotangents as tensors that fit the batch of the values, and that of all."""
         given, problems = self._read(along, known, word)
         raise_if(problems)
         shapes = (*self._shapes.values(), *self._parameter_shapes.values())
         pairs = list(zip(shapes, values, strict=True))
         pairs += [(known[n], x) for n, x in given.items() if n not in self._backend.sums]
-        join_batches([tuple(x.shape[: x.ndim - s.rank]) for s, x in pairs])
-        return given
+        return given, join_batches([tuple(x.shape[: x.ndim - s.rank]) for s, x in pairs])
 
     def _read(
         self,
