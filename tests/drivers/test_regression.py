@@ -80,6 +80,10 @@ SPOILED: dict[str, Callable[[Values], object]] = {
     "the precision is another": lambda values: values.update({KEY: values[KEY].float()}),
     "the components are others": lambda values: values.update({KEY: values[KEY][..., :1]}),
     "the batch is another": lambda values: values.update({KEY: values[KEY].repeat(2, 1)[:3]}),
+    "an axis is too many": lambda values: values.update({KEY: values[KEY][None]}),
+    "the batch is one point": lambda values: values.update(
+        {"input.0.strain": values["input.0.strain"][:1]}
+    ),
     "nothing is left": lambda values: values.clear(),
 }
 
