@@ -6,7 +6,9 @@ from typing import get_args
 import pytest
 import torch
 
+from ingot.cli.run import summary
 from ingot.drivers import TransientDriver, build_driver
+from ingot.drivers.diagnosis import diagnose
 from ingot.drivers.transient import transient_driver
 from ingot.errors import IngotError
 from ingot.execute import Backend
@@ -85,6 +87,23 @@ def test_steps_follow_backward_euler(backend: Backend) -> None:
     exact = torch.tensor([1.0, 2.0, 3.0]) * (1 / 1.5) ** torch.arange(5.0)[:, None]
     torch.testing.assert_close(result.outputs["x"], exact.double())
     assert (result.steps, result.batch, result.points, result.failed) == (5, (3,), 3, 0)
+
+
+def test_one_time_is_a_run_of_the_initial_step(backend: Backend) -> None:
+    driver = driver_of("Tensors/times/expr:='Scalar(torch.zeros(1))'")
+    result = driver.run(backend)
+    assert torch.equal(result.flat["output.0.x"], torch.tensor([1.0, 2.0, 3.0]).double())
+    assert result.steps == 1 and "output.1.x" not in result.flat
+    for told in summary(driver, result, backend)["solves"].values():
+        assert (told["mean_iterations"], told["most_iterations"]) == (0, 0)
+    assert all(solve.is_easy for solve in diagnose(driver, backend).solves)
+
+
+def test_no_time_is_told_where_it_is_named() -> None:
+    with pytest.raises(IngotError, match="'times' holds no time") as error:
+        driver_of("Tensors/times/expr:='Scalar(torch.zeros(0))'")
+    (problem,) = error.value.problems
+    assert problem.code == "shapes-differ" and problem.span is not None and problem.fix
 
 
 def test_a_run_does_not_look_through_the_program_again(monkeypatch: pytest.MonkeyPatch) -> None:

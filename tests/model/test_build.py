@@ -121,6 +121,51 @@ def test_a_tensor_keeps_its_structural_axes() -> None:
     assert hardening(model).shape == (3,)
 
 
+EMPTY = """
+[Tensors]
+  [none]
+    type = Python
+    expr = 'Scalar(torch.zeros(0), sub_batch_ndim=1)'
+  []
+[]
+[Models]
+  [table]
+    type = ScalarLinearInterpolation
+    argument = 'x'
+    abscissa = 'none'
+    ordinate = 'none'
+  []
+  [sum]
+    type = ScalarLinearCombination
+    from = 'a b'
+    to = 'c'
+    weights = ''
+  []
+  [hardening]
+    type = VoceIsotropicHardening
+    saturated_hardening = 'none'
+    saturation_rate = 1
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("table", ["abscissa", "ordinate"]),
+        ("sum", ["weights"]),
+        ("hardening", ["saturated_hardening"]),
+    ],
+)
+def test_a_parameter_without_numbers_is_told(name: str, options: list[str]) -> None:
+    with pytest.raises(IngotError) as error:
+        build(read_text(EMPTY), name)
+    problems = error.value.problems
+    assert [p.message.split("'")[1] for p in problems] == options
+    assert all(p.code == "wrong-value" and p.span is not None and p.fix for p in problems)
+
+
 def test_any_other_word_is_a_free_variable() -> None:
     model = law("Q")
     assert model.inputs == {"equivalent_plastic_strain": Scalar, "Q": Scalar}

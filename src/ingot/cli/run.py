@@ -244,8 +244,8 @@ def summary(driver: "TransientDriver", result: "Result", backend: Backend) -> di
         "solves": {
             status.solve: {
                 "points": counts(status, result.points),
-                "mean_iterations": float(status.iterations.double().mean()),
-                "most_iterations": int(status.iterations.max()),
+                "mean_iterations": status.mean_iterations,
+                "most_iterations": status.most_iterations,
                 **accepted(status),
             }
             for status in result.statuses

@@ -161,11 +161,11 @@ class _Search:
         causes = tuple(self.find_causes(places[0], whole, conditioning)) if places else ()
         parts = [p for p in paths if p.ends is not None]
         updates, pivoted = status.iterations, status.pivoted
-        in_parts = (updates >= newton.max_its).any(0) if self.has_parts else updates[0] < 0
+        in_parts = int((updates >= newton.max_its).any(0).sum()) if self.has_parts else 0
         return SolveDiagnosis(
             status.solve, self.result.points, len(status.find_first_failures()),
-            float(updates.double().mean()), int(updates.max()), places, int(pivoted.sum()),
-            int((pivoted > 0).any(0).sum()), int(in_parts.sum()),
+            status.mean_iterations, status.most_iterations, places, int(pivoted.sum()),
+            int((pivoted > 0).any(0).sum()), in_parts,
             {} if whole is None else find_history(whole), conditioning,
             tuple((*p.ends, self.is_solved(p)) for p in parts if p.ends is not None), causes,
         )  # fmt: skip

@@ -240,6 +240,9 @@ def clock_of(block: Block, factory: Factory) -> Given:
         message = f"'{word}' is one time, not the time of every step"
         fix = "give a Scalar of shape (steps,) or (steps, *batch)"
         raise IngotError([Problem("shapes-differ", message, values.value_span, fix)])
+    if not value.dynamic_batch.shape[0]:
+        message, fix = f"'{word}' holds no time", "give the time of the initial step at least"
+        raise IngotError([Problem("shapes-differ", message, values.value_span, fix)])
     span = (name or values).value_span
     return Given("t" if name is None else name.string(), value, span, values.value_span)
 

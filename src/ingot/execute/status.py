@@ -106,6 +106,16 @@ class Status:
         """Whether each point converged."""
         return self.reason == Reason.CONVERGED
 
+    @property
+    def mean_iterations(self) -> float:
+        """Of all points and steps; 0 where there is none."""
+        return float(self.iterations.double().mean()) if self.iterations.numel() else 0.0
+
+    @property
+    def most_iterations(self) -> int:
+        """Of any point and step; 0 where there is none."""
+        return int(self.iterations.max()) if self.iterations.numel() else 0
+
     def find_worst_accepted(self, by: Criterion | None = None) -> AcceptedResidual | None:
         """The largest residual that any criterion accepted, or that one did."""
         chosen = torch.atleast_2d(self.converged if by is None else self.accepted == by)

@@ -369,6 +369,8 @@ def _parameters(
         words = _entries(field, slot)
         if not slot.many:
             return _bound(factory, block, model, slot, field, tuple(words), key(slot.argument))
+        if not words:
+            raise _wrong_field("is a list without an entry", slot, field, block, "give one")
         names = [f"{key(slot.argument)}_{i}" for i in range(len(words))]
         if slot.argument in declared.labels:
             names = declared.labels[slot.argument](options)
@@ -405,8 +407,18 @@ def _bound(
         value = _constant(factory, field, slot.kind, words)
     except LookupError:
         return "variable", _variable(factory, block, model, slot, field, words)
-    model.values[stored] = _on_own_axes(value, len(slot.axes)) if slot.listed else value
+    value = _on_own_axes(value, len(slot.axes)) if slot.listed else value
+    if 0 in value.sub_batch.shape:
+        raise _wrong_field("holds no numbers", slot, field, block, "give one for each entry")
+    model.values[stored] = value
     return "value", stored
+
+
+def _wrong_field(
+    what: str, slot: ParameterSlot, field: Field | GivenField | None, block: Holder, fix: str
+) -> IngotError:
+    span = field.span if field is not None else block.span
+    return IngotError([Problem("wrong-value", f"'{key(slot.argument)}' {what}", span, fix)])
 
 
 def _on_own_axes(value: Value, count: int) -> Value:
