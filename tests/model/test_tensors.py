@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from ingot.drivers import build_driver
 from ingot.errors import IngotError
 from ingot.hit import read, read_text
-from ingot.model import Tensors
+from ingot.model import Tensors, build
 from ingot.types import MRP, R2, SR2, WR2, MillerIndex, Scalar, Vec, euler_rodrigues
 
 
@@ -96,6 +97,40 @@ def test_a_circle_of_tensors_is_told() -> None:
 def test_expression_that_fails_is_told_with_its_reason(text: str, message: str) -> None:
     told = f"the expression of [a] fails: {message}"
     assert problem(tensors(a=text), "a") == ("tensor-expression", told)
+
+
+@pytest.mark.parametrize("text", ["Scalar(torch.ones(2) * 1j)", "torch.ones(2) * 1j"])
+def test_complex_numbers_are_refused_where_they_are_read(text: str) -> None:
+    found = tensors(a=text, b="Scalar(torch.as_tensor(a.data).imag)")
+    assert torch.equal(found.read_real("b").data, torch.ones(2).double())
+    with pytest.raises(IngotError, match=r"\[Tensors/a\] holds complex numbers") as raised:
+        found.read_real("a")
+    (told,) = raised.value.problems
+    assert told.code == "wrong-value" and told.span is not None and told.fix
+
+
+@pytest.mark.parametrize("rows", ["Scalar(torch.ones(5) * 1j)", "torch.ones(5) * 1j"])
+def test_a_driver_and_a_model_refuse_complex_numbers(rows: str) -> None:
+    blocks = """
+    [Models]
+      [sum]
+        type = ScalarLinearCombination
+        from = 'x'
+        to = 'y'
+        weights = 'rows'
+      []
+    []
+    [Drivers]
+      [driver]
+        type = TransientDriver
+        model = 'sum'
+        prescribed_time = 'rows'
+      []
+    []"""
+    tree = read_text(f"[Tensors]\n[rows]\ntype = Python\nexpr = '{rows}'\n[]\n[]{blocks}")
+    for make in (lambda: build(tree, "sum"), lambda: build_driver(tree, "driver")):
+        with pytest.raises(IngotError, match="complex numbers"):
+            make()
 
 
 CSV = """time, s_xx, s_yy, s_zz, s_yz, s_xz, s_xy

@@ -132,7 +132,7 @@ def read_tensor(factory: Factory, field: Field, word: str, kind: type[Value]) ->
         names = factory.tree.names("Tensors")
         fix = did_you_mean(word, names) or f"add a block [{word}] to [Tensors]"
         raise IngotError([Problem("missing-block", f"[Tensors] has no block '{word}'", span, fix)])
-    found = factory.tensors[word]
+    found = factory.tensors.read_real(word)
     try:
         if isinstance(found, Tensor):
             return kind(found.detach().double())

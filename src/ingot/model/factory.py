@@ -445,7 +445,7 @@ def _constant(
         return _wrapped(kind, data, field)
     if len(words) != 1 or words[0] not in factory.tensors:
         raise LookupError(words)
-    found = factory.tensors[words[0]]
+    found = factory.tensors.read_real(words[0])
     if isinstance(found, torch.Tensor):
         return _wrapped(kind, found.double(), field)
     if type(found) is not kind:

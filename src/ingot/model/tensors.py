@@ -136,6 +136,18 @@ class Tensors:
                 self._open.pop()
         return self._done[name]
 
+    def read_real(self, name: str) -> Any:
+        """The value of an entry that a model or a driver reads, whose numbers are real."""
+        found = self[name]
+        data = found.data if isinstance(found, Value) else found
+        if isinstance(data, Tensor) and data.is_complex():
+            block = self.tree.require("Tensors", name)
+            message = f"[Tensors/{name}] holds complex numbers, and every value is of real ones"
+            fix = "take the .real or the .imag of its tensor"
+            span = block.require("expr").span
+            raise IngotError([Problem("wrong-value", message, span, fix)])
+        return found
+
     def _value(self, block: Block) -> Any:
         kind = block.require("type").string()
         if kind == "Python":
