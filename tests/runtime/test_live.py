@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import prune
 
 import ingot
 from ingot import IngotError, Model, build, read_text
@@ -471,3 +472,97 @@ def test_gradients_of_gradients_are_refused(decay: Model) -> None:
     inputs = {n: x.requires_grad_() for n, x in given(decay, 2).items()}
     with pytest.raises(IngotError, match="'decay' passes on first derivatives only"):
         torch.autograd.grad(decay(inputs)["alpha"].sum(), inputs["T"], create_graph=True)
+
+
+class Grown(nn.Module):
+    """Exponential of what is learnt: positive."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The exponential."""
+        return x.exp()
+
+    def right_inverse(self, x: Tensor) -> Tensor:
+        """What gives it."""
+        return x.log()
+
+
+def test_a_parametrized_parameter_acts_and_its_original_learns(decay: Model) -> None:
+    plain_model, inputs = made("decay"), given(decay, 4)
+    decay(inputs)  # what evaluated it before must not stay
+    block = decay.get_submodule("update.reaction.coefficient")
+    nn.utils.parametrize.register_parametrization(block, "reference_value", Grown())
+    original = block.parametrizations.reference_value.original
+    for number in (4.0, 3.0):
+        if number == 3.0:
+            decay.set_parameter(RATE, number)
+            plain_model.set_parameter(RATE, number)
+        torch.testing.assert_close(original.detach(), torch.tensor(number, dtype=F64).log())
+        found, wanted = decay(inputs), plain_model(inputs)
+        torch.testing.assert_close(found, wanted)
+        (slope,) = torch.autograd.grad(found["alpha"].sum(), original)
+        held = dict(plain_model.named_parameters())[RATE]
+        (expected,) = torch.autograd.grad(wanted["alpha"].sum(), held)
+        torch.testing.assert_close(slope, expected * number)
+        bars = {"alpha": torch.ones(4, dtype=F64)}
+        asked = decay.param_vjp(inputs, bars, [RATE])
+        torch.testing.assert_close(asked, plain_model.param_vjp(inputs, bars, [RATE]))
+    with torch.no_grad():
+        original.fill_(0.5)
+    plain_model.set_parameter(RATE, float(torch.tensor(0.5, dtype=F64).exp()))
+    torch.testing.assert_close(decay(inputs), plain_model(inputs))
+    torch.testing.assert_close(copy.deepcopy(decay)(inputs), plain_model(inputs))
+    traced = {p.variable.name: p.value.data for p in trace(decay, {}).parameters}
+    torch.testing.assert_close(traced[RATE], original.exp().detach())
+
+
+def test_a_parametrization_without_an_inverse_is_not_set(decay: Model) -> None:
+    block = decay.get_submodule("update.reaction.coefficient")
+    nn.utils.parametrize.register_parametrization(block, "reference_value", nn.Identity())
+    with pytest.raises(IngotError, match=r"'reference_value' of \[coefficient\] is parametrized"):
+        decay.set_parameter(RATE, 2.0)
+
+
+def test_parameters_that_are_gone_are_told_by_name(decay: Model) -> None:
+    inputs = given(decay, 2)
+    block = decay.get_submodule("update.reaction.coefficient")
+    kept, wanted = block.reference_value, decay(inputs)
+    told = r"\[coefficient\] has lost its parameter 'reference_value'"
+    block.reference_value = None
+    with pytest.raises(IngotError, match=told):
+        decay(inputs)
+    del block.reference_value
+    with pytest.raises(IngotError, match=told):
+        decay(inputs)
+    block.reference_value = kept
+    torch.testing.assert_close(decay(inputs), wanted)
+    prune.identity(block, "reference_value")
+    with pytest.raises(IngotError, match=f"{told}, which a hook computes"):
+        decay(inputs)
+
+
+def test_a_part_of_a_live_model_is_not_replaced(decay: Model) -> None:
+    inputs = given(decay, 2)
+    wanted = decay(inputs)
+    for other in (made("decay").get_submodule("update"), nn.Identity(), None):
+        with pytest.raises(IngotError, match=r"\[update\] is a part of \[decay\]"):
+            decay.update = other
+    with pytest.raises(IngotError, match=r"\[update\] is a part of \[decay\]"):
+        del decay.update
+    decay.update = decay.get_submodule("update")
+    torch.testing.assert_close(decay(inputs), wanted)
+
+
+def test_a_model_without_numbers_is_told(decay: Model) -> None:
+    inputs = given(decay, 2)
+    wanted, state = decay(inputs), made("decay").state_dict()
+    decay.to("meta")
+    with pytest.raises(IngotError, match="is on the meta device, which holds no numbers"):
+        decay(inputs)
+    decay.to_empty(device="cpu").load_state_dict(state)
+    torch.testing.assert_close(decay(inputs), wanted)
+
+
+@pytest.mark.parametrize("name", ["values", "shapes", "providers", "training", "parametrizations"])
+def test_a_block_may_have_the_name_of_something_that_models_have(name: str) -> None:
+    model = build(read_text(SHARED.replace("law", name)), "left").eval()
+    assert model({"x": torch.tensor(3.0, dtype=F64)})["y"].item() == 6.0

@@ -128,6 +128,11 @@ EXPLAIN: dict[str, str] = {
         "An input file, or a file that it includes, does not exist or cannot be opened. Paths"
         " after !include are relative to the folder of the file that includes them."
     ),
+    "fixed-part": (
+        "A live model is wired once, when it is built, and a part of it was to be replaced or"
+        " deleted. Parameters may be given other values; for another part build another model, from"
+        " the same file with overrides."
+    ),
     "fixed-size": (
         "A size that was to stay open is fixed by the function, by another tensor that it"
         " meets, or by an example of size 0 or 1, which torch takes for a constant. Leave it out"

@@ -45,26 +45,51 @@ class Law:
 
 
 class _Values(MutableMapping[str, Value]):
-    """Tensors that a module holds, as values of their kinds that share their storage."""
+    """Tensors that a module holds, as values of their kinds that share their storage.
 
-    def __init__(self, tensors: dict[str, Any], *, trained: bool) -> None:
-        self._tensors, self._trained = tensors, trained
+    One that is parametrized (`torch.nn.utils.parametrize`) is what its parametrization computes.
+    """
+
+    def __init__(
+        self, owner: str, tensors: dict[str, Any], modules: dict[str, Any], *, trained: bool
+    ) -> None:
+        self._owner, self._tensors, self._modules, self._trained = owner, tensors, modules, trained
         self._kinds: dict[str, tuple[type[Value], int]] = {}
 
     def __getitem__(self, key: str) -> Value:
-        kind, sub = self._kinds[key]
-        return kind(self._tensors[key].detach(), sub_batch_ndim=sub)
+        tensor, sub = self._find(key), self._kinds[key][1]
+        return self._kinds[key][0](tensor.detach(), sub_batch_ndim=sub)
 
     def tensor(self, key: str) -> tuple[Tensor, int]:
-        """The tensor that is held, and how many of its axes are no batch."""
+        """The tensor that is held or computed, and how many of its axes are no batch."""
         kind, sub = self._kinds[key]
-        return self._tensors[key], sub + len(kind.base)
+        return self._find(key), sub + len(kind.base)
+
+    def _find(self, key: str) -> Tensor:
+        computed = self._find_parametrization(key)
+        found = self._tensors.get(key) if computed is None else computed()
+        if isinstance(found, Tensor):
+            return found
+        told = f"[{self._owner}] has lost its parameter '{key}'"
+        fix = f"give it again: module.{key} = nn.Parameter(...)"
+        if f"{key}_orig" in self._tensors:
+            told += ", which a hook computes where the block itself is called: it never is"
+            fix = "compute it by torch.nn.utils.parametrize.register_parametrization"
+        raise IngotError([Problem("wrong-input", told, None, fix)])
+
+    def _find_parametrization(self, key: str) -> Any:
+        computed = self._modules.get("parametrizations")
+        return computed[key] if isinstance(computed, nn.ModuleDict) and key in computed else None
 
     def __setitem__(self, key: str, value: Value) -> None:
         """Hold a copy, since a tensor of a file may stand in several places; written into the
         tensor that is held where that has the same shape, so that an optimiser still knows it.
         """
         held = self._tensors.get(key)
+        computed = self._find_parametrization(key)
+        if computed is not None:
+            self._invert(computed, key, value)
+            return
         self._kinds[key] = (type(value), value.sub)
         if held is not None and held.shape == value.data.shape:
             with torch.no_grad():
@@ -75,6 +100,14 @@ class _Values(MutableMapping[str, Value]):
             differs = copy.is_floating_point() if held is None else held.requires_grad
             copy = nn.Parameter(copy, requires_grad=differs)
         self._tensors[key] = copy
+
+    def _invert(self, computed: Any, key: str, value: Value) -> None:
+        try:
+            computed.right_inverse(value.data)
+        except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+            told = f"'{key}' of [{self._owner}] is parametrized, and cannot be set: {error}"
+            fix = "give the parametrization a right_inverse, or set what it computes from"
+            raise IngotError([Problem("wrong-input", told, None, fix)]) from None
 
     def __delitem__(self, key: str) -> None:
         del self._tensors[key], self._kinds[key]
@@ -92,7 +125,7 @@ class DataTensors(nn.Module):
     def __init__(self, source: Any) -> None:
         super().__init__()
         self.source = source
-        self.values = _Values(self._buffers, trained=False)
+        self.values = _Values("Data", self._buffers, self._modules, trained=False)
         self.values.update(source.values)
 
 
@@ -123,13 +156,13 @@ class Model(nn.Module):
         super().__init__()
         self.name, self.type_name, self.span = name, type_name, span
         self.inputs, self.outputs, self.body = inputs, outputs, body
-        # tables of their own: a block or an option may have the name of something that we have
-        self._modules.update(parts or {})
         self.providers: dict[str, Model] = dict(providers or {})
-        self.values = _Values(self._parameters, trained=True)
+        self.values = _Values(name, self._parameters, self._modules, trained=True)
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._like = torch.empty(0, dtype=torch.float64, device="cpu")
         self._evaluators = _Evaluators()
+        # tables of their own: a block or an option may have the name of something that we have
+        self._modules.update(parts or {})
 
     # what it is
 
@@ -210,6 +243,26 @@ class Model(nn.Module):
         return str(self)
 
     # what it becomes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set what is ours even where a block has its name; refuse to put another part in place."""
+        parts = self.__dict__.get("_modules", {})
+        if name in parts and name in self.__dict__:
+            object.__setattr__(self, name, value)
+            return
+        self._keep_part(parts, name, value)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._keep_part(self._modules, name, None)
+        super().__delattr__(name)
+
+    def _keep_part(self, parts: Mapping[str, Any], name: str, value: Any) -> None:
+        part = parts.get(name)
+        if isinstance(part, Model | DataTensors) and value is not part:
+            told = f"[{name}] is a part of [{self.name}], which was wired with it, and stays so"
+            fix = "build the model again: ingot.read(file, ['Models/BLOCK/OPTION:=VALUE'])"
+            raise IngotError([Problem("fixed-part", told, self.span, fix)])
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Convert the tensors; what a model without any computes in changes too."""

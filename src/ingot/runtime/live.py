@@ -109,6 +109,11 @@ def evaluator_of(model: Model, inputs: Any) -> Artifact:
             if isinstance(value, Value) and value.sub:
                 shapes[lag(name)[0]] = tuple(value.sub_batch.shape)
     tensors = _find_tensors(model)
+    lost = next((n for n, (x, _) in tensors.items() if x.is_meta), None)
+    if lost is not None or model.device.type == "meta":
+        told = f"'{lost or model.name}' is on the meta device, which holds no numbers"
+        fix = "load the model again; or call to_empty(device='cpu') and load_state_dict of it"
+        raise IngotError([Problem("wrong-device", told, model.span, fix)])
     structure = tuple((n, x.shape[x.ndim - rank :]) for n, (x, rank) in tensors.items())
     key = (tuple(sorted(shapes.items())), structure, model.dtype, model.device)
     own = model._evaluators
