@@ -57,8 +57,8 @@ class _Values(MutableMapping[str, Value]):
         self._kinds: dict[str, tuple[type[Value], int]] = {}
 
     def __getitem__(self, key: str) -> Value:
-        tensor, sub = self._find(key), self._kinds[key][1]
-        return self._kinds[key][0](tensor.detach(), sub_batch_ndim=sub)
+        kind, sub = self._kinds[key]
+        return kind(self._find(key).detach(), sub_batch_ndim=sub)
 
     def tensor(self, key: str) -> tuple[Tensor, int]:
         """The tensor that is held or computed, and how many of its axes are no batch."""
