@@ -1,12 +1,15 @@
 """Tables of a file: their knots are theirs alone, and declared structural or not."""
 
+import warnings
+
 import pytest
 import torch
 from torch import Tensor
 
+from ingot.errors import IngotError, IngotWarning
 from ingot.execute import executor
 from ingot.hit import read_text
-from ingot.model import build
+from ingot.model import Factory, build
 from ingot.program import prepared
 
 TABLES = """
@@ -70,3 +73,36 @@ def test_each_point_of_a_batch_may_have_a_table_of_its_own() -> None:
     knots = torch.arange(7.0, dtype=torch.float64)
     expected = torch.stack([table(at[:1], knots, knots**2)[0], at[1] * 3])
     torch.testing.assert_close(found["long"], expected)
+
+
+@pytest.mark.parametrize(
+    ("knots", "told"),
+    [
+        ("4 1 0.5 -1", "1 follows 4"),
+        ("-1 0.5 4 1", "1 follows 4"),
+        ("each", "2 follows 3"),
+    ],
+)
+def test_abscissas_that_descend_are_warned_of(knots: str, told: str) -> None:
+    expr = "torch.tensor([[0.0, 1, 2, 3], [0, 3, 2, 4]])"
+    each = f"[each]\n    type = Python\n    expr = '{expr}'\n  []"
+    text = TABLES.format(rows=PLAIN, knots=knots).replace("[Tensors]", f"[Tensors]\n{each}")
+    message = f"'abscissa' does not ascend: {told}"
+    with pytest.warns(IngotWarning, match=message):
+        build(read_text(text), "both")
+    with pytest.raises(IngotError, match=message) as error:
+        Factory(read_text(text), strict=True).model("both")
+    (problem,) = error.value.problems
+    assert problem.code == "not-ascending" and problem.span is not None and problem.fix
+
+
+@pytest.mark.parametrize("knots", ["-1 0.5 0.5 4", "-1 0.5 1 inf"])
+def test_abscissas_that_do_not_descend_are_taken_silently(knots: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build(read_text(TABLES.format(rows=PLAIN, knots=knots)), "short")
+
+
+def test_one_knot_is_a_table() -> None:
+    text = TABLES.format(rows=PLAIN, knots="2").replace("'1 3 2 8'", "'5'")
+    assert Factory(read_text(text), strict=True).model("short").values["abscissa"].data.numel() == 1

@@ -8,14 +8,14 @@ import importlib
 import pkgutil
 
 from ingot.catalog.declare import (
-    CATALOG, Data, Declared, Fixed, Input, Listed, Many, Name, Option, Output, Parameter,
+    CATALOG, Ascending, Data, Declared, Fixed, Input, Listed, Many, Name, Option, Output, Parameter,
     ParameterSlot, T, derived, follows, key, model, named, old, optional,
 )  # fmt: skip
 from ingot.catalog.files import law_files, laws_of, load_file
 
 __all__ = [
-    "CATALOG", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name", "Option",
-    "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "key", "law_files",
+    "CATALOG", "Ascending", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name",
+    "Option", "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "key", "law_files",
     "laws_of", "load", "load_file", "model", "named", "old", "optional",
 ]  # fmt: skip
 

@@ -20,9 +20,9 @@ from ingot.options import fits, plain
 from ingot.types import Axed, Value
 
 __all__ = [
-    "CATALOG", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name", "Option",
-    "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "model", "named", "old",
-    "optional",
+    "CATALOG", "Ascending", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name",
+    "Option", "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "model", "named",
+    "old", "optional",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Value)
@@ -64,6 +64,13 @@ class Listed:
 
     def __class_getitem__(cls, inner: Any) -> Any:
         return _Marked("listed", inner)
+
+
+class Ascending:
+    """A listed parameter whose numbers ascend along its axis; a descent is warned of."""
+
+    def __class_getitem__(cls, inner: Any) -> Any:
+        return _Marked("ascending", inner)
 
 
 class Data:
@@ -131,7 +138,8 @@ class Input:
 class ParameterSlot:
     """A parameter, or a list of them; `variable` says whether a variable may stand in.
 
-    listed: the last axes of a constant are the kind's own, whether a file marks them or not.
+    listed: the last axes of a constant are the kind's own, whether a file marks them or not;
+    ascending: its numbers should ascend along the last.
     """
 
     argument: str
@@ -141,6 +149,7 @@ class ParameterSlot:
     default: str | None = None
     many: bool = False
     listed: bool = False
+    ascending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +389,8 @@ def _slot(argument: inspect.Parameter, kind: Any) -> Input | ParameterSlot | Opt
     if hint is inspect.Parameter.empty:
         raise _Unlawful("has no kind", f"{argument.name}: Scalar, or the kind that it is of")
     role = hint.role if isinstance(hint, _Marked) else ""
-    many, listed = role == "many", role == "listed"
+    many, ascending = role == "many", role == "ascending"
+    listed = ascending or role == "listed"
     if many or listed:
         hint = hint.inner
     if isinstance(hint, _Marked) and hint.role == "data":
@@ -389,7 +399,7 @@ def _slot(argument: inspect.Parameter, kind: Any) -> Input | ParameterSlot | Opt
         text = None if default is REQUIRED else _written(default)
         variable = hint.role == "parameter"
         found = _kind(hint.inner, kind)
-        return ParameterSlot(argument.name, *found, variable, text, many, listed)
+        return ParameterSlot(argument.name, *found, variable, text, many, listed, ascending)
     if argument.kind is inspect.Parameter.KEYWORD_ONLY and not _is_kind(hint):
         return _choice(argument)
     name = Name(key(argument.name), key(argument.name))

@@ -1,6 +1,6 @@
 """Tables and smooth steps: parameters that are read off at a variable."""
 
-from ingot.catalog.declare import Fixed, Listed, T, model, named
+from ingot.catalog.declare import Ascending, Fixed, Listed, T, model, named
 from ingot.types import SR2, Scalar, Vec, clamp, eps, interpolate, where
 
 
@@ -8,7 +8,7 @@ from ingot.types import SR2, Scalar, Vec, clamp, eps, interpolate, where
 def ScalarLinearInterpolation(
     argument: Scalar,
     *,
-    abscissa: Listed[Fixed[Scalar["*knot"]]],
+    abscissa: Ascending[Fixed[Scalar["*knot"]]],
     ordinate: Listed[Fixed[Scalar["*knot"]]],
 ) -> Scalar:
     r"""A table that is linear between knots and goes on as it ends,
@@ -27,8 +27,8 @@ def BilinearInterpolation(
     argument1: Scalar,
     argument2: Scalar,
     *,
-    abscissa1: Listed[Fixed[Scalar["*row"]]],
-    abscissa2: Listed[Fixed[Scalar["*column"]]],
+    abscissa1: Ascending[Fixed[Scalar["*row"]]],
+    abscissa2: Ascending[Fixed[Scalar["*column"]]],
     ordinate: Listed[Fixed[T, "*row", "*column"]],
 ) -> T:
     r"""A table that is linear in each of two variables and goes on as it ends,

@@ -298,6 +298,12 @@ EXPLAIN: dict[str, str] = {
         " file under failed/ repeats the worst point alone, and `ingot diagnose` of it, or of the"
         " file that was run, tells which equation fails, why, and what helps."
     ),
+    "not-ascending": (
+        "The abscissas of a table descend somewhere. A table is searched for the segment of its"
+        " argument as if they ascended, so it gives other values than those between its knots."
+        " NEML2 takes such a table silently, and so it is run; sort its rows. --strict makes this"
+        " an error."
+    ),
     "not-finite": (
         "Every solve converged, and yet an output or a field holds infinity or NaN: a law divides"
         " by zero, takes a root or a power of a negative number, or overflows, or an explicit step"

@@ -410,6 +410,8 @@ def _bound(
     value = _on_own_axes(value, len(slot.axes)) if slot.listed else value
     if 0 in value.sub_batch.shape:
         raise _wrong_field("holds no numbers", slot, field, block, "give one for each entry")
+    if slot.ascending:
+        warn_of(_find_descent(value, slot, field, block), strict=factory.strict)
     model.values[stored] = value
     return "value", stored
 
@@ -419,6 +421,19 @@ def _wrong_field(
 ) -> IngotError:
     span = field.span if field is not None else block.span
     return IngotError([Problem("wrong-value", f"'{key(slot.argument)}' {what}", span, fix)])
+
+
+def _find_descent(
+    value: Value, slot: ParameterSlot, field: Field | GivenField | None, block: Holder
+) -> Iterator[Problem]:
+    """A problem where a number is smaller than the one before; a table may jump at equal ones."""
+    rows = torch.atleast_1d(value.data)
+    falls = rows.diff() < 0
+    if falls.any():
+        before, after = rows[..., :-1][falls][0], rows[..., 1:][falls][0]
+        message = f"'{key(slot.argument)}' does not ascend: {after:g} follows {before:g}"
+        span = field.span if field is not None else block.span
+        yield Problem("not-ascending", message, span, "sort the table by it")
 
 
 def _on_own_axes(value: Value, count: int) -> Value:
