@@ -8,26 +8,14 @@ from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import trace
 from ingot.program.layouts import parse_axis
-from tests.laws.samples import CRYSTAL, MILLER
 
 every_law = pytest.mark.parametrize("law", load().values(), ids=lambda law: law.name)
 EXTENTS = {"slip": 12, "cell": 3}
-DATA = f"""
-[Tensors]
-  [directions]
-    {MILLER.format(0.0)}
-  []
-  [planes]
-    {MILLER.format(1.0)}
-  []
-[]
-{CRYSTAL}
-"""
 
 
 def traced(law: Declared, example: str) -> None:
     """Read, build and trace the example."""
-    tree = read_text(DATA + example)
+    tree = read_text(example)
     (block,) = (b for part in tree.section("Models") for b in part.blocks)
     model = build(tree, block.name)
     inputs = {s.argument: s for s in law.inputs if s.axes}

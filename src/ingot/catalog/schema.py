@@ -17,6 +17,14 @@ _OPTION = re.compile(r"(?:^|\n|;\s+)((?:[\w<>]+)(?:,\s+[\w<>]+)*):\s+(?=\S)")
 NUMBERS = ("1.0", "0.3", "0.2")  # of an example: positive, and a Poisson ratio where one is second
 WORDS = ("a", "b", "c")
 BLOCK, CELLS = "model", 3
+DATA = {
+    "CubicCrystal": (
+        "lattice_parameter = 1.0",
+        "slip_directions = '1 1 0'",
+        "slip_planes = '1 1 1'",
+    )
+}
+"""The lines of an example of each type of `[Data]`: the slip systems are those of fcc crystals."""
 
 
 def describe_law(law: Declared) -> dict[str, Any]:
@@ -100,7 +108,10 @@ def _describe_option(option: Option) -> dict[str, Any]:
 
 
 def _write_example(law: Declared) -> str:
-    """A block with all that is required; what it may leave out is a comment with its default."""
+    """A block with all that is required, and the `[Data]` that it reads.
+
+    What it may leave out is a comment with its default.
+    """
     chosen = {o.argument: _choose(o) for o in law.options if o.default is REQUIRED}
     lines = [f"type = {law.name}"]
     for slot in law.inputs:
@@ -114,8 +125,19 @@ def _write_example(law: Declared) -> str:
     lines += [f"# {line}" for line in _spare_lines(law)]
     name = law.outputs[0].name.template or ""
     block = name if name.isidentifier() else BLOCK
-    body = [f"  [{block}]", *(f"    {line}" for line in lines), "  []"]
-    return "\n".join(["[Models]", *body, "[]"])
+    data = {
+        str(options[o.argument]): [f"type = {o.data}", *DATA.get(o.data, ())]
+        for o in law.options
+        if o.data is not None
+    }
+    sections = {"Data": data, "Models": {block: lines}}
+    return "\n".join(row for name, blocks in sections.items() for row in _write(name, blocks))
+
+
+def _write(section: str, blocks: dict[str, list[str]]) -> Iterable[str]:
+    """The lines of a section, none where it has no block."""
+    for name, lines in blocks.items():
+        yield from (f"[{section}]", f"  [{name}]", *(f"    {x}" for x in lines), "  []", "[]")
 
 
 def _choose_numbers(law: Declared, slot: ParameterSlot, options: dict[str, Any]) -> tuple[Any, ...]:
