@@ -566,3 +566,16 @@ def test_a_model_without_numbers_is_told(decay: Model) -> None:
 def test_a_block_may_have_the_name_of_something_that_models_have(name: str) -> None:
     model = build(read_text(SHARED.replace("law", name)), "left").eval()
     assert model({"x": torch.tensor(3.0, dtype=F64)})["y"].item() == 6.0
+
+
+def test_a_transform_of_a_live_model_is_refused_once(decay: Model) -> None:
+    points = given(decay, 3)
+    for call in (
+        lambda: torch.func.vmap(decay)(points),
+        lambda: torch.func.grad(lambda x: decay(x)["alpha"].sum())(points),
+    ):
+        with pytest.raises(IngotError, match="which a live model cannot see") as caught:
+            call()
+        (problem,) = caught.value.problems
+        assert all(f"'{name}'" in problem.message for name in points)
+        assert "vjp of the model" in problem.fix

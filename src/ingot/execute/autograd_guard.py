@@ -22,23 +22,29 @@ def find_lost_gradients(values: Mapping[str, Tensor], what: str = "a transient")
     return [Problem("no-gradient", f"'{n}' {told}", None, fix) for n in lost]
 
 
-def find_lost_tangents(values: Mapping[str, object], fix: str) -> list[Problem]:
+def find_lost_tangents(
+    values: Mapping[str, object], fix: str, who: str = "compiled code"
+) -> list[Problem]:
     """Values that belong to a transform of torch.func, or carry a tangent of forward mode."""
     if not (transforms() or forward_mode()):
         return []
-    found = []
-    for name, x in values.items():
-        if not isinstance(x, Tensor):
-            continue
-        if transformed(x):
-            told = f"'{name}' is given by a transform of torch.func, which compiled code cannot see"
-            found.append(Problem("no-gradient", told, None, fix))
-        elif forward_mode() and unpack_dual(x).tangent is not None:
-            told = (
-                f"'{name}' carries a tangent of forward-mode differentiation, which would be lost"
-            )
-            found.append(Problem("no-gradient", told, None, fix))
-    return found
+    tensors = {n: x for n, x in values.items() if isinstance(x, Tensor)}
+    given = [n for n, x in tensors.items() if transformed(x)]
+    dual = [
+        n for n, x in tensors.items()
+        if n not in given and forward_mode() and unpack_dual(x).tangent is not None
+    ]  # fmt: skip
+    by = f"by a transform of torch.func, which {who} cannot see"
+    along = "a tangent of forward-mode differentiation, which would be lost"
+    found = ((given, ("is given", "are given"), by), (dual, ("carries", "carry"), along))
+    return [
+        Problem("no-gradient", f"{_quote(names)} {verbs[len(names) > 1]} {what}", None, fix)
+        for names, verbs, what in found if names
+    ]  # fmt: skip
+
+
+def _quote(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def refuse_transforms(name: str, given: object) -> None:

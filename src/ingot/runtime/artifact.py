@@ -37,8 +37,6 @@ Slopes = dict[Pair, Tensor]
 PLAIN = frozenset((Tensor, nn.Parameter, nn.Buffer))
 """The kinds of tensors whose numbers lie where their address says."""
 
-INSTEAD = "call jacobian, jvp or vjp of the artifact; batches need no vmap"
-
 
 class Artifact(nn.Module):
     """A compiled model. Calls are checked, threads may share it, autograd passes through it."""
@@ -600,10 +598,11 @@ class Artifact(nn.Module):
             if value is None:
                 problems.append(_unreadable(name, found, self._kinds[name]))
                 continue
-            problems += find_lost_tangents({name: value}, INSTEAD)
             problems += self._misfits(name, known[name], value)
             given[name] = value
-        return given, problems
+        who, what = ("a live model", "model") if self._lives else ("compiled code", "artifact")
+        fix = f"call jacobian, jvp or vjp of the {what}; batches need no vmap"
+        return given, problems + find_lost_tangents(given, fix, who)
 
     def _unlike_steps(self, transient: Transient) -> Iterator[Problem]:
         """What of a transient does not fit; drivers give any precision, which is converted."""
