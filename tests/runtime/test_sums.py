@@ -1,5 +1,6 @@
 """Packages of models that sum over points: cut there, called from Python, with adjoints."""
 
+from copy import copy
 from functools import cache
 
 import msgspec
@@ -136,6 +137,24 @@ def test_parts_of_the_batch_that_do_not_go_together_are_told_by_name() -> None:
         summed()(draw((4, 3)))
     with pytest.raises(IngotError, match="is given none"):
         summed()(draw((0,)))
+
+
+def test_a_sum_over_the_last_axis_that_meets_its_points_is_told_as_live() -> None:
+    """What is left, (3,), does not even broadcast to (3, 4): the same package with dim = 1."""
+    run = summed()._backend._runs["forward"]
+    edit = msgspec.structs.replace
+    steps = tuple(s if s.rule is None else edit(s, dim=1) for s in run.info.steps)
+    levels = {n: edit(level, dim=1) for n, level in run.info.levels.items()}
+    other = copy(run)
+    other.info, other._batches = edit(run.info, steps=steps, levels=levels), {}
+    other._sources = {new: run._sources[s] for s, new in zip(run.info.steps, steps, strict=True)}
+    live = build(read_text(TEXT.format(more=" apart", gives=" T").replace("= 0", "= 1")), "whole")
+    told = r"mean over points, of batch \(3,\), and meets values of batch \(3, 4\)"
+    with pytest.raises(IngotError, match=told) as theirs:
+        live(draw((3, 4)))
+    with pytest.raises(IngotError, match=told) as ours:
+        other({**draw((3, 4)), WEIGHT: torch.tensor(2.0, dtype=torch.float64)})
+    assert ours.value.problems[0].message == theirs.value.problems[0].message
 
 
 def test_a_point_that_fails_spoils_the_sum_and_its_own_gradient() -> None:

@@ -111,6 +111,8 @@ class Segmented:
                 if run is None:
                     values |= self._apply(step, values, reduced)
                 else:
+                    for n in step.gives:
+                        reduced.dims(self._value[n].sources)  # refuses batches that do not meet
                     found, told = run({n: values[n] for n in step.reads})
                     values |= {n: self._narrow(found[n], n, reduced) for n in step.gives}
                     dims = reduced.dims(self._sources[step]) if told else ()
