@@ -141,6 +141,11 @@ EMPTY = """
     to = 'c'
     weights = ''
   []
+  [nothing]
+    type = ScalarLinearCombination
+    from = ''
+    to = 'c'
+  []
   [hardening]
     type = VoceIsotropicHardening
     saturated_hardening = 'none'
@@ -155,10 +160,11 @@ EMPTY = """
     [
         ("table", ["abscissa", "ordinate"]),
         ("sum", ["weights"]),
+        ("nothing", ["from"]),
         ("hardening", ["saturated_hardening"]),
     ],
 )
-def test_a_parameter_without_numbers_is_told(name: str, options: list[str]) -> None:
+def test_a_list_or_parameter_without_an_entry_is_told(name: str, options: list[str]) -> None:
     with pytest.raises(IngotError) as error:
         build(read_text(EMPTY), name)
     problems = error.value.problems

@@ -323,7 +323,10 @@ def _name(field: Field | GivenField) -> str:
 
 def _input(block: Holder, slot: Input, names: dict[str, str]) -> Any:
     if slot.many:
-        return block.require(key(slot.argument)).words()
+        field = block.require(key(slot.argument))
+        if not field.words():
+            raise _wrong_field("is a list without an entry", slot, field, block, "give one")
+        return field.words()
     if slot.name.absent():
         field = block.field(key(slot.argument))
         return _name(field) if field is not None else None
@@ -417,7 +420,11 @@ def _bound(
 
 
 def _wrong_field(
-    what: str, slot: ParameterSlot, field: Field | GivenField | None, block: Holder, fix: str
+    what: str,
+    slot: Input | ParameterSlot,
+    field: Field | GivenField | None,
+    block: Holder,
+    fix: str,
 ) -> IngotError:
     span = field.span if field is not None else block.span
     return IngotError([Problem("wrong-value", f"'{key(slot.argument)}' {what}", span, fix)])
