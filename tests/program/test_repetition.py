@@ -277,6 +277,30 @@ def test_a_body_that_returns_other_kinds_is_refused() -> None:
         program_of(wrong_kind)
 
 
+def counting(change: Callable[[list[Any], Scalar], Any]) -> Callable[..., Scalar]:
+    """A law whose body changes what it finds in Python."""
+
+    def Counts(x: Scalar) -> Scalar:
+        """Counts."""
+        held: list[Any] = [1.0]
+
+        def inner(a: Scalar) -> Scalar:
+            held[0] = change(held, x)
+            return tanh(a) * held[0]
+
+        return repeat(4, lambda a: repeat(3, inner, a) + x, x)
+
+    return Counts
+
+
+def test_a_body_that_counts_in_python_is_refused() -> None:
+    for change in (lambda held, _: held[0] + 1, lambda held, x: held[0] * x):
+        with pytest.raises(IngotError, match=r"Counts.*body of repeat gives other lines"):
+            program_of(counting(change))
+    program_of(counting(lambda held, _: held[0]))
+    program_of(counting(lambda _, x: x + 1.0))
+
+
 def test_a_loop_is_shown_with_its_body() -> None:
     told = str(program_of(newton_steps(3)))
     assert "= repeat(3 steps from c0 = (0.5 * x), c1 = 0)" in told

@@ -90,15 +90,25 @@ def repeat_lines(
 ) -> list[Node]:
     """What is carried after a number of steps; the body is called on placeholders.
 
-    It is called again where what it gives lies on more axes than what it was called with.
+    It is called again where what it gives lies on more axes than what it was called with, and once
+    more to see that it gives the same lines: all steps run those of one call.
     """
     if count == 0:
         return list(starts)
     if count == 1:
         return [b.count_condition(row) for row in body(list(starts))]
-    axes = [s.axes for s in starts]
-    columns, rows = settle_columns(b, lambda c: [b.count_condition(row) for row in body(c)], axes)
-    node = close_repeat(b, Repeat(count, tuple(columns), tuple(rows)), starts, [])
+
+    def call(columns: list[Node]) -> list[Node]:
+        return [b.count_condition(row) for row in body(columns)]
+
+    columns, rows = settle_columns(b, call, [s.axes for s in starts])
+    opened = Repeat(count, tuple(columns), tuple(rows))
+    node = close_repeat(b, opened, starts, [])
+    if close_repeat(b, replace(opened, rows=tuple(call(columns))), starts, []) is not node:
+        raise TypeError(
+            "the body of repeat gives other lines when it is called again, but is traced once for"
+            " all steps: carry what changes from step to step, such as a counter Scalar(0.0)"
+        )
     return [read_result(b, node, i)[0] for i in range(len(starts))]
 
 

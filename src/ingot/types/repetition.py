@@ -11,7 +11,8 @@ __all__ = ["repeat"]
 def repeat(n: int, body: Callable[..., Any], carry: Any) -> Any:
     """What is carried after n steps of `body`, a function of a value, or of as many as a tuple has.
 
-    A trace calls the body on placeholders: it is one loop of the program, however large n is.
+    A trace calls the body on placeholders: it is one loop of the program, however large n is. What
+    changes from step to step is carried; a body that counts in Python is refused.
     """
     if type(n) is not int or n < 0:
         raise TypeError(f"repeat takes a number of steps, not {n!r}")
