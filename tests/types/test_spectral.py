@@ -105,6 +105,23 @@ def test_principal_values_and_directions_make_the_tensor(values: list[float], se
     assert jacfwd(lambda x: vectors_of(SR2(x)).data)(mandel(a)).isfinite().all()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "sizes"), [(DOUBLE, (1e-139, 1e153)), (torch.float32, (1e-18, 1e18))]
+)
+def test_principal_values_are_right_in_the_range_that_is_told(
+    dtype: torch.dtype, sizes: tuple[float, float]
+) -> None:
+    a = turned([-0.4, -0.1, 0.5], 1)
+    a = a / torch.linalg.norm(a - UNIT * a.trace() / 3.0)
+    program = freeze(traced(values_of, SR2(mandel(a))), torch.finfo(dtype).eps)
+    run = Interpreter(program, dtype=dtype)
+    for size in sizes:
+        found = run({"a0": (mandel(a) * size).to(dtype)})[0]["out"].double() / size
+        torch.testing.assert_close(
+            found, torch.linalg.eigvalsh(a), rtol=0, atol=8 * torch.finfo(dtype).eps
+        )
+
+
 @for_all(st.sampled_from([1e-4, 1e-2, 1.0]), st.booleans(), seeds)
 def test_slopes_at_distinct_values_are_those_of_perturbation_theory(
     gap: float, above: bool, seed: int
