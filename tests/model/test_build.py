@@ -477,7 +477,19 @@ def test_worked_example_ends_where_the_reference_does() -> None:
     torch.testing.assert_close(history.outputs["x"][-1], (1 + 0.25 * rate) ** -4, rtol=1e-9, atol=0)
 
 
-def test_a_crystal_without_slip_systems_is_told_where_it_is_read() -> None:
+@pytest.mark.parametrize(
+    ("plane", "told"),
+    [
+        ("1.0, 0.0, 0.0", "no slip direction lies in a slip plane"),
+        ("0.0, 0.0, 0.0", "is no Miller index"),
+        ("1e999, 0.0, 0.0", "is no Miller index"),
+        ("0.0, 1e999 - 1e999, 1.0", "is no Miller index"),
+        ("1e300, -1e300, 0.0", None),
+    ],
+)
+def test_a_crystal_without_slip_systems_is_told_where_it_is_read(
+    plane: str, told: str | None
+) -> None:
     text = """
 [Tensors]
   [index]
@@ -500,7 +512,10 @@ def test_a_crystal_without_slip_systems_is_told_where_it_is_read() -> None:
   []
 []
 """
-    axis = text.replace("[index]", "[axis]").replace("1.0, 1.0, 1.0", "1.0, 0.0, 0.0")
+    axis = text.replace("[index]", "[axis]").replace("1.0, 1.0, 1.0", plane)
     factory = Factory(read_text(axis[: axis.index("[Data]")] + text))
-    with pytest.raises(IngotError, match="CubicCrystal: no slip direction lies in a slip plane"):
+    if told is None:  # a plane however long its index is
+        factory.model("shear")
+        return
+    with pytest.raises(IngotError, match=f"CubicCrystal: .*{told}"):
         factory.model("shear")

@@ -64,6 +64,9 @@ class CubicCrystal:
         """Unit slip direction and plane normal of every system, families one after another."""
         directions = self.slip_directions.data.reshape(-1, 3)
         planes = self.slip_planes.data.reshape(-1, 3)
+        for index in (*directions.tolist(), *planes.tolist()):
+            if not all(map(math.isfinite, index)) or not any(map(math.trunc, index)):
+                raise ValueError(f"{index} is no Miller index of a direction or plane")
         if directions.shape != planes.shape:
             raise ValueError(
                 f"{len(directions)} slip directions and {len(planes)} slip planes do not pair up"

@@ -121,7 +121,7 @@ class Factory:
         if id(data) not in self._held:
             try:
                 self._held[id(data)] = DataTensors(data)
-            except ValueError as error:  # the object's own words
+            except (ValueError, ArithmeticError) as error:  # the object's own words
                 message = f"{type(data).__name__}: {error}"
                 problem = Problem("wrong-value", message, span, "correct its block in [Data]")
                 raise IngotError([problem]) from None
