@@ -185,6 +185,40 @@ def test_a_step_of_autograd_can_be_taken_directly() -> None:
     assert x.grad is not None and x.grad.tolist() == [2, 2]
 
 
+def _count_calls(module: torch.nn.Module, x: Tensor) -> Tensor:
+    module.calls = 1
+    return x.sin() * 2
+
+
+def test_a_frame_is_traced_and_not_run() -> None:
+    module, x = torch.nn.Module(), torch.randn(3)
+    torch_private.mark_open(x, 0)
+    frame = torch_private.trace_frame(_count_calls, (module, x))
+    assert isinstance(frame, torch_private.Frame)
+    assert frame.given[-1] is x
+    assert frame.run(["sin"]) == "sin"
+    (change,) = frame.changes
+    assert isinstance(change, torch_private.Change)
+    assert (change.source, change.names) == ("L['module']", ("calls",))
+    assert any("module.calls = 1" in line.line for line in change.stack)
+    assert not hasattr(module, "calls")
+    (sources,) = torch_private.sources_of_sizes(frame.mode).values()
+    assert sources == ["L['x'].size()[0]"]
+
+
+def test_dynamo_says_where_it_gave_up() -> None:
+    with pytest.raises(Exception, match="Data-dependent") as refusal:
+        torch_private.trace_frame(lambda x: 1 if x.sum() > 0 else 2, (torch.randn(3),))
+    (*_, last) = torch_private.stack_of_error(refusal.value)
+    assert "x.sum() > 0" in last.line
+
+
+def test_autocast_is_told_by_device() -> None:
+    assert torch_private.autocast_now() == {}
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch_private.autocast_now() == {"cpu": "bfloat16"}
+
+
 def test_every_name_has_a_test() -> None:
     """By name; `compile_ahead` takes g++ long, and is tested where graphs are compiled anyway."""
     text = Path(__file__).read_text()

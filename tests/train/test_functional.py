@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 import ingot.train as train
+from ingot.graphs.sizes import Open
 from ingot.graphs.torch_private import base_of, plain, was_written, wrapped
 from ingot.train import functional
-from ingot.train.sizes import Open
 
 
 def graph(function: Any, *tensors: Tensor) -> torch.fx.GraphModule:

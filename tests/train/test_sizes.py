@@ -6,7 +6,7 @@ from torch import Tensor
 
 import ingot.train as train
 from ingot.errors import IngotError
-from ingot.train.sizes import evaluated
+from ingot.graphs.sizes import evaluated
 from tests.train.models import eager
 
 

@@ -262,6 +262,11 @@ EXPLAIN: dict[str, str] = {
         " package holds it: to compile the model, put the one that the package was compiled from in"
         " its place, or write the law with ingot.types."
     ),
+    "python-state": (
+        "A call sets a Python attribute, a list or a global, which a captured graph would not do"
+        " again. Keep what changes in a buffer of fixed shape, or return it; an attribute that is a"
+        " tensor, and stays one of the same shape, is followed."
+    ),
     "writes-argument": (
         "A compute or a postprocessor of a simulation is a function of its arguments: it returns"
         " new tensors. One that writes into an argument, or into a tensor that it keeps, would"

@@ -6,8 +6,10 @@ in tests/graphs/test_torch_private.py fail once it is not. Importing this import
 
 import operator
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,15 +26,17 @@ from ingot.codegen.library import private_file
 
 __all__ = [
     "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
-    "VERSION", "OpOverload", "any_autocast", "any_dispatch", "apply_of", "base_of", "buffers_of",
-    "children_of", "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode",
-    "fake_tensor", "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace",
-    "hint_of", "inductor_table", "load_graph", "merge_equal_lines", "non_persistent", "note_writes",
-    "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
-    "raw_stream", "reads_values", "refuses_generator", "register_value", "replace_tensors",
-    "run_operations", "same_layout", "same_tensors", "schema_of", "see_lost_gradients",
-    "simplify_expression", "substitute_sizes", "take_out_tokens", "trace_values", "tracing_context",
-    "transformed", "transforms", "was_written", "without_storage", "wrapped", "write_archive",
+    "VERSION", "Change", "Frame", "OpOverload", "any_autocast", "any_dispatch", "apply_of",
+    "autocast_now", "base_of", "buffers_of", "children_of", "compile_ahead", "compile_now",
+    "equal_sizes", "expression_of", "fake_mode", "fake_tensor", "forward_mode", "frames_of",
+    "fresh_cache", "guards_of", "hide_from_trace", "hint_of", "inductor_table", "load_graph",
+    "mark_open", "merge_equal_lines", "non_persistent", "note_writes", "open_sizes",
+    "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree", "raw_stream",
+    "reads_values", "refuses_generator", "register_value", "replace_tensors", "run_operations",
+    "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
+    "sources_of_sizes", "stack_of_error", "substitute_sizes", "take_out_tokens", "trace_frame",
+    "trace_values", "tracing_context", "transformed", "transforms", "was_written",
+    "without_storage", "wrapped", "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -100,6 +104,15 @@ def replace_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> Abstrac
     from torch.nn.utils.stateless import _reparametrize_module
 
     return _reparametrize_module(module, dict(tensors))
+
+
+def autocast_now() -> dict[str, str]:
+    """The devices for which autocast is on, and the type it casts to."""
+    return {
+        device: str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+        for device in ("cpu", "cuda")
+        if torch.is_autocast_enabled(device)
+    }
 
 
 any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
@@ -244,6 +257,25 @@ def frames_of(guard: Any) -> tuple[Any, Any]:
     return guard.sloc.maybe_user_loc, guard.sloc.framework_loc
 
 
+def mark_open(tensor: Tensor, axis: int) -> None:
+    """Let Dynamo keep a size of a tensor open; the mark stays on the tensor."""
+    from torch._dynamo import mark_dynamic
+
+    mark_dynamic(tensor, axis)
+
+
+def sources_of_sizes(mode: Any) -> dict[Any, list[str]]:
+    """Where each symbol of a size was found, as Dynamo writes it: L['x'].size()[0]."""
+    env = mode.shape_env
+    return {s: [_source_name(x) for x in sources] for s, sources in env.var_to_sources.items()}
+
+
+def _source_name(source: Any) -> str:
+    # a method until 2.11
+    name = source.name
+    return str(name() if callable(name) else name)
+
+
 def reads_values(error: BaseException) -> bool:
     """Whether torch refused to trace because Python asked for the value of a tensor."""
     name = type(error).__name__
@@ -318,6 +350,133 @@ def hide_from_trace() -> AbstractContextManager[Any]:
     from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
     return disable_proxy_modes_tracing()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object outside of a frame that the frame changes: where it was found, which attributes."""
+
+    source: str
+    names: tuple[str, ...]
+    stack: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A Python frame as Dynamo traced it: a graph of torch's functions, and what surrounds it.
+
+    given: what the graph takes, in this call; run: nests outputs of the graph as the frame does;
+    constants: the sources whose values were guarded; evaluate: the value of a source.
+    """
+
+    graph: GraphModule
+    mode: Any
+    given: tuple[Any, ...]
+    sources: dict[Any, str]
+    run: Callable[[Sequence[Any]], Any]
+    changes: tuple[Change, ...]
+    constants: tuple[str, ...]
+    evaluate: Callable[[str], Any]
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        """The nodes that the graph gives."""
+        return tuple(self.graph.graph.output_node().args[0])  # pyright: ignore
+
+
+def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
+    """Trace a call of a plain function by Dynamo, whole, without running or changing anything.
+
+    Sizes that are marked may be 0 or 1: where Python or a check of torch's decides on that, there
+    is a guard. The settings are for the whole process until 2.12; the lock is Dynamo's own.
+    """
+    from torch._dynamo import config, convert_frame, utils
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._guards import CompileContext, TracingContext, compile_context
+    from torch.fx.experimental import _config
+
+    shapes: Any = _config
+    seen: dict[str, Any] = {}
+
+    def note(graph: GraphModule, inputs: Any) -> GraphModule:
+        effects = InstructionTranslator.current_tx().output.side_effects
+        seen.update(graph=graph, mode=TracingContext.get().fake_mode, changes=_changes(effects))
+        return graph
+
+    frame = convert_frame._get_frame(function, arguments)
+    quiet = config.patch(replay_side_effects=False, side_effect_replay_policy="info")
+    with (
+        convert_frame.compile_lock, quiet, shapes.patch(backed_size_oblivious=True),
+        compile_context(CompileContext(convert_frame.get_compile_id({}))),
+        utils.get_metrics_context(), utils.dynamo_timed("ingot"),
+    ):  # fmt: skip
+        found: Any = convert_frame.compile_frame(
+            frame.code, frame.globals, frame.locals, frame.builtins, frame.closure,
+            compiler_fn=note, one_graph=True, restart_reasons=set(),
+        )  # fmt: skip
+    output = found.graph_capture_output(frame.argdefs, frame.kwdefaults)
+    graph: GraphModule = seen["graph"]
+    runtime = output.get_runtime_env()
+
+    def run(give: Callable[..., Any]) -> Any:
+        wanted = dict(output.f_globals)
+        return runtime.forward_callable(graph.meta["backend_id"], give, extra_globals=wanted)(
+            *arguments
+        )
+
+    given: list[Any] = []
+    blank = [None] * len(graph.graph.output_node().args[0])  # pyright: ignore
+
+    def take(*inputs: Any) -> Any:
+        given.extend(inputs)
+        return blank
+
+    run(take)
+    scope = {"L": frame.locals, "G": output.f_globals}
+    kinds = ("CONSTANT_MATCH", "EQUALS_MATCH")
+    guards = [g for g in output.output_graph.guards if g.create_fn_name() in kinds]
+    places = graph.graph.find_nodes(op="placeholder")
+    local = output.output_graph.export_metadata.graph_input_idx_to_local_source
+    return Frame(
+        graph, seen["mode"], tuple(given),
+        {node: _source_name(local[i]) for i, node in enumerate(places) if i in local},
+        lambda outputs: run(lambda *_: outputs), seen["changes"],
+        tuple(dict.fromkeys(g.name for g in guards)),
+        lambda source: _evaluate(source, scope),
+    )  # fmt: skip
+
+
+def _changes(effects: Any) -> tuple[Change, ...]:
+    from torch._dynamo.source import TempLocalSource
+
+    found = []
+    for var in effects._get_modified_vars():
+        if var.source is None or isinstance(var.source, TempLocalSource):
+            continue
+        stacks = effects.mutation_user_stacks.get(var) or [()]
+        names = tuple(effects.store_attr_mutations.get(var, ()))
+        found.append(Change(_source_name(var.source), names, tuple(stacks[-1])))
+    hooked = [tensor for tensor, *_ in effects.tensor_hooks.values()]
+    found += [
+        Change(_source_name(tensor.source), ("register_hook",), ())
+        for tensor in hooked
+        if tensor.source is not None
+    ]
+    return tuple(found)
+
+
+def _evaluate(source: str, scope: dict[str, Any]) -> Any:
+    """The value at a source; NotImplemented where Python cannot ask for it."""
+    try:
+        return eval(source, {"__builtins__": {"type": type, "dict": dict}}, scope)
+    except Exception:  # (a source of Dynamo's own making: nothing of the user's is behind it)
+        return NotImplemented
+
+
+def stack_of_error(error: BaseException) -> tuple[Any, ...]:
+    """The lines of the user's code that Dynamo was tracing when it gave up, outermost first."""
+    stack = getattr(error, "real_stack", None) or ()
+    return tuple(stack) or tuple(traceback.extract_tb(error.__traceback__))
 
 
 @contextmanager

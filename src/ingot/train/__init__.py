@@ -7,6 +7,7 @@ programs (program, execute), repeated blocks (regions).
     prepare -> Call -> trace -> Traced -> partition -> Halves -> assembled -> Joint -> save -> load
 """
 
+from ingot.graphs.sizes import Dynamic
 from ingot.train.assemble import assembled, joint
 from ingot.train.call import Call, prepare
 from ingot.train.compile import Compiler, Half
@@ -15,7 +16,6 @@ from ingot.train.package import load, save
 from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.report import Comparison, compare_partitions
 from ingot.train.signature import Saved, Signature
-from ingot.train.sizes import Dynamic
 from ingot.train.tracer import Traced, trace
 
 __all__ = [

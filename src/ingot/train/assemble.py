@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from ingot.graphs.sizes import Dynamic
 from ingot.train.call import prepare
 from ingot.train.compile import Compiler, compile_half
 from ingot.train.module import Joint
 from ingot.train.partitioner import Halves, Partition
 from ingot.train.partitioner import partition as partitioned
-from ingot.train.sizes import Dynamic
 from ingot.train.tracer import trace
 
 __all__ = ["assembled", "joint"]

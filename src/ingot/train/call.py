@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.torch_private import pytree, replace_tensors, without_storage
+from ingot.graphs.sizes import Dynamic, Open, open_sizes
+from ingot.graphs.torch_private import autocast_now, pytree, replace_tensors, without_storage
 from ingot.train.signature import Argument, Held, Shaped
-from ingot.train.sizes import Dynamic, Open, open_sizes
 
 __all__ = ["Call", "autocast_now", "held_tensors", "plain_tensor", "prepare"]
 
@@ -237,12 +237,3 @@ def _reassigned(name: str, given: Tensor, now: Any) -> None:
         )])  # fmt: skip
     with torch.no_grad():
         given.copy_(now)
-
-
-def autocast_now() -> dict[str, str]:
-    """The devices for which autocast is on, and the type it casts to."""
-    return {
-        device: str(torch.get_autocast_dtype(device)).removeprefix("torch.")
-        for device in ("cpu", "cuda")
-        if torch.is_autocast_enabled(device)
-    }

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.graphs.sizes import evaluated
 from ingot.graphs.torch_private import pytree
 from ingot.train.call import autocast_now, plain_tensor
 from ingot.train.signature import Argument, Shaped, Signature
-from ingot.train.sizes import evaluated
 
 __all__ = ["arranged", "looks", "out_of_bounds", "overlaps", "sizes_of"]
 

@@ -24,9 +24,9 @@ from ingot.errors import IngotError, Problem
 from ingot.execute import compiler
 from ingot.graphs import torch_private
 from ingot.graphs.openmp import run_alone
+from ingot.graphs.sizes import Open
 from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
-from ingot.train.sizes import Open
 
 __all__ = [
     "Compiler",

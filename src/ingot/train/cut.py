@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node, Proxy
 from torch.fx.proxy import GraphAppendingTracer
 
+from ingot.graphs.sizes import Open
 from ingot.graphs.torch_private import expression_of, substitute_sizes
-from ingot.train.sizes import Open
 
 __all__ = ["ahead", "constants_of", "copied", "cut", "inputs_of"]
 

@@ -11,8 +11,8 @@ from torch.fx import GraphModule
 from torch.fx.graph import CodeGen
 
 from ingot.graphs import torch_private
+from ingot.graphs.sizes import Open
 from ingot.train.random import DRAWS
-from ingot.train.sizes import Open
 
 __all__ = ["decompositions", "graph_of"]
 

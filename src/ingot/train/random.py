@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem
+from ingot.graphs.sizes import Open, evaluated
 from ingot.graphs.torch_private import schema_of
 from ingot.train.signature import Draw, Shaped
-from ingot.train.sizes import Open, evaluated
 from ingot.train.views import decoded, encoded, operation
 
 __all__ = ["DRAWS", "drawn", "lift", "undrawable"]

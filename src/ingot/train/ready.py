@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.graphs.sizes import evaluated
 from ingot.graphs.torch_private import (
     any_autocast,
     apply_of,
@@ -21,7 +22,6 @@ from ingot.train.check import out_of_bounds, overlaps
 from ingot.train.compile import Half, without_autocast
 from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
-from ingot.train.sizes import evaluated
 from ingot.train.views import prepared, replayed
 
 __all__ = ["Code", "Ready", "is_whole", "whole"]

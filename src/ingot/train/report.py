@@ -8,11 +8,11 @@ import msgspec
 import torch
 from torch.fx import Node
 
+from ingot.graphs.sizes import Dynamic, evaluated
 from ingot.graphs.torch_private import hint_of
 from ingot.train.call import prepare
 from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.signature import Shaped
-from ingot.train.sizes import Dynamic, evaluated
 from ingot.train.tracer import trace
 from ingot.train.views import root
 

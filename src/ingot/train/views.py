@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from ingot.graphs.sizes import Open, evaluated
 from ingot.graphs.torch_private import OpOverload, schema_of
 from ingot.train.signature import Step
-from ingot.train.sizes import Open, evaluated
 
 __all__ = [
     "Path", "decoded", "encoded", "operation", "parent", "prepared", "replayed", "root", "steps",

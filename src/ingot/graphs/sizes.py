@@ -10,9 +10,11 @@ from ingot.errors import Problem, raise_if
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression
 from ingot.graphs.torch_private import expression_of, print_expression
-from ingot.train.signature import Size
 
-__all__ = ["Dynamic", "Open", "evaluated", "open_sizes"]
+__all__ = ["Dynamic", "Open", "Size", "evaluated", "open_sizes", "print_size"]
+
+Size = int | str
+"""A fixed size, or an expression in the names of the open sizes."""
 
 Dynamic = Mapping[str, Mapping[int, str]] | Literal["batch"] | None
 """Which sizes stay open: by the name of an argument, axis -> name; equal names are equal sizes."""
@@ -35,7 +37,7 @@ class Open:
         """A size as a number, or as an expression in the names of the open sizes."""
         if isinstance(size, int):
             return size
-        return _printed(self._renamed(expression_of(size)))
+        return print_size(self._renamed(expression_of(size)))
 
     def _renamed(self, expression: Any) -> Any:
         return torch_private.simplify_expression(self.mode, expression).xreplace(self._names)
@@ -51,15 +53,18 @@ class Open:
         """What the trace has fixed: open sizes that are one number, or equal to one another."""
         fixed = torch_private.equal_sizes(self.mode).items()
         found = {s: e for s, e in fixed if s in self._names}
-        return [f"{self._names[s]} = {_printed(e.xreplace(self._names))}" for s, e in found.items()]
+        return [
+            f"{self._names[s]} = {print_size(e.xreplace(self._names))}" for s, e in found.items()
+        ]
 
     def constraints(self) -> tuple[str, ...]:
         """What the trace has assumed of the open sizes."""
         found = (self._renamed(g.expr) for g in torch_private.guards_of(self.mode))
-        return tuple(dict.fromkeys(_printed(e) for e in found if e.free_symbols))
+        return tuple(dict.fromkeys(print_size(e) for e in found if e.free_symbols))
 
 
-def _printed(expression: Any) -> Any:
+def print_size(expression: Any) -> Any:
+    """An expression of sizes as a number or as Python."""
     return int(expression) if expression.is_Integer else print_expression(expression)
 
 

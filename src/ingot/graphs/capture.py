@@ -1,0 +1,392 @@
+"""A function or module and an example of its arguments -> Captured: the graph that Dynamo traces.
+
+Every tensor it reads is an input, every number it took is listed, and the source is left as it was.
+"""
+
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule, Node
+from torch.fx.graph import CodeGen
+
+from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.graphs.sizes import Dynamic, open_sizes, print_size
+from ingot.graphs.torch_private import (
+    FOLDER,
+    Frame,
+    autocast_now,
+    buffers_of,
+    equal_sizes,
+    expression_of,
+    guards_of,
+    mark_open,
+    sources_of_sizes,
+    stack_of_error,
+    trace_frame,
+)
+from ingot.graphs.tree import Tree, flatten, unflatten
+
+__all__ = ["Captured", "Constant", "Input", "Leaf", "capture", "find_tensors"]
+
+VALUES = (bool, int, float, str, type(None))
+
+# what Dynamo's guards ask of torch itself rather than of the user's module and configuration
+_OWN = re.compile(
+    r"__import_torch\b|__import_torch_dot_|__builtins|__dict__|__mro__|__code__|_hooks"
+)
+_MODULE = re.compile(r"G\['__import_(\w+)'\]")
+_TABLE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
+_ROOT = "L['source']"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a placeholder stands for.
+
+    kind: a tensor "held" by the module (`name` is its first qualified name), a tensor "argument"
+    (`index` counts the leaves of the arguments), a "constant" tensor of a closure or a global
+    (`name` is where it was found), or a "size" (`value` is its expression in the open sizes).
+    """
+
+    kind: Literal["held", "argument", "constant", "size"]
+    name: str
+    index: int = -1
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of the result: an "output" of the graph, an "argument", a tensor "held", a "value"."""
+
+    kind: Literal["output", "argument", "held", "value"]
+    index: int = -1
+    name: str = ""
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number or word that was taken from an attribute, a closure or a global, and where."""
+
+    name: str
+    value: bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A graph of torch's functions whose nodes keep `nn_module_stack` and `stack_trace`.
+
+    leaves and tree: the result; written: attributes that the call binds to outputs of the graph;
+    open: the example's number for each open size; guards: what was assumed of them, as text.
+    """
+
+    name: str
+    graph: GraphModule
+    inputs: tuple[Input, ...]
+    leaves: tuple[Leaf, ...]
+    tree: Tree
+    written: tuple[tuple[str, int], ...]
+    constants: tuple[Constant, ...]
+    open: dict[str, int]
+    guards: tuple[str, ...]
+    training: bool | None
+    grad: bool
+    autocast: dict[str, str]
+
+
+def capture(
+    source: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic: Dynamic = None,
+    names: Sequence[str] = (),
+) -> Captured:
+    """Trace a function or module by Dynamo, whole; `names` are those of positional arguments."""
+    leaves, tree = flatten((tuple(args), dict(kwargs or {})))
+    tensors = [(_argument(path, names), x) for path, x in leaves if isinstance(x, Tensor)]
+    axes, hints = open_sizes(dynamic, tensors)
+    chosen = iter(axes)
+    examples, size_names = [], {}
+    for path, leaf in leaves:
+        example = _example(leaf)
+        examples.append(example)
+        for axis, size in next(chosen).items() if isinstance(leaf, Tensor) else ():
+            mark_open(example, axis)
+            size_names[f"{_local(path)}.size()[{axis}]"] = size
+    module = source if isinstance(source, nn.Module) else None
+    name = type(source).__name__ if module else getattr(source, "__name__", "function")
+    values, named = unflatten(tree, examples)
+    frame = _trace(name, source, values, named, ())
+    written = _find_written(name, module, frame)
+    if written:
+        frame = _trace(name, source, values, named, tuple(n.split(".") for n in written))
+    result, bound, _ = frame.run([_Stand(i) for i in range(len(frame.outputs))])
+    symbols = _name_symbols(name, frame, size_names)
+    tensors = _Tensors(module, examples)
+    places = zip(frame.graph.graph.find_nodes(op="placeholder"), frame.given, strict=True)
+    nested, tree = flatten(result)
+    new = zip(written, bound, strict=True)
+    return Captured(
+        name=name,
+        inputs=tuple(tensors.find_input(*place, frame, symbols) for place in places),
+        leaves=tuple(tensors.find_leaf(name, *leaf) for leaf in nested),
+        tree=tree,
+        written=tuple((n, stand.index) for n, stand in new if isinstance(stand, _Stand)),
+        constants=_find_constants(frame),
+        open=hints,
+        guards=_print_guards(frame, symbols),
+        training=module.training if module else None,
+        grad=torch.is_grad_enabled(),
+        autocast=autocast_now(),
+        graph=_clean(frame),
+    )
+
+
+def _call(
+    source: Any, values: tuple[Any, ...], named: dict[str, Any], written: tuple[list[str], ...]
+) -> Any:
+    """What Dynamo traces: the call, what attributes are then, and a tensor: no graph is empty."""
+    result = source(*values, **named)
+    bound = []
+    for words in written:
+        owner = source
+        for word in words:
+            owner = getattr(owner, word)
+        bound.append(owner)
+    return result, bound, torch.empty(0)
+
+
+class _Stand:
+    """Stands for an output of the graph while Dynamo's bytecode nests the outputs."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def _example(leaf: Any) -> Any:
+    """A tensor of the same layout that may be marked; nobody reads its numbers."""
+    if not isinstance(leaf, Tensor):
+        return leaf
+    blank = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+    return blank.requires_grad_(leaf.requires_grad)
+
+
+def _argument(path: str, names: Sequence[str]) -> str:
+    """The name of a leaf of (positional, keyword): the argument's, then the way inside it."""
+    word, _, rest = path.removeprefix("[").partition("]")
+    first, _, inner = rest.removeprefix("[").partition("]")
+    if word == "1":
+        return first.strip("'") + inner
+    place = int(first)
+    return (names[place] if place < len(names) else f"argument{place}") + inner
+
+
+def _local(path: str) -> str:
+    """The same as Dynamo writes it."""
+    return (
+        path.replace("[0]", "L['values']", 1)
+        if path.startswith("[0]")
+        else path.replace("[1]", "L['named']", 1)
+    )
+
+
+def _trace(
+    name: str,
+    source: Any,
+    values: tuple[Any, ...],
+    named: dict[str, Any],
+    written: tuple[list[str], ...],
+) -> Frame:
+    try:
+        return trace_frame(_call, (source, values, named, written))
+    except IngotError:
+        raise
+    except Exception as error:
+        text = str(error).split("\n")[0]
+        raise IngotError([Problem(
+            "untraceable-function", f"'{name}' cannot be traced: {type(error).__name__}: {text}",
+            _find_line(stack_of_error(error)),
+            "use tensor operations whose course does not depend on values",
+        )]) from error  # fmt: skip
+
+
+def _find_line(stack: Sequence[traceback.FrameSummary]) -> Span | None:
+    """The innermost line of the user's code."""
+    own = [f for f in stack if not f.filename.startswith((str(FOLDER), __file__))]
+    return (
+        Span(own[-1].filename, own[-1].lineno or 0, block=own[-1].name, text=own[-1].line or "")
+        if own
+        else None
+    )
+
+
+def find_tensors(module: nn.Module | None) -> list[tuple[tuple[str, ...], Tensor]]:
+    """The parameters and buffers of a module, each once, under all its names."""
+    groups: dict[int, tuple[list[str], Tensor]] = {}
+    if module is not None:
+        parameters = module.named_parameters(remove_duplicate=False)
+        for name, value in [*parameters, *module.named_buffers(remove_duplicate=False)]:
+            groups.setdefault(id(value), ([], value))[0].append(name)
+    return [(tuple(names), value) for names, value in groups.values()]
+
+
+def _find_written(name: str, module: nn.Module | None, frame: Frame) -> list[str]:
+    """The attributes that a call binds to other tensors; what else it changes is refused."""
+    written: dict[str, None] = {}
+    problems = []
+    for change in frame.changes:
+        owner = _qualified(change.source.removesuffix("._buffers"))
+        known = _find_module(module, owner)
+        lost = [*change.names]
+        if known is not None and change.source.endswith("._buffers"):
+            lost = []
+            written |= {f"{owner}.{n}".lstrip("."): None for n in buffers_of(known)}
+        elif known is not None:
+            lost = [n for n in lost if not isinstance(vars(known).get(n), Tensor)]
+            kept = [n for n in change.names if n not in lost]
+            written |= {f"{owner}.{n}".lstrip("."): None for n in kept}
+            if not lost:
+                continue
+        else:
+            lost = lost or [""]
+        problems += [
+            Problem(
+                "python-state",
+                f"a call of '{name}' sets '{_told(change.source, n)}', which a graph cannot",
+                _find_line(change.stack), "keep it in a buffer of fixed shape, or return it",
+            )
+            for n in lost
+        ]  # fmt: skip
+    raise_if(problems)
+    return list(written)
+
+
+def _told(source: str, name: str) -> str:
+    """Where Dynamo found something, as the user would write it."""
+    words = _MODULE.sub(lambda m: m[1].replace("_dot_", "."), _TABLE.sub(r".\1", source))
+    words = words.removeprefix(_ROOT).lstrip(".")
+    return ".".join(w for w in (words, name) if w)
+
+
+def _qualified(source: str) -> str | None:
+    """The dotted name of what Dynamo found in the module, if it has one."""
+    dotted = _TABLE.sub(r".\1", source)
+    if not dotted.startswith(_ROOT):
+        return None
+    name = dotted.removeprefix(_ROOT).lstrip(".")
+    return name if re.fullmatch(r"[\w.]*", name) else None
+
+
+def _find_module(module: nn.Module | None, name: str | None) -> nn.Module | None:
+    if module is None or name is None:
+        return None
+    try:
+        return module.get_submodule(name)
+    except AttributeError:
+        return None
+
+
+def _name_symbols(name: str, frame: Frame, size_names: Mapping[str, str]) -> dict[Any, Any]:
+    """Dynamo's symbols -> those of the open sizes; refused where the trace has fixed one."""
+    import sympy
+
+    symbols = {
+        symbol: sympy.Symbol(size_names[source], integer=True, nonnegative=True)
+        for symbol, sources in sources_of_sizes(frame.mode).items()
+        for source in sources
+        if source in size_names
+    }
+    fixed = {
+        f"{symbols[s]} = {print_size(e.xreplace(symbols))}": None
+        for s, e in equal_sizes(frame.mode).items()
+        if s in symbols and symbols[s] != e.xreplace(symbols)
+    }
+    raise_if(
+        Problem("fixed-size", f"'{name}' works for one size only: {tied}", None,
+                "leave the size out of 'dynamic', or give two equal sizes one name")
+        for tied in fixed
+    )  # fmt: skip
+    return symbols
+
+
+def _print_guards(frame: Frame, symbols: Mapping[Any, Any]) -> tuple[str, ...]:
+    found = [g.expr.xreplace(symbols) for g in guards_of(frame.mode)]
+    return tuple(dict.fromkeys(str(print_size(e)) for e in found if e.free_symbols))
+
+
+def _find_constants(frame: Frame) -> tuple[Constant, ...]:
+    """The plain values that Dynamo guards, of the user's objects."""
+    found: dict[str, Constant] = {}
+    for source in frame.constants:
+        if _OWN.search(source) or source.startswith(("L['values']", "L['named']", "L['written']")):
+            continue
+        value = frame.evaluate(source)
+        if isinstance(value, VALUES) and not source.endswith(".training"):
+            found[source] = Constant(_told(source, "") or source, value)
+    return tuple(found[source] for source in sorted(found))
+
+
+class _Tensors:
+    """Which tensor is whose: by identity, as Dynamo's bytecode passes them."""
+
+    def __init__(self, module: nn.Module | None, examples: Sequence[Any]) -> None:
+        self.module = module
+        self.arguments = {id(x): i for i, x in enumerate(examples) if isinstance(x, Tensor)}
+        self.held = {id(tensor): names[0] for names, tensor in find_tensors(module)}
+
+    def find_input(self, node: Node, value: Any, frame: Frame, symbols: Mapping[Any, Any]) -> Input:
+        """What a placeholder stands for."""
+        if not isinstance(value, Tensor):
+            size = expression_of(node.meta["example_value"]).xreplace(symbols)
+            return Input("size", node.name, value=print_size(size))
+        if id(value) in self.arguments:
+            return Input("argument", node.name, self.arguments[id(value)])
+        if id(value) in self.held:
+            return Input("held", self.held[id(value)], value=value)
+        source = frame.sources[node]
+        name = _qualified(source)
+        owner, _, leaf = (name or "").rpartition(".")
+        holder = _find_module(self.module, owner)
+        if name and holder is not None and getattr(holder, leaf, None) is value:
+            return Input("held", name, value=value)
+        return Input("constant", _told(source, ""), value=value)
+
+    def find_leaf(self, name: str, path: str, leaf: Any) -> Leaf:
+        """What a leaf of the result is."""
+        if isinstance(leaf, _Stand):
+            return Leaf("output", leaf.index)
+        if id(leaf) in self.arguments:
+            return Leaf("argument", self.arguments[id(leaf)])
+        if id(leaf) in self.held:
+            return Leaf("held", name=self.held[id(leaf)])
+        if isinstance(leaf, VALUES):
+            return Leaf("value", value=leaf)
+        raise IngotError([Problem(
+            "wrong-output", f"the result of '{name}' holds a {type(leaf).__name__}"
+            + (f" at {path}" if path else ""), None,
+            "return tensors, numbers, strings and None, in tuples, lists, dicts and dataclasses",
+        )])  # fmt: skip
+
+
+def _clean(frame: Frame) -> GraphModule:
+    """The graph with plain code, its modules under the names the user knows."""
+    graph = frame.graph.graph
+    for node in graph.nodes:
+        stack = node.meta.get("nn_module_stack") or {}
+        # a module that is called again is written as its path, "@" and a number
+        names = {key: _qualified(path.partition("@")[0]) for key, (path, _) in stack.items()}
+        node.meta["nn_module_stack"] = {
+            key: (path if names[key] is None else names[key], kind)
+            for key, (path, kind) in stack.items()
+        }
+    if frame.outputs[-1].target is torch.empty:
+        graph.output_node().args = (frame.outputs[:-1],)
+        graph.eliminate_dead_code(is_impure_node=lambda n: n.target is not torch.empty)
+    graph.set_codegen(CodeGen())
+    frame.graph.recompile()
+    return frame.graph
