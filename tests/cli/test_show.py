@@ -182,22 +182,6 @@ def test_wrong_flags_are_told(
     assert text in capsys.readouterr().err
 
 
-def test_stages_of_torch_are_shown_for_a_function(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "losses.py").write_text(
-        "import torch\n"
-        "def loss(x):\n"
-        "    return torch.tanh(x).sum()\n"
-        "loss_example = (torch.ones(3, requires_grad=True),)\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert status(["show", "losses:loss", "--stage", "backward"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("# backward: ") and "losses.py:3" in told
-
-
 def test_model_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.i"
     file.write_text("[Models]\n  [one]\n    type = X\n  []\n[]\n")

@@ -220,10 +220,9 @@ def test_autocast_is_told_by_device() -> None:
 
 
 def test_every_name_has_a_test() -> None:
-    """By name; `compile_ahead` takes g++ long, and is tested where graphs are compiled anyway."""
     text = Path(__file__).read_text()
     untested = [name for name in torch_private.__all__ if f"torch_private.{name}" not in text]
-    assert untested == ["compile_ahead"]
+    assert untested == []
 
 
 class Wrapped:
@@ -510,3 +509,43 @@ def test_a_nested_tensor_lies_like_no_other_and_ends_nothing() -> None:
     same = torch_private.same_layout([x])
     assert same(torch.zeros(2)) and not same(torch.nested.nested_tensor([x, x]))
     assert not same([1.0, 2.0])  # pyright: ignore[reportArgumentType]
+
+
+def test_nodes_of_a_trace_keep_the_lines_of_the_source() -> None:
+    def joint(x: Tensor) -> Any:
+        y = torch.tanh(x)
+        torch_private.follow_gradients([y])
+        return torch.autograd.grad(y, x, torch.ones(3))
+
+    first = joint.__code__.co_firstlineno
+    with torch_private.keep_lines():
+        graph = torch_private.trace_values(joint, [torch.ones(3, requires_grad=True)]).graph
+    lines = {str(n.target): n.meta.get("stack_trace", "") for n in graph.nodes}
+    assert f"line {first + 1}, in joint" in lines["aten.tanh.default"]
+    assert f"line {first + 1}, in joint" in lines["aten.tanh_backward.default"]
+    assert not torch.is_anomaly_enabled()
+
+
+def test_what_inductor_does_is_seen_before_it_writes_code(tmp_path: Path) -> None:
+    table = torch.arange(64.0)
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        summed = torch.tanh(x).sum(0), torch.exp(x.T.contiguous()).sum(0)
+        return *summed, torch.ones(64) * 2 + table
+
+    mode = torch_private.fake_mode()
+    x = torch_private.fake_tensor(mode, (8, 8), (False, False), torch.float32, "cpu")
+    with mode:
+        graph = torch_private.trace_values(function, [x])
+    with torch.no_grad(), torch_private.watch_lowering() as seen:
+        torch_private.compile_ahead(graph, [x], tmp_path)
+        raise AssertionError("it was compiled to its end")
+    assert isinstance(seen, torch_private.Lowering) and seen.graph is not None
+    names = [name for _, name, _, _ in seen.passes]
+    assert "constant_fold_uniform_value" in names
+    assert list(seen.constants.values()) == ["_tensor_constant0"] and seen.folded == []
+    assert all(isinstance(node, torch_private.Scheduled) for node in seen.before)
+    assert [part for node in seen.after for part in node.parts] == [n.name for n in seen.before]
+    assert "no shared data" in [why for _, _, why in seen.apart]
+    origins = {str(o.target) for node in seen.before for o in node.origins}
+    assert {"aten.tanh.default", "aten.exp.default"} <= origins

@@ -443,17 +443,22 @@ EXPLAIN: dict[str, str] = {
         " residuals the equation system pairs, and that each unknown is read by its residual."
     ),
     "stage-empty": (
-        "Torch made no graph of the stage that was asked for. A joint or backward graph is there"
-        " only where something needs a gradient: set requires_grad in the example."
+        "A joint or backward graph is there only where something needs a gradient: set"
+        " requires_grad in the example, or in a parameter."
     ),
     "stage-example": (
-        "To show what torch makes of a function it must be called once. Its arguments stand beside"
+        "To show what Ingot makes of a torch function it must be traced. Its arguments stand beside"
         " it in the module, under the name of the function followed by _example: a tuple, a"
         " dictionary, one tensor, or a function that gives them."
     ),
+    "stage-not-kept": (
+        "A package of torch graphs holds its signature and its compiled code with the sources of"
+        " that; what lay between is not kept. Show the stage of the function or module instead."
+    ),
     "stage-target": (
         "The stages of torch are shown for a Python function or module, written module:function,"
-        " that can be imported from the current folder and that torch can compile."
+        " that can be imported from the current folder and that Ingot can trace and compile, or for"
+        " the folder of a package of ingot.train or ingot.regions."
     ),
     "tensor-expression": (
         "The Python expression of a [Tensors] entry raised an error. It may use torch, math, np,"

@@ -1,17 +1,23 @@
 """`ingot show`: what a file, a model or its program says, at any stage."""
 
 import json as jsonlib
-import os
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from ingot.cli.flags import Flags, Targeted, part_overrides, target_of, tell_code, wrong_usage
 from ingot.errors import IngotError, Problem, warn_of
 from ingot.package import Stage as Compiling
 
-__all__ = ["Pass", "Stage", "show"]
+if TYPE_CHECKING:
+    from ingot.regions.report import Report
+    from ingot.train.describe import Shown
 
-Torch = Literal["joint", "forward", "backward", "post-grad", "inductor-ir", "fused", "code"]
+__all__ = ["Pass", "Stage", "Torch", "show"]
+
+Torch = Literal[
+    "joint", "forward", "backward", "post-grad", "inductor-ir", "fused", "constants", "code"
+]
+"""The names of `train.describe.STAGES`; a test compares both."""
 Pass = Literal["clean", "loops", "factor", "hoist", "schedule"]
 """The names of `program.PASSES` in their order: help must not import them. A test compares both."""
 Stage = Literal["tree", "model", Compiling, "program", Pass, "regions", "source", Torch]
@@ -35,9 +41,10 @@ def show(
     Parameters
     ----------
     file
-        The input file; for the stages of torch MODULE:FUNCTION, whose arguments stand beside the
-        function as FUNCTION_example; for the regions of an nn.Module MODULE:NAME, whose blocks may
-        stand beside it as NAME_blocks.
+        The input file; for the stages of torch MODULE:NAME, a function or nn.Module whose
+        arguments stand beside it as NAME_example, and its open sizes as NAME_dynamic, or the
+        folder of a package of `ingot.train` or `ingot.regions`; for the regions of an nn.Module
+        MODULE:NAME, whose blocks may stand beside it as NAME_blocks.
     model
         The name of a block in [Models].
     overrides
@@ -45,32 +52,24 @@ def show(
     stage
         How far to go: as read or built; to one of the seven stages of `ingot compile`, whose flags
         are the other options; as traced, or to one of the compiler's passes; of a torch function,
-        to a stage of AOT autograd (joint, forward, backward) or of Inductor.
+        to the graphs of `ingot.train.joint` (joint, forward, backward), or into Inductor, by which
+        both are compiled: ingot show my_models:loss --stage fused.
     driver
         A driver whose values give the structural shapes of the model's variables.
     json
-        Print the report of --stage regions as JSON, for programs.
+        Print a stage of torch, or the report of --stage regions, as JSON, for programs.
     untrusted
         Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
-    if json and stage != "regions":
+    from ingot.cli.torch_stages import is_package, is_target
+
+    packaged = is_package(file)
+    if json and stage != "regions" and stage not in get_args(Torch) and not packaged:
         fix = "leave --json out, or choose --stage regions"
         raise wrong_usage(f"--stage {stage} is text only", fix)
-    imports = stage in get_args(Torch) or (stage == "regions" and not os.path.exists(file))
-    if imports and untrusted:
-        message = f"'{file}' is a module, whose code is not run"
-        raise IngotError([Problem("untrusted-code", message, None, "leave --untrusted out")])
-    if stage == "regions" and not os.path.exists(file):
-        from ingot.regions.stages import is_target, region_report
-
-        if is_target(file):
-            report = region_report(file)
-            print(report.json() if json else report)
-            return 0
-    if stage in get_args(Torch):
-        from ingot.regions.stages import torch_stage
-
-        print(torch_stage(file, stage), end="")
+    if packaged or stage in get_args(Torch) or (stage == "regions" and is_target(file)):
+        shown = _show_torch(file, stage, packaged=packaged, untrusted=untrusted)
+        print(shown.json() if json else shown)
         return 0
     if model is not None and "=" in model:
         model, overrides = None, (model, *overrides)
@@ -127,3 +126,15 @@ def show(
 
         print(describe_pass(program, stage))
     return 0
+
+
+def _show_torch(file: str, stage: Stage, *, packaged: bool, untrusted: bool) -> "Shown | Report":
+    """A stage of torch, of what is imported or read."""
+    from ingot.cli.torch_stages import region_report, show_module, show_package
+
+    if packaged:
+        return show_package(file, stage)
+    if untrusted:
+        message = f"'{file}' is a module, whose code is not run"
+        raise IngotError([Problem("untrusted-code", message, None, "leave --untrusted out")])
+    return region_report(file) if stage == "regions" else show_module(file, stage)

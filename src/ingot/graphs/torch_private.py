@@ -7,9 +7,10 @@ in tests/graphs/test_torch_private.py fail once it is not. Importing this import
 import operator
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.autograd.function import FunctionMeta
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -26,17 +27,18 @@ from ingot.codegen.library import private_file
 
 __all__ = [
     "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
-    "VERSION", "Change", "Frame", "OpOverload", "any_autocast", "any_dispatch", "apply_of",
-    "autocast_now", "base_of", "buffers_of", "children_of", "compile_ahead", "compile_now",
-    "equal_sizes", "expression_of", "fake_mode", "fake_tensor", "forward_mode", "frames_of",
-    "fresh_cache", "guards_of", "hide_from_trace", "hint_of", "inductor_table", "load_graph",
-    "mark_open", "merge_equal_lines", "non_persistent", "note_writes", "open_sizes",
-    "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree", "raw_stream",
-    "reads_values", "refuses_generator", "register_value", "replace_tensors", "run_operations",
-    "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
-    "sources_of_sizes", "stack_of_error", "substitute_sizes", "take_out_tokens", "trace_frame",
-    "trace_values", "tracing_context", "transformed", "transforms", "was_written",
-    "without_storage", "wrapped", "write_archive",
+    "VERSION", "Change", "Frame", "Lowering", "OpOverload", "Scheduled", "any_autocast",
+    "any_dispatch", "apply_of", "autocast_now", "base_of", "buffers_of", "children_of",
+    "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode", "fake_tensor",
+    "follow_gradients", "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace",
+    "hint_of", "inductor_table", "keep_lines", "load_graph", "mark_open", "merge_equal_lines",
+    "non_persistent", "note_writes", "open_sizes", "parameters_of", "partition_by_torch", "plain",
+    "print_expression", "pytree", "raw_stream", "reads_values", "refuses_generator",
+    "register_value", "replace_tensors", "run_operations", "same_layout", "same_tensors",
+    "schema_of", "see_lost_gradients", "simplify_expression", "sources_of_sizes", "stack_of_error",
+    "substitute_sizes", "take_out_tokens", "trace_frame", "trace_values", "tracing_context",
+    "transformed", "transforms", "was_written", "watch_lowering", "without_storage", "wrapped",
+    "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -343,6 +345,42 @@ def _keep_checks(graph: Graph) -> None:
         schema = schema_of(node.target)
         if node.op == "call_function" and schema is not None and not schema.returns:
             has_side_effect(node.target)
+
+
+@contextmanager
+def keep_lines() -> Iterator[None]:
+    """Nodes of a trace hold the frames of the user's code that made them, as `stack_trace`.
+
+    A step of autograd keeps the frames under which it was made, which `follow_gradients` gives to
+    what it computes; torch has them kept for its search of faulty steps only.
+    """
+    from torch.fx.traceback import preserve_node_meta
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Anomaly Detection has been enabled")
+        with preserve_node_meta(), torch.autograd.detect_anomaly(check_nan=False), _Lines():
+            yield
+
+
+class _Lines(TorchFunctionMode):
+    """Tells a trace the frames of the code that calls torch, outside torch and Ingot."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from torch.fx.traceback import set_stack_trace
+
+        frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_OURS)]
+        set_stack_trace(traceback.format_list(frames))
+        return func(*args, **(kwargs or {}))
+
+
+_OURS = (str(FOLDER), str(Path(__file__).parents[1]))
+
+
+def follow_gradients(results: Sequence[Tensor]) -> None:
+    """Let the backward of these, while it is traced, tell the lines of the forward."""
+    from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
+
+    setup_stacktrace_preservation_hooks([r.grad_fn for r in results if r.grad_fn is not None])
 
 
 def hide_from_trace() -> AbstractContextManager[Any]:
@@ -684,6 +722,93 @@ def fresh_cache() -> Iterator[None]:
 
     with fresh_cache():
         yield
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A node of Inductor's scheduler: the nodes fused into it, and the lines it computes."""
+
+    name: str
+    kind: str
+    text: str
+    parts: tuple[str, ...]
+    origins: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Lowering:
+    """What Inductor does to a graph up to the fusion of its loops.
+
+    passes: subsystem, name, nodes before and after, of those that changed the graph; constants:
+    its name of each tensor that it stores, and the graph's; apart: pairs that it did not fuse, why.
+    """
+
+    passes: list[tuple[str, str, int, int]] = field(default_factory=list)
+    graph: GraphModule | None = None
+    constants: dict[str, str] = field(default_factory=dict)
+    folded: list[str] = field(default_factory=list)
+    before: list[Scheduled] = field(default_factory=list)
+    after: list[Scheduled] = field(default_factory=list)
+    apart: dict[tuple[str, str, str], None] = field(default_factory=dict)
+
+
+class _Lowered(BaseException):
+    """Nothing of Inductor's may catch it."""
+
+
+@contextmanager
+def watch_lowering() -> Iterator[Lowering]:
+    """Note what a compilation inside does, and end it before any code is written."""
+    from torch._inductor.scheduler import Scheduler, WhyNoFuse
+    from torch._inductor.virtualized import V
+    from torch.fx.passes.graph_transform_observer import GraphTransformObserver
+
+    seen = Lowering()
+    fuse, refuse = Scheduler.fuse_nodes, WhyNoFuse.__call__
+    enter, leave = GraphTransformObserver.__enter__, GraphTransformObserver.__exit__
+    texts: dict[int, tuple[str, int]] = {}
+
+    def entered(self: Any) -> Any:
+        texts[id(self)] = str(self.gm.graph), len(self.gm.graph.nodes)
+        return enter(self)
+
+    def left(self: Any, *error: Any) -> Any:
+        text, count = texts.pop(id(self))
+        if str(self.gm.graph) != text:
+            row = self.subsystem or "", self.passname, count, len(self.gm.graph.nodes)
+            seen.passes.append(row)
+        return leave(self, *error)
+
+    def refused(self: Any, reason: str, *args: Any) -> None:
+        refuse(self, reason, *args)
+        seen.apart[self.name1, self.name2, reason % args] = None
+
+    def fused(self: Any, nodes: Any) -> Any:
+        lowering: Any = V.graph
+        seen.graph = lowering.module
+        seen.constants = {k: str(lowering.allocated_constant_name[k]) for k in lowering.constants}
+        seen.folded = [str(name) for name in lowering.folded_constants]
+        seen.before = [_scheduled(node) for node in nodes]
+        seen.after = [_scheduled(node) for node in fuse(self, nodes)]
+        raise _Lowered
+
+    with (
+        mock.patch.object(GraphTransformObserver, "__enter__", entered),
+        mock.patch.object(GraphTransformObserver, "__exit__", left),
+        mock.patch.object(WhyNoFuse, "__call__", refused),
+        mock.patch.object(Scheduler, "fuse_nodes", fused),
+    ):
+        try:
+            yield seen
+        except _Lowered:
+            return
+
+
+def _scheduled(node: Any) -> Scheduled:
+    parts = node.get_nodes()
+    origins = {o: None for p in parts if p.node is not None for o in p.node.get_origins()}
+    names = tuple(p.get_name() for p in parts)
+    return Scheduled(node.get_name(), type(node).__name__, node.debug_str(), names, tuple(origins))
 
 
 def write_archive(path: Path, files: list[Any]) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "Compiler",
     "Half",
     "Run",
+    "compile_archive",
     "compile_half",
     "eager",
     "from_source",
@@ -118,11 +119,12 @@ def from_source(source: str, constants: dict[str, Tensor]) -> Run:
 
 def _archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
     """The archive of a graph, compiled unless an equal one was."""
-    make = partial(_compile, graph, name, shapes)
+    make = partial(compile_archive, graph, name, shapes)
     return open_cache().obtain("graph", _key(graph, shapes), make)
 
 
-def _compile(graph: GraphModule, name: str, shapes: Open) -> bytes:
+def compile_archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
+    """Compile a graph ahead of time into an archive of torch's."""
     compiler.find_compiler()
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:

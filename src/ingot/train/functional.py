@@ -32,7 +32,8 @@ def graph_of(
     function: Callable[..., Any], shapes: Open, *groups: Sequence[Tensor], table: dict[Any, Any]
 ) -> GraphModule:
     """The graph of a function of lists of tensors, which wraps them itself; flat, on ATen."""
-    with _without_kept_casts(), torch_private.note_writes(shapes.mode):
+    noted = torch_private.note_writes(shapes.mode)
+    with _without_kept_casts(), torch_private.keep_lines(), noted:
         module = torch_private.trace_values(function, [list(g) for g in groups], table)
     torch_private.take_out_tokens(module.graph)
     module.graph.set_codegen(CodeGen())

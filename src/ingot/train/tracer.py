@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.torch_private import (
     base_of,
+    follow_gradients,
     merge_equal_lines,
     plain,
     pytree,
@@ -122,6 +123,7 @@ def _base(leaf: Tensor) -> Tensor:
 def _gradients(
     results: list[Tensor], primals: list[Tensor], tangents: list[Tensor]
 ) -> Sequence[Tensor | None]:
+    follow_gradients(results)
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         return torch.autograd.grad(results, primals, tangents, allow_unused=True)
 
