@@ -1,8 +1,8 @@
-"""Repeated blocks side by side: Ingot jit and aot, torch.compile on the whole, and torch's regions.
+"""Repeated blocks side by side: Ingot, torch.compile of the whole and per block, torch's regions.
 
-In: nothing. Out: tables of compile seconds, run times and overhead per block, and
-`results/regions.json`. Each compilation is a process of its own with empty caches.
-`python -m benchmarks.regions --quick` for a subset.
+In: nothing, or another checkout (`--old`). Out: tables of processor seconds to compile, cold and
+from warm caches, and of call times, what must hold of both, and `results/regions.json`. Every
+measurement is a process of its own whose caches were empty. `--quick` for a subset.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -22,19 +21,32 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-WAYS = ("ingot-jit", "ingot-aot", "whole", "regional", "nested")
-STACKS = {"transformer-64": 64, "transformer-512": 512, "mlp-256": 256}
-COUNTS = (1, 4, 16, 64)
+WAYS = ("ingot", "whole", "per-block", "nested")
 PATHS = [path for path in (os.environ.get("PYTHONPATH"),) if path]
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "1",
+}  # fmt: skip
+
+# what is called: stack, blocks, training, and the ways that alternate; the first is the measure
+CALLS: dict[str, tuple[str, int, bool, tuple[str, ...]]] = {
+    "width 512": ("transformer-512", 8, False, ("whole", "ingot", "eager")),
+    "width 512, training": ("transformer-512", 8, True, ("whole", "ingot", "eager")),
+    "16 tiny blocks": ("tiny", 16, False, ("per-block", "ingot", "whole", "eager")),
+    "16 tiny blocks, training": ("tiny", 16, True, ("per-block", "ingot", "whole", "eager")),
+    "conv + BatchNorm, training": ("conv", 8, True, ("eager", "ingot", "whole")),
+    "packages": ("transformer-512", 8, False, ("whole-aot", "ingot-aot")),
+}
+# the most that a call may take of its measure's time
+LIMITS = {
+    "width 512": 1.05, "width 512, training": 1.05, "16 tiny blocks, training": 1.0,
+    "conv + BatchNorm, training": 1.0, "packages": 1.0,
 }  # fmt: skip
 
 
 # the modules
 
 
-def model_of(stack: str, count: int, device: str) -> tuple[Any, Any, Any]:
+def build_model(stack: str, count: int, device: str) -> tuple[Any, Any, Any]:
     """A stack of blocks, its block class and an example; the same numbers in every process."""
     import torch
     import torch.nn.functional as F
@@ -65,30 +77,41 @@ def model_of(stack: str, count: int, device: str) -> tuple[Any, Any, Any]:
         def forward(self, x: Tensor) -> Tensor:
             return x + self.down(F.silu(self.up(self.norm(x))))
 
+    class Convolution(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.conv1, self.conv2 = (nn.Conv2d(width, width, 3, padding=1) for _ in range(2))
+            self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = F.relu(self.norm1(self.conv1(x)))
+            return F.relu(x + self.norm2(self.conv2(y)))
+
     class Model(nn.Module):
         def __init__(self, block: type[nn.Module], width: int) -> None:
             super().__init__()
-            self.first = nn.Linear(width, width)
             self.blocks = nn.ModuleList(block(width) for _ in range(count))
-            self.last = nn.Linear(width, 10)
 
         def forward(self, x: Tensor) -> Tensor:
-            x = self.first(x)
             for block in self.blocks:
                 x = block(x)
-            return self.last(x)
+            return x
 
+    kinds: dict[str, tuple[type[nn.Module], int, tuple[int, ...]]] = {
+        "transformer-64": (Transformer, 64, (4, 32, 64)),
+        "transformer-512": (Transformer, 512, (4, 32, 512)),
+        "tiny": (Perceptron, 16, (4, 16)),
+        "conv": (Convolution, 32, (8, 32, 16, 16)),
+    }
     torch.manual_seed(0)
-    width = STACKS[stack]
-    block = Perceptron if stack.startswith("mlp") else Transformer
-    shape = (64, width) if block is Perceptron else (4, 32, width)
+    block, width, shape = kinds[stack]
     return Model(block, width).to(device), block, torch.randn(shape).to(device)
 
 
 # the ways to compile one
 
 
-def built(way: str, model: Any, block: Any, x: Any, folder: Path) -> Callable[[Any], Any]:
+def compile_model(way: str, model: Any, block: Any, x: Any, folder: Path) -> Callable[[Any], Any]:
     """A model compiled, ready to be called for the first time."""
     import torch
 
@@ -97,15 +120,19 @@ def built(way: str, model: Any, block: Any, x: Any, folder: Path) -> Callable[[A
     if way.startswith("ingot"):
         from ingot import regions
 
-        mode: Any = way.removeprefix("ingot-")
+        mode: Any = "aot" if way == "ingot-aot" else "jit"
         output = folder / "package" if mode == "aot" else None
         return regions.compile(model, x, block, mode, output=output)
     if way == "whole":
         return torch.compile(model)
-    if way == "whole-graphs":
-        return torch.compile(model, mode="reduce-overhead")
+    if way == "whole-aot":
+        from torch._inductor import aoti_compile_and_package, aoti_load_package
+
+        program = torch.export.export(model, (x,))
+        file = aoti_compile_and_package(program, package_path=str(folder / "whole.pt2"))
+        return aoti_load_package(file)
     again = copy.deepcopy(model)
-    if way == "regional":
+    if way == "per-block":
         for part in again.blocks:
             part.compile()
         return again
@@ -113,34 +140,32 @@ def built(way: str, model: Any, block: Any, x: Any, folder: Path) -> Callable[[A
     return torch.compile(again)
 
 
-def busy() -> float:
+def read_processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def compile_once(way: str, stack: str, count: int, *, train: bool, device: str) -> dict[str, float]:
+def time_compile(way: str, stack: str, count: int, *, train: bool, device: str) -> dict[str, float]:
     """Wall and processor seconds from a model to its first result, and the error of that."""
     import torch
+    import torch._inductor.compile_fx
 
     if way.startswith("ingot"):
         import ingot.regions  # noqa: F401 importing is not compiling
-    import torch._inductor.compile_fx
-
     with tempfile.TemporaryDirectory() as scratch, torch.set_grad_enabled(train):
-        model, block, x = model_of(stack, count, device)
-        begun, cpu = time.perf_counter(), busy()
-        run = built(way, model, block, x, Path(scratch))
-        found = run(x)
-        if train:
-            found.sum().backward()
-        wait(device)
-        wall, cpu = time.perf_counter() - begun, busy() - cpu
+        model, block, x = build_model(stack, count, device)
         with torch.no_grad():
-            right = model_of(stack, count, device)[0](x)
-        error = float((found.detach() - right).abs().max() / right.abs().max())
+            right = copy.deepcopy(model)(x)
+        begun, cpu = time.perf_counter(), read_processor_seconds()
+        result = compile_model(way, model, block, x, Path(scratch))(x)
+        if train:
+            result.sum().backward()
+        wait(device)
+        wall, cpu = time.perf_counter() - begun, read_processor_seconds() - cpu
+        error = float((result.detach() - right).abs().max() / right.abs().max())
     return {"wall": wall, "cpu": cpu, "error": error}
 
 
-def run_times(
+def time_calls(
     stack: str, count: int, ways: list[str], seconds: float, *, train: bool, device: str
 ) -> Any:
     """Median microseconds of a call by each way, the ways in turns."""
@@ -149,14 +174,15 @@ def run_times(
     with tempfile.TemporaryDirectory() as scratch, torch.set_grad_enabled(train):
         runs: dict[str, Callable[[], None]] = {}
         for way in ways:
-            model, block, x = model_of(stack, count, device)
-            run = built(way, model, block, x, Path(scratch))
-            runs[way] = called(run, x, train=train)
+            model, block, x = build_model(stack, count, device)
+            runs[way] = call_once(
+                compile_model(way, model, block, x, Path(scratch)), x, train=train
+            )
             for _ in range(4):
                 runs[way]()
         took: dict[str, list[float]] = {way: [] for way in ways}
         end = time.perf_counter() + seconds * len(ways)
-        while time.perf_counter() < end or len(took[ways[0]]) < 5:
+        while time.perf_counter() < end or len(took[ways[0]]) < 9:
             for way in ways:
                 wait(device)
                 begun = time.perf_counter()
@@ -164,17 +190,6 @@ def run_times(
                 wait(device)
                 took[way].append((time.perf_counter() - begun) * 1e6)
     return {way: {"median": median(t), "least": min(t), "runs": len(t)} for way, t in took.items()}
-
-
-def chaboche_once(count: int) -> dict[str, float]:
-    """Seconds from an input file with so many back stresses to a kernel and its slopes."""
-    from benchmarks.chaboche import built as material
-    from ingot.execute.kernel import Kernel
-    from ingot.program import prepared, with_jacobian
-
-    begun, cpu = time.perf_counter(), busy()
-    Kernel(with_jacobian(prepared(material(count)), [("stress", "E")]))
-    return {"wall": time.perf_counter() - begun, "cpu": busy() - cpu}
 
 
 def wait(device: str) -> None:
@@ -185,11 +200,11 @@ def wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def called(run: Callable[[Any], Any], x: Any, *, train: bool) -> Callable[[], None]:
+def call_once(run: Callable[[Any], Any], x: Any, *, train: bool) -> Callable[[], None]:
     def call() -> None:
-        found = run(x)
+        result = run(x)
         if train:
-            found.sum().backward()
+            result.sum().backward()
 
     return call
 
@@ -197,179 +212,149 @@ def called(run: Callable[[Any], Any], x: Any, *, train: bool) -> Callable[[], No
 # the script
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to measure."""
-
-    stacks: tuple[str, ...]
-    counts: tuple[int, ...]
-    ways: tuple[str, ...]
-    repeats: int
-    seconds: float
-    train: bool
-    device: str
-    chaboche: tuple[int, ...]
-    output: Path
-
-
-def child(job: dict[str, Any]) -> dict[str, Any]:
-    """Do a job in a process of its own, with caches that are empty."""
-    with tempfile.TemporaryDirectory() as caches:
-        environment = {
-            **os.environ, **ENVIRONMENT, "HOME": caches, "TORCHINDUCTOR_CACHE_DIR": caches,
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), *PATHS]),
-        }  # fmt: skip
-        command = [sys.executable, "-m", "benchmarks.regions", "--job", json.dumps(job)]
-        said = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
-    if said.returncode:
-        lines = [line for line in said.stderr.splitlines() if line.strip()]
+def run_child(job: dict[str, Any], caches: str, source: Path) -> dict[str, Any]:
+    """Do a job in a process of its own, with these caches and the Ingot of this checkout."""
+    environment = {
+        **os.environ, **ENVIRONMENT, "HOME": caches, "XDG_CACHE_HOME": caches,
+        "TORCHINDUCTOR_CACHE_DIR": str(Path(caches, "inductor")),
+        "PYTHONPATH": os.pathsep.join([str(source / "src"), str(ROOT), *PATHS]),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "benchmarks.regions", "--job", json.dumps(job)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
         return {"failed": lines[-1][:120] if lines else "no word"}
-    return json.loads(said.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def measured(options: Options) -> Iterator[dict[str, Any]]:
-    """One row after another, compilations in turns so that no way has the machine at its best."""
-    for stack in options.stacks:
-        turns = product(range(options.repeats), options.counts, options.ways)
-        for repeat, count, way in turns:
-            job = {"what": "compile", "way": way, "stack": stack, "count": count,
-                   "train": options.train, "device": options.device}  # fmt: skip
-            yield job | {"repeat": repeat} | child(job)
-        for count in options.counts:
-            ways = ["eager", *options.ways]
-            job = {"what": "run", "stack": stack, "count": count, "ways": ways,
-                   "seconds": options.seconds, "train": options.train,
-                   "device": options.device}  # fmt: skip
-            yield job | {"times": child(job)}
-    for count in options.chaboche:
-        for repeat in range(options.repeats):
-            job = {"what": "chaboche", "count": count}
-            yield job | {"repeat": repeat} | child(job)
+def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """One row after another; compilations in turns, so that no way has the machine at its best."""
+    sources = {"ingot": ROOT, **({"old": options.old} if options.old else {})}
+    ways = [*WAYS, *(["old"] if options.old else [])]
+    turns = product(range(options.repeats), options.counts, (False, True), ways)
+    for repeat, count, train, way in turns if "compile" in options.what else ():
+        job = {"what": "compile", "way": "ingot" if way == "old" else way,
+               "stack": "transformer-64", "count": count, "train": train,
+               "device": options.device}  # fmt: skip
+        with tempfile.TemporaryDirectory() as caches:
+            for state in ("cold", "warm"):
+                row = run_child(job, caches, sources.get(way, ROOT))
+                yield {**job, "way": way, "state": state, "repeat": repeat, **row}
+    for name in options.calls if "calls" in options.what else ():
+        stack, count, train, ways = CALLS[name]
+        for owner, source in sources.items():
+            chosen = ways if owner == "ingot" else [ways[0], *(w for w in ways if "ingot" in w)]
+            job = {
+                "what": "calls", "stack": stack, "count": count, "ways": list(chosen),
+                "seconds": options.seconds, "train": train, "device": options.device,
+            }  # fmt: skip
+            with tempfile.TemporaryDirectory() as caches:
+                yield {**job, "name": name, "owner": owner, "times": run_child(job, caches, source)}
 
 
-def main() -> None:
-    options = parsed()
-    rows = []
-    for row in measured(options):
-        rows.append(row)
-        print(said(row), file=sys.stderr, flush=True)
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(json.dumps(rows, indent=1))
-    print("\n\n".join(tables(rows, options)))
-
-
-def said(row: dict[str, Any]) -> str:
-    head = f"{row['what']} {row.get('stack', '')} x {row['count']}"
-    if row["what"] == "run":
-        times = row["times"]
+def describe_row(row: dict[str, Any]) -> str:
+    if row["what"] == "calls":
+        head, times = f"{row['name']} ({row['owner']})", row["times"]
         if "failed" in times:
             return f"{head}: {times['failed']}"
         return f"{head}: " + ", ".join(f"{w} {t['median']:.0f} µs" for w, t in times.items())
+    mode = "training" if row["train"] else "inference"
+    head = f"{row['count']} blocks, {mode}, {row['way']}, {row['state']}"
     if "failed" in row:
-        return f"{head} {row.get('way', '')}: {row['failed']}"
-    took = f"{row['wall']:.1f} s ({row['cpu']:.1f} s cpu)"
-    if row["what"] == "chaboche":
-        return f"{head}: {took}"
-    return f"{head} {row['way']}: {took}, error {row['error']:.0e}"
+        return f"{head}: {row['failed']}"
+    return f"{head}: {row['cpu']:.1f} s cpu, {row['wall']:.1f} s, error {row['error']:.0e}"
 
 
-def tables(rows: list[dict[str, Any]], options: Options) -> Iterator[str]:
-    """Markdown: seconds to compile, time to run, overhead per block, and what must hold."""
-    verdicts = []
-    for stack in options.stacks:
-        compiles = {
-            (r["way"], r["count"]): []
-            for r in rows
-            if r["what"] == "compile" and r["stack"] == stack
-        }
-        for r in rows:
-            if r["what"] == "compile" and r["stack"] == stack:
-                compiles[r["way"], r["count"]].append(r.get("cpu"))
-        cost = {k: None if None in v else median(v) for k, v in compiles.items()}
-        yield table(f"{stack}: processor seconds to the first result", options, cost, "{:.1f}")
-        runs = {r["count"]: r["times"] for r in rows if r["what"] == "run" and r["stack"] == stack}
-        times = {
-            (way, n): t[way]["median"] for n, t in runs.items() if "failed" not in t
-            for way in options.ways if way in t
-        }  # fmt: skip
-        yield table(f"{stack}: µs of a call", options, times, "{:.0f}")
-        verdicts += held(stack, options, cost, times)
-    if options.chaboche:
-        yield "\n".join(repeated(rows, options))
-    yield "\n".join(["what must hold", *verdicts])
+def write_tables(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Markdown: seconds to compile, then times of a call; last what must hold."""
+    compiles: dict[tuple[bool, str, int, str], list[float]] = {}
+    for r in rows:
+        if r["what"] == "compile" and "failed" not in r:
+            compiles.setdefault((r["train"], r["state"], r["count"], r["way"]), []).append(r["cpu"])
+    cost = {key: median(values) for key, values in compiles.items()}
+    ways = [w for w in (*WAYS, "old") if any(key[3] == w for key in cost)]
+    for train, state in product((False, True), ("cold", "warm")):
+        counts = sorted({key[2] for key in cost if key[:2] == (train, state)})
+        if counts:
+            mode = "training" if train else "inference"
+            yield "\n".join([
+                f"{mode}, {state} caches: processor seconds to the first result", "",
+                f"| blocks | {' | '.join(ways)} |", "|---" * (len(ways) + 1) + "|",
+                *(f"| {n} | {' | '.join(_cell(cost.get((train, state, n, w))) for w in ways)} |"
+                  for n in counts),
+            ])  # fmt: skip
+    calls = [r for r in rows if r["what"] == "calls"]
+    if calls:
+        yield "\n".join(["call, median µs, ways in turns", "", *_write_calls(calls)])
+    yield "\n".join(["what must hold", "", *_judge(cost, calls)])
 
 
-def repeated(rows: list[dict[str, Any]], options: Options) -> Iterator[str]:
-    """What a material model costs as it repeats its back stresses."""
-    yield "Chaboche: seconds to a kernel with the derivative of the stress\n"
-    yield "| back stresses | wall | processor |\n|---|---|---|"
-    for count in options.chaboche:
-        found = [r for r in rows if r["what"] == "chaboche" and r["count"] == count]
-        cells = [f"{median(r[k] for r in found):.1f}" for k in ("wall", "cpu") if k in found[0]]
-        yield f"| {count} | {' | '.join(cells or ['failed', 'failed'])} |"
+def _cell(value: float | None) -> str:
+    return "failed" if value is None else f"{value:.1f}"
 
 
-def table(
-    title: str, options: Options, values: dict[tuple[str, int], float | None], form: str
-) -> str:
-    lines = [f"{title}", "", f"| blocks | {' | '.join(options.ways)} |"]
-    lines.append("|---" * (len(options.ways) + 1) + "|")
-    for n in options.counts:
-        found = (values.get((way, n)) for way in options.ways)
-        cells = ["failed" if v is None else form.format(v) for v in found]
-        lines.append(f"| {n} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def _write_calls(calls: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| | checkout | times | of the first |\n|---|---|---|---|"
+    for row in calls:
+        times = row["times"]
+        if "failed" in times:
+            yield f"| {row['name']} | {row['owner']} | {times['failed']} | |"
+            continue
+        base = times[row["ways"][0]]["median"]
+        said = ", ".join(f"{w} {t['median']:.0f}" for w, t in times.items())
+        ratio = ", ".join(f"{w} {times[w]['median'] / base:.3f}" for w in row["ways"][1:])
+        yield f"| {row['name']} | {row['owner']} | {said} | {ratio} |"
 
 
-def held(
-    stack: str, options: Options, cost: dict[Any, Any], times: dict[Any, Any]
-) -> Iterator[str]:
-    """Compile time that does not grow, run time near the whole's, overhead per block."""
-    many, few = max(options.counts), min((n for n in options.counts if n >= 4), default=1)
-    for way in ("ingot-jit", "ingot-aot"):
-        a, b = cost.get((way, many)), cost.get((way, few))
-        if a and b and many > few:
-            yield f"{stack}: {way} compiles {many} blocks at {a / b:.2f}x of {few} (at most 1.3)"
-        run, whole = times.get((way, many)), times.get(("whole", many))
-        if run and whole:
-            yield f"{stack}: {way} runs {many} blocks at {run / whole:.3f}x of the whole"
-    if many > few:
-        slopes = {
-            way: (times[way, many] - times[way, few]) / (many - few)
-            for way in options.ways if (way, many) in times and (way, few) in times
-        }  # fmt: skip
-        if "whole" in slopes:
-            over = {w: s - slopes["whole"] for w, s in slopes.items() if w != "whole"}
-            each = ", ".join(f"{w} {v:+.1f}" for w, v in over.items())
-            yield f"{stack}: µs per block above the whole-model compile: {each}"
+def _judge(cost: dict[Any, float], calls: list[dict[str, Any]]) -> Iterator[str]:
+    cold = {n: c for (train, state, n, way), c in cost.items()
+            if way == "ingot" and state == "cold" and not train}  # fmt: skip
+    if 4 in cold and 64 in cold:
+        yield f"64 blocks compile in {cold[64] / cold[4]:.2f}x of 4 (at most 1.5)"
+    if (False, "warm", 64, "ingot") in cost:
+        second = cost[False, "warm", 64, "ingot"]
+        yield f"64 blocks take {second:.1f} s in a second process (at most 4)"
+    for row in calls:
+        times, (base, *others) = row["times"], row["ways"]
+        ours = next(w for w in others if w.startswith("ingot"))
+        if row["owner"] == "ingot" and row["name"] in LIMITS and "failed" not in times:
+            ratio = times[ours]["median"] / times[base]["median"]
+            yield f"{row['name']}: {ratio:.3f}x of {base} (at most {LIMITS[row['name']]})"
 
 
-def parsed() -> Options:
+def main() -> None:
+    options = parse()
+    rows = []
+    for row in measure(options):
+        rows.append(row)
+        print(describe_row(row), file=sys.stderr, flush=True)
+        options.output.parent.mkdir(exist_ok=True)
+        options.output.write_text(json.dumps(rows, indent=1))
+    print("\n\n".join(write_tables(rows)))
+
+
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="1, 4 and 8 small blocks, once")
-    parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
-    parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
-    parser.add_argument("--ways", nargs="+", choices=[*WAYS, "whole-graphs"], default=list(WAYS))
+    parser.add_argument("--quick", action="store_true", help="4 and 16 blocks, once; short calls")
+    parser.add_argument("--what", nargs="+", choices=("compile", "calls"))
+    parser.add_argument("--counts", nargs="+", type=int, default=[4, 16, 64])
+    parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--repeats", type=int, default=3, help="compilations of each")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of running, for each way")
-    parser.add_argument("--train", action="store_true", help="with the backward pass")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of calls, for each way")
+    parser.add_argument("--old", type=Path, help="another checkout, measured beside this one")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--chaboche", nargs="*", type=int, default=[2, 4, 8, 16])
     parser.add_argument("--output", type=Path, default=HERE / "results" / "regions.json")
     parser.add_argument("--job", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.job:
-        job = json.loads(given.job)
-        jobs = {"compile": compile_once, "run": run_times, "chaboche": chaboche_once}
-        print(json.dumps(jobs[job.pop("what")](**job)))
+    options = parser.parse_args()
+    if options.job:
+        job = json.loads(options.job)
+        work: Any = {"compile": time_compile, "calls": time_calls}[job.pop("what")]
+        print(json.dumps(work(**job)))
         sys.exit()
-    if given.quick:
-        given.stacks, given.counts = ["transformer-64"], [1, 4, 8]
-        given.repeats, given.seconds, given.chaboche = 1, 1.0, [2, 4]
-    return Options(
-        tuple(given.stacks), tuple(given.counts), tuple(given.ways), given.repeats, given.seconds,
-        given.train, given.device, tuple(given.chaboche), given.output,
-    )  # fmt: skip
+    options.what = options.what or ["compile", "calls"]
+    if options.quick:
+        options.counts, options.repeats, options.seconds = [4, 16], 1, 1.0
+    return options
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.fx import GraphModule, Interpreter
 
 from ingot.graphs import torch_private
 
@@ -523,6 +524,10 @@ def test_nodes_of_a_trace_keep_the_lines_of_the_source() -> None:
     lines = {str(n.target): n.meta.get("stack_trace", "") for n in graph.nodes}
     assert f"line {first + 1}, in joint" in lines["aten.tanh.default"]
     assert f"line {first + 1}, in joint" in lines["aten.tanh_backward.default"]
+    with torch_private.keep_lines():
+        again = torch_private.trace_values(Interpreter(GraphModule({}, graph)).run, [torch.ones(3)])
+    (node,) = again.graph.find_nodes(op="call_function", target=torch.ops.aten.tanh.default)
+    assert node.meta["stack_trace"] == lines["aten.tanh.default"]
     assert not torch.is_anomaly_enabled()
 
 

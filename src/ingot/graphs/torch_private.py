@@ -366,10 +366,12 @@ class _Lines(TorchFunctionMode):
     """Tells a trace the frames of the code that calls torch, outside torch and Ingot."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from torch.fx.traceback import set_stack_trace
+        from torch.fx.traceback import get_current_meta, set_stack_trace
 
-        frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_OURS)]
-        set_stack_trace(traceback.format_list(frames))
+        # a graph that is run node by node tells its own
+        if "from_node" not in get_current_meta():
+            frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_OURS)]
+            set_stack_trace(traceback.format_list(frames))
         return func(*args, **(kwargs or {}))
 
 
