@@ -19,8 +19,8 @@ def test_a_list_names_modules() -> None:
     assert list(selected(model, [model.blocks[1]])) == ["blocks.1"]
 
 
-def test_blocks_are_found_by_structure() -> None:
-    model = Stack([Residual(8), Residual(8, 2.0), Residual(8)])
+def test_classes_that_repeat_are_found() -> None:
+    model = Stack([Residual(8), nn.Sequential(nn.Linear(8, 8), nn.Tanh()), Residual(8, 2.0)])
     assert list(selected(model, "auto")) == ["blocks.0", "blocks.2"]
 
 

@@ -4,14 +4,17 @@ All of it is so in torch 2.11, 2.12, 2.13, 2.14 and 2.15, except where a line na
 in tests/graphs/test_torch_private.py fail once it is not. Importing this imports no compiler.
 """
 
+import logging
 import operator
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 from unittest import mock
 
@@ -27,18 +30,20 @@ from ingot.codegen.library import private_file
 
 __all__ = [
     "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
-    "VERSION", "Change", "Frame", "Lowering", "OpOverload", "Scheduled", "any_autocast",
-    "any_dispatch", "apply_of", "autocast_now", "base_of", "buffers_of", "children_of",
-    "compile_ahead", "compile_now", "equal_sizes", "expression_of", "fake_mode", "fake_tensor",
-    "follow_gradients", "forward_mode", "frames_of", "fresh_cache", "guards_of", "hide_from_trace",
-    "hint_of", "inductor_table", "keep_lines", "load_graph", "mark_open", "merge_equal_lines",
-    "non_persistent", "note_writes", "open_sizes", "parameters_of", "partition_by_torch", "plain",
-    "print_expression", "pytree", "raw_stream", "reads_values", "refuses_generator",
-    "register_value", "replace_tensors", "run_operations", "same_layout", "same_tensors",
-    "schema_of", "see_lost_gradients", "simplify_expression", "sources_of_sizes", "stack_of_error",
-    "substitute_sizes", "take_out_tokens", "trace_frame", "trace_values", "tracing_context",
-    "transformed", "transforms", "was_written", "watch_lowering", "without_storage", "wrapped",
-    "write_archive",
+    "VERSION", "Change", "Frame", "Lowering", "Modes", "OpOverload", "Scheduled", "ambient",
+    "any_autocast", "any_dispatch", "apply_of", "autocast_now", "base_of", "break_of",
+    "buffers_of", "children_of", "compilation_now", "compile_ahead", "compile_by_inductor",
+    "compile_calls", "compile_now", "equal_sizes", "expression_of", "fake_inputs", "fake_mode",
+    "fake_tensor", "follow_gradients", "forward_mode", "frames_of", "fresh_cache", "guards_of",
+    "has_hooks", "hide_from_trace", "hint_of", "hint_open", "inductor_table", "is_mode_switch",
+    "is_transform", "keep_lines", "load_graph", "mark_open", "memory_of", "merge_equal_lines",
+    "non_persistent", "note_writes", "notice_limit", "open_sizes", "parameters_of",
+    "partition_by_torch", "plain", "print_expression", "pytree", "raw_stream", "reads_values",
+    "refuses_generator", "register_value", "replace_tensors", "run_as_written", "run_operations",
+    "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
+    "sources_of_sizes", "stack_of_error", "substitute_sizes", "take_out_tokens", "trace_frame",
+    "trace_values", "traced_mode", "tracing_context", "transformed", "transforms", "was_written",
+    "watch_lowering", "without_storage", "wrapped", "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -715,6 +720,218 @@ def compile_now(
     ahead = functorch.patch(force_non_lazy_backward_lowering=True)
     with ahead, tracing_context(mode), torch.set_grad_enabled(grad):
         return compile_fx(graph, list(inputs))  # pyright: ignore[reportReturnType]
+
+
+# what Dynamo gives a backend
+
+
+def compile_calls(
+    module: nn.Module, backend: Callable[..., Any], markers: Sequence[Callable[..., None]]
+) -> Callable[..., Any]:
+    """A function that calls a module, compiled; it shares no cache of Dynamo with another one.
+
+    markers: functions whose calls stay in the graph, as they are.
+    """
+    from torch.fx.node import has_side_effect
+
+    for marker in markers:
+        torch.compiler.allow_in_graph(has_side_effect(marker))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return module(*args, **kwargs)
+
+    # Dynamo counts what it has compiled by the code of a function
+    own = FunctionType(call.__code__.replace(), globals(), "call", None, call.__closure__)
+    return torch.compile(own, backend=backend)
+
+
+class _Limit(logging.Filter, threading.local):
+    """Hears from Dynamo that it compiles a function no more, and tells it to one listener."""
+
+    listener: Callable[[str], None] | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if self.listener is None or "torch._dynamo hit config." not in str(record.msg):
+            return True
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        function, reason = [*map(str, arguments[2:4]), "", ""][:2]
+        why = reason.strip().splitlines()[0] if reason.strip() else "of its arguments"
+        self.listener(f"{function}, compiled too often; last because {why}")
+        return False
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def notice_limit(listener: Callable[[str], None]) -> Iterator[None]:
+    """Tell a listener which functions run eagerly since Dynamo has compiled them too often."""
+    # a logger keeps one of equal filters
+    logging.getLogger("torch._dynamo.convert_frame").addFilter(_LIMIT)
+    before, _LIMIT.listener = _LIMIT.listener, listener
+    try:
+        yield
+    finally:
+        _LIMIT.listener = before
+
+
+def hint_open(tensor: Tensor, axes: Sequence[int]) -> None:
+    """Let Dynamo take sizes of a tensor for open at once; where it cannot, it does not."""
+    from torch._dynamo import maybe_mark_dynamic
+
+    maybe_mark_dynamic(tensor, [axis % tensor.ndim for axis in axes])
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether hooks of its own run beside a module."""
+    own = vars(module)
+    return any(own[name] for name in HOOKS)
+
+
+def compile_by_inductor(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """Compile as `torch.compile` does, backward too, so that all guards are known at once."""
+    import torch._functorch.config as functorch
+    from torch._inductor.compile_fx import compile_fx
+
+    with functorch.patch(force_non_lazy_backward_lowering=True):
+        return compile_fx(graph, inputs)  # pyright: ignore[reportReturnType]
+
+
+def run_as_written(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """Compile nothing."""
+    return graph.forward
+
+
+@cache
+def _mode_switches() -> frozenset[Any]:
+    from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
+    from torch.autograd.grad_mode import _enter_inference_mode, _exit_inference_mode
+
+    entered = (_enter_autocast, _exit_autocast, _enter_inference_mode, _exit_inference_mode)
+    return frozenset({torch._C._set_grad_enabled, *entered})
+
+
+def is_mode_switch(target: Any) -> bool:
+    """Whether a call in Dynamo's graph switches a mode: gradients, inference, autocast."""
+    return target in _mode_switches()
+
+
+def is_transform(target: Any) -> bool:
+    """Whether a call in Dynamo's graph belongs to a transform of torch.func."""
+    home = str(getattr(target, "__module__", None))
+    return home.startswith(("torch._functorch", "torch._C._functorch"))
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The modes that operations run under and that may be switched inside a graph."""
+
+    grad: bool
+    inference: bool
+    autocast: tuple[tuple[str, bool, torch.dtype], ...]
+    cached: bool
+
+    @staticmethod
+    def now() -> "Modes":
+        """Those that are on."""
+        kinds = ("cpu", "cuda")
+        autocast = [(k, torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in kinds]
+        return Modes(
+            torch.is_grad_enabled(), torch.is_inference_mode_enabled(), tuple(autocast),
+            torch.is_autocast_cache_enabled(),
+        )  # fmt: skip
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Switch to these inside, and back; what is inside may switch others than inference."""
+        before = Modes.now()
+        inference = nullcontext()
+        if before.inference != self.inference:
+            inference = torch.inference_mode(self.inference)
+        with inference, torch.set_grad_enabled(self.grad):
+            try:
+                self._switch_autocast()
+                yield
+            finally:
+                before._switch_autocast()
+
+    def _switch_autocast(self) -> None:
+        for kind, on, dtype in self.autocast:
+            torch.set_autocast_enabled(kind, on)
+            torch.set_autocast_dtype(kind, dtype)
+        torch.set_autocast_cache_enabled(self.cached)
+
+
+def ambient() -> tuple[Any, ...]:
+    """The modes and settings that operations run under, and that Inductor compiles for."""
+    import torch._inductor.config as inductor
+
+    return (
+        Modes.now(), torch.get_default_dtype(), torch.get_default_device(),
+        torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision(),
+        inductor.get_hash(),
+    )  # fmt: skip
+
+
+def traced_mode() -> Any:
+    """The mode of the fake tensors of the graph that Dynamo has written."""
+    from torch._guards import TracingContext
+
+    mode = TracingContext.get().fake_mode
+    assert mode is not None
+    return mode
+
+
+def fake_inputs(example: Sequence[Any]) -> list[Any] | None:
+    """What a graph is given, without numbers, as it is before the graph runs.
+
+    None where a tensor is of a class of its own, or autograd knows it and another name of it.
+    """
+    mode = traced_mode()
+    memory = [memory_of(x) for x in example if type(x) in (Tensor, nn.Parameter)]
+    shared = {place for place in memory if memory.count(place) > 1} if memory else set()
+    found: list[Any] = []
+    for value in example:
+        if not isinstance(value, Tensor):
+            found.append(value)
+            continue
+        if type(value) not in (Tensor, nn.Parameter) or value.layout != torch.strided:
+            return None
+        if value.grad_fn is not None and memory_of(value) in shared:
+            return None
+        with torch.inference_mode(False), mode:
+            made = mode.from_tensor(value).detach()
+            made.requires_grad_(value.requires_grad)
+            # what is no leaf may be written to
+            found.append(made.clone() if value.grad_fn is not None else made)
+    return found
+
+
+def memory_of(tensor: Tensor) -> int:
+    """What tells the memory of tensors apart, also of those without numbers."""
+    return tensor.untyped_storage()._cdata
+
+
+def break_of(graph: GraphModule) -> str | None:
+    """Where and why Dynamo ended a graph before its function did."""
+    reason = getattr(graph, "compile_subgraph_reason", None)
+    if reason is None or not reason.graph_break:
+        return None
+    why = str(reason.reason).strip().splitlines()[0]
+    if not reason.user_stack:
+        return why
+    frame = reason.user_stack[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}: {why}"
+
+
+def compilation_now() -> tuple[int, int]:
+    """The frame that Dynamo compiles, and for how many times already."""
+    from torch._guards import CompileContext
+
+    now = CompileContext.current_compile_id()
+    if now is None or now.frame_id is None or now.frame_compile_id is None:
+        return 0, 0
+    return now.frame_id, now.frame_compile_id
 
 
 @contextmanager

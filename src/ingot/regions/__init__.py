@@ -6,15 +6,17 @@ Not here: point programs (program has its own regions), joint graphs for trainin
 
 from pathlib import Path
 
+from torch import nn
+
 from ingot.regions.build import compile
+from ingot.regions.compiled import Compiled
 from ingot.regions.mark import noinline
 from ingot.regions.report import Report
-from ingot.regions.run import Compiled
 
 __all__ = ["Compiled", "Report", "compile", "load", "noinline"]
 
 
-def load(folder: str | Path, *, cuda_graphs: bool = True) -> Compiled:
+def load(folder: str | Path, *, cuda_graphs: bool = True) -> nn.Module:
     """The module of a package that `compile(..., mode="aot", output=folder)` wrote."""
     from ingot.regions.aot import load
 

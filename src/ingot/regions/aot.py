@@ -27,12 +27,14 @@ from ingot.package.seal import (
     write_sealed,
 )
 from ingot.package.write import open_scratch, put, save_tensors
-from ingot.regions.capture import LOCK, translated
-from ingot.regions.plan import Plan, StateInfo
-from ingot.regions.report import Report
-from ingot.regions.run import Compiled, Planned
-from ingot.regions.split import Piece
-from ingot.regions.unit import Unit
+from ingot.regions.capture import LOCK, Example, captured, translated
+from ingot.regions.mark import Blocks, selected
+from ingot.regions.plan import Plan, StateInfo, check
+from ingot.regions.report import BlockReport, Report
+from ingot.regions.run import Loaded, Planned, autocast_told
+from ingot.regions.split import Cutout, split
+from ingot.regions.state import state_of, unliftable
+from ingot.regions.unit import AheadUnit
 from ingot.train import Half, Joint, Saved, Signature, joint
 from ingot.train.compile import inductor
 
@@ -75,7 +77,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         return (STATE, *(f for unit in self.units for f in unit.files.values()))
 
 
-def aot(piece: Piece, *, grad: bool) -> tuple[Unit, Joint]:
+def aot(piece: Cutout, *, grad: bool) -> tuple[AheadUnit, Joint]:
     """Compile a piece, and its gradient if wanted, ahead of time."""
     begun = time.perf_counter()
     inputs = []
@@ -98,7 +100,33 @@ def aot(piece: Piece, *, grad: bool) -> tuple[Unit, Joint]:
         made = joint(run, (*state, *inputs), dynamic=dynamic)
     guards = made.signature.constraints
     info = msgspec.structs.replace(piece.info, guards=guards)
-    return Unit(info, made, time.perf_counter() - begun, made.settled), made
+    return AheadUnit(info, made, time.perf_counter() - begun, made.settled), made
+
+
+def package(
+    module: nn.Module, example: Example, blocks: Blocks, folder: Path, *, grad: bool
+) -> Loaded:
+    """A package that is loaded, and shares the tensors of the module."""
+    raise_if(unliftable(module))
+    report = Report(mode="aot")
+    begun = time.perf_counter()
+    with LOCK:
+        found = captured(module, example, selected(module, blocks), grad=grad)
+        plan, pieces = split(
+            found, example, grad=grad, autocast=autocast_told(), training=module.training
+        )
+    check(plan)
+    report.capture_seconds = time.perf_counter() - begun
+    made = [aot(piece, grad=grad) for piece in pieces]
+    for i, (unit, _) in enumerate(made):
+        times = sum(step.unit == i for step in plan.steps)
+        row = BlockReport(unit.info.name, unit.info.kind, times, unit.seconds, True, grad)
+        report.blocks += (row,)
+    report.seconds = time.perf_counter() - begun
+    known = msgspec.structs.replace(plan, units=tuple(u.info for u, _ in made))
+    state = [s.tensor for s in state_of(module)]
+    save(known, [j for _, j in made], [u.seconds for u, _ in made], state, report, folder)
+    return load(folder, tensors=state)
 
 
 def save(
@@ -133,7 +161,7 @@ def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
 
 def load(
     folder: str | Path, *, tensors: Sequence[Tensor] | None = None, cuda_graphs: bool = True
-) -> Compiled:
+) -> Loaded:
     """The module of a package; `tensors` take the place of the parameters that are in it."""
     place = Path(folder)
     description = _checked(place)
@@ -149,9 +177,9 @@ def load(
         made = Joint(
             packaged.signature, packaged.saved, halves["forward"], halves.get("backward"), ()
         )
-        units.append(Unit(info, made, packaged.seconds, made.settled))
+        units.append(AheadUnit(info, made, packaged.seconds, made.settled))
     module = _tree(plan, tensors)
-    result = Compiled(module, description.report, None, cuda_graphs=cuda_graphs)
+    result = Loaded(module, description.report, None, cuda_graphs=cuda_graphs)
     result.prepare(Planned(plan, units))
     result.train(plan.training)
     result.look()

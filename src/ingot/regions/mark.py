@@ -1,25 +1,29 @@
-"""A module and what the user says of its blocks -> the modules that are compiled as units."""
+"""What the user says of blocks -> whether a module that Dynamo met is one."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
+import torch
 from torch import nn
 
 from ingot.errors import IngotError, Problem
-from ingot.regions.structure import structure
 
-__all__ = ["CAPTURES", "Blocks", "noinline", "selected"]
+__all__ = ["Blocks", "Marks", "enter_block", "find_marks", "leave_block", "noinline"]
 
 Blocks = type[nn.Module] | Sequence[nn.Module | type[nn.Module]] | Literal["auto"]
 
 MARK = "__ingot_noinline__"
-WORTH = 2
-"""How many childless modules a block found by itself holds at least."""
+
+MIN_PARTS = 2
+"""How many childless modules a block that is found by itself holds at least."""
 
 CAPTURES: list[Callable[..., Any]] = []
-"""What takes the calls of marked functions while a module is captured; the last one does."""
+"""What takes the calls of marked functions while a module is captured ahead of time."""
+
+CONTAINERS = (nn.ModuleList, nn.ModuleDict)
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -36,73 +40,118 @@ def noinline(what: Marked) -> Marked:
             )])  # fmt: skip
         setattr(what, MARK, True)
         return cast(Marked, what)
-    return cast(Marked, _marked_function(cast(Callable[..., Any], what)))
+    return cast(Marked, _mark_function(cast(Callable[..., Any], what)))
 
 
-def _marked_function(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def _mark_function(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    name = getattr(function, "__qualname__", "function").rsplit(".", 1)[-1]
+
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         if CAPTURES:
             return CAPTURES[-1](function, *args, **kwargs)
-        return function(*args, **kwargs)
+        if not torch.compiler.is_dynamo_compiling():
+            return function(*args, **kwargs)
+        enter_block(name)
+        found = function(*args, **kwargs)
+        leave_block()
+        return found
 
     return call
 
 
-def selected(module: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
-    """The blocks of a module by their names, outermost only; tied ones by their first name."""
+def enter_block(name: str) -> None:
+    """Stands in Dynamo's graph where a marked function begins; does nothing."""
+
+
+def leave_block() -> None:
+    """Stands in Dynamo's graph where a marked function ends; does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Which modules are blocks: of some classes, under some names, or those that repeat."""
+
+    kinds: tuple[type[nn.Module], ...]
+    names: tuple[str, ...]
+    auto: bool
+
+    def find(self, module: nn.Module) -> Callable[[str, type], bool]:
+        """Whether a module, by its id as Dynamo writes it and its class, is a block."""
+        named = dict(module.named_modules(remove_duplicate=False))
+        found = [named[name] for name in self.names if name in named]
+        if self.auto:
+            found += find_repeated(module)
+        ids = {str(id(each)) for each in found}
+
+        def is_block(key: str, kind: type) -> bool:
+            marked = isinstance(kind, type) and (
+                issubclass(kind, self.kinds) or getattr(kind, MARK, False)
+            )
+            return key in ids or marked
+
+        return is_block
+
+
+def find_marks(module: nn.Module, blocks: Blocks) -> Marks:
+    """What the user says, checked: every entry must be found below the module."""
     if isinstance(blocks, str):
-        if blocks != "auto":
-            raise IngotError([Problem(
-                "region-block", f"blocks='{blocks}' is no way to find blocks", None,
-                'give a module class, a list of modules, or "auto"',
-            )])  # fmt: skip
-        wanted = set(map(id, discovered(module)))
-    else:
-        wanted = set(map(id, _named(module, blocks if isinstance(blocks, Sequence) else [blocks])))
-    marked = {id(m) for m in module.modules() if getattr(type(m), MARK, False)}
-    return dict(_outermost("", module, wanted | marked))
-
-
-def _outermost(path: str, module: nn.Module, wanted: set[int]) -> Iterator[tuple[str, nn.Module]]:
-    for name, child in module.named_children():
-        place = f"{path}.{name}" if path else name
-        if id(child) in wanted:
-            yield place, child
-        else:
-            yield from _outermost(place, child, wanted)
-
-
-def _named(module: nn.Module, blocks: Iterable[Any]) -> Iterator[nn.Module]:
-    """The modules that a class or a list names; every entry must be found below the module."""
-    below = [m for m in module.modules() if m is not module]
+        if blocks == "auto":
+            return Marks((), (), auto=True)
+        raise IngotError([Problem(
+            "region-block", f"blocks='{blocks}' is no way to find blocks", None,
+            'give a module class, a list of modules, or "auto"',
+        )])  # fmt: skip
+    wanted: Sequence[Any] = blocks if isinstance(blocks, Sequence) else [blocks]
+    below = {name: m for name, m in module.named_modules() if m is not module}
+    kinds = [block for block in wanted if isinstance(block, type)]
+    names = [name for name, m in below.items() if any(m is block for block in wanted)]
     problems = []
-    for block in blocks:
+    for block in wanted:
         if isinstance(block, type):
-            found = [m for m in below if isinstance(m, block)]
+            found = any(isinstance(m, block) for m in below.values())
             said = f"no module of class '{block.__qualname__}'"
         else:
-            found = [m for m in below if m is block]
+            found = any(m is block for m in below.values())
             said = f"a '{type(block).__qualname__}' was given as a block; it is not"
         if not found:
-            kinds = sorted({type(m).__qualname__ for m in below})
+            known = sorted({type(m).__qualname__ for m in below.values()})
             problems.append(Problem(
                 "region-block", f"{said} below '{type(module).__qualname__}'", None,
-                f"below it are {', '.join(kinds) or 'no modules'}",
+                f"below it are {', '.join(known) or 'no modules'}",
             ))  # fmt: skip
-        yield from found
     if problems:
         raise IngotError(problems)
+    return Marks(tuple(kinds), tuple(names), auto=False)
 
 
-def discovered(module: nn.Module) -> list[nn.Module]:
-    """Modules whose structure comes more than once, and that hold enough to be worth it."""
-    parts = [m for m in module.modules() if m is not module]
-    sizes = {id(m): sum(not any(p.children()) for p in m.modules()) for m in parts}
-    worth = [m for m in parts if sizes[id(m)] >= WORTH and not isinstance(m, CONTAINERS)]
-    keys: dict[int, Hashable] = {id(m): structure(m) for m in worth}
-    seen = Counter(keys.values())
-    return [m for m in worth if seen[keys[id(m)]] > 1]
+def find_repeated(module: nn.Module) -> list[nn.Module]:
+    """The outermost modules whose class comes more than once, and that are worth a unit."""
+    parts = [m for m in module.modules() if m is not module and not isinstance(m, CONTAINERS)]
+    worth = [m for m in parts if sum(not any(p.children()) for p in m.modules()) >= MIN_PARTS]
+    seen = Counter(map(type, worth))
+    wanted = {id(m) for m in worth if seen[type(m)] > 1}
+    return list(_find_outermost(module, wanted))
 
 
-CONTAINERS = (nn.ModuleList, nn.ModuleDict)
+def _find_outermost(module: nn.Module, wanted: set[int]) -> Iterator[nn.Module]:
+    for child in module.children():
+        if id(child) in wanted:
+            yield child
+        else:
+            yield from _find_outermost(child, wanted)
+
+
+def selected(module: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
+    """The blocks of a module by their names, outermost only; tied ones by their first name."""
+    is_block = find_marks(module, blocks).find(module)
+
+    def walk(path: str, parent: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+        for name, child in parent.named_children():
+            place = f"{path}.{name}" if path else name
+            if is_block(str(id(child)), type(child)):
+                yield place, child
+            else:
+                yield from walk(place, child)
+
+    return dict(walk("", module))

@@ -17,12 +17,12 @@ from ingot.regions.recorded import Dispatcher, recordable
 from ingot.regions.report import Report
 from ingot.regions.state import state_of, unliftable
 from ingot.regions.structure import structure
-from ingot.regions.unit import Unit
+from ingot.regions.unit import AheadUnit
 from ingot.regions.watch import Watch
 from ingot.train.call import autocast_now
 from ingot.train.ready import is_whole, whole
 
-__all__ = ["Compiled", "Planned", "autocast_told"]
+__all__ = ["Loaded", "Planned", "autocast_told"]
 
 VARIANTS = 8
 """How many plans one mode may have: each holds for sizes that the others do not take."""
@@ -43,8 +43,8 @@ class Planned:
     """A plan and its compiled units; `other` compiles a unit again for sizes it does not take."""
 
     plan: Plan
-    units: Sequence[Unit]
-    other: Callable[[int, Sequence[Tensor]], Unit] | None = None
+    units: Sequence[AheadUnit]
+    other: Callable[[int, Sequence[Tensor]], AheadUnit] | None = None
     input_tree: pytree.TreeSpec = field(init=False)
     output_tree: pytree.TreeSpec = field(init=False)
     plain: bool = field(init=False)
@@ -63,7 +63,7 @@ class Planned:
         self.values = max([count - 1, *given]) + 1 - count
 
 
-class Compiled(nn.Module):
+class Loaded(nn.Module):
     """A module whose blocks were each compiled once. Calls are checked; threads may share it.
 
     module: what was compiled, with its own tensors: an edit in place acts on the next call.

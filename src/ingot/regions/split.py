@@ -17,11 +17,11 @@ from ingot.regions.plan import Plan, Step, TensorInfo, UnitInfo
 from ingot.regions.state import dtype_name
 from ingot.regions.structure import tensor_key
 
-__all__ = ["Piece", "split"]
+__all__ = ["Cutout", "split"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Cutout:
     """What is to be compiled, once for all pieces of its key.
 
     state: tensors like the lifted ones; graph: made when it is needed; hints: usual sizes.
@@ -36,7 +36,7 @@ class Piece:
 
 def split(
     captured: Captured, example: Example, *, grad: bool, autocast: str, training: bool
-) -> tuple[Plan, list[Piece]]:
+) -> tuple[Plan, list[Cutout]]:
     """The plan of a captured module, and its pieces, each once."""
     fixed = captured.sizes.fixed()
     if fixed:
@@ -87,7 +87,7 @@ class _Splitter:
     def __init__(self, captured: Captured, *, grad: bool, autocast: str) -> None:
         self.captured = captured
         self.how = (grad, autocast)
-        self.pieces: dict[Hashable, Piece] = {}
+        self.pieces: dict[Hashable, Cutout] = {}
         self.steps: list[Step] = []
         self.outputs: list[int] = []
         nodes = list(captured.graph.graph.nodes)
@@ -140,7 +140,7 @@ class _Splitter:
         graph = lambda: operation.one_call(run, len(order), call.outputs)  # noqa: E731
         items = {n.args[1]: n for n in node.users if n.target is operator.getitem}
         self.step(
-            Piece(key, info, graph, tensors, hints), call.place, state, reads,
+            Cutout(key, info, graph, tensors, hints), call.place, state, reads,
             [items.get(i) for i in range(call.outputs)],
         )  # fmt: skip
 
@@ -162,7 +162,7 @@ class _Splitter:
         key = ("glue", _text(module), self.how, infos, _state_key(tensors))
         names = [n.name for n in gives] or [n.name for n in acts]
         self.step(
-            Piece(key, info, lambda: module, tensors, hints), f"before {names[-1]}",
+            Cutout(key, info, lambda: module, tensors, hints), f"before {names[-1]}",
             [self.state[n] for n in lifted], reads, gives,
         )  # fmt: skip
 
@@ -171,7 +171,7 @@ class _Splitter:
         return node in self.state or node in self.slots
 
     def step(
-        self, piece: Piece, place: str, state: Sequence[int], reads: Sequence[fx.Node],
+        self, piece: Cutout, place: str, state: Sequence[int], reads: Sequence[fx.Node],
         gives: Sequence[fx.Node | None],
     ) -> None:  # fmt: skip
         self.pieces.setdefault(piece.key, piece)

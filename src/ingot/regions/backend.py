@@ -1,0 +1,190 @@
+"""The backend that torch.compile is given: cut Dynamo's graph, compile what is new, stitch."""
+
+import operator
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, fx, nn
+
+from ingot.graphs import torch_private
+from ingot.regions.cut import PASSED, Piece, cut, graph_of, merge_dear, refuse_cut
+from ingot.regions.mark import Marks
+from ingot.regions.report import Report
+from ingot.regions.units import Compiler, Operands, Unit, find_unit, text_of
+
+__all__ = ["Backend"]
+
+MIN_OPERATIONS = 2
+"""Fewer operations than these between blocks run as they are: calling a unit costs as much."""
+
+
+class Backend:
+    """Compiles each distinct piece of the graphs that Dynamo writes of a module once."""
+
+    def __init__(self, module: nn.Module, marks: Marks, compiler: Compiler, report: Report) -> None:
+        self.module, self.marks, self.compiler, self.report = module, marks, compiler, report
+
+    def __call__(self, module: fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+        """What runs a graph; it is called with the graph's inputs."""
+        begun = time.perf_counter()
+        self.report.note_break(torch_private.break_of(module))
+        found = self._stitch(module, example)
+        if isinstance(found, str):
+            self.report.note_whole(found)
+            found = self.compiler(module, list(example))
+        self.report.seconds += time.perf_counter() - begun
+        return found
+
+    def _stitch(self, module: fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any] | str:
+        """What runs the graph piece by piece, or why it must be compiled whole."""
+        why = refuse_cut(module.graph)
+        if why is not None:
+            return why
+        inputs = torch_private.fake_inputs(example)
+        if inputs is None:
+            return "an input is no plain tensor, or shares memory with another that autograd knows"
+        parts = merge_dear([*cut(module, self.marks.find(self.module))])
+        if not any(isinstance(part, Piece) and part.name for part in parts):
+            return "it holds no block"
+        return _Stitching(module, parts, inputs, self).run()
+
+
+@dataclass(slots=True)
+class _Call:
+    """A piece in the graph that is stitched, and what it is given there.
+
+    free: whether its unit may compute gradients of more than is asked for: all results have one.
+    """
+
+    piece: Piece
+    node: fx.Node
+    graph: fx.GraphModule
+    operands: Operands
+    modes: torch_private.Modes
+    free: bool
+
+
+class _Stitching:
+    """One walk over the parts of a graph, on tensors without numbers and under its own modes."""
+
+    def __init__(
+        self, module: fx.GraphModule, parts: Sequence[Piece | fx.Node], inputs: Sequence[Any],
+        backend: Backend,
+    ) -> None:  # fmt: skip
+        self.module, self.parts, self.backend = module, parts, backend
+        self.graph = fx.Graph()
+        self.at: dict[fx.Node, fx.Node] = {}
+        self.interpreter = fx.Interpreter(module, garbage_collect_values=False)
+        self.values = self.interpreter.env
+        self.calls: list[_Call] = []
+        for node, value in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=True):
+            self.values[node] = value
+            self.at[node] = self.graph.node_copy(node)
+
+    def run(self) -> Callable[..., Any] | str:
+        """The stitched graph, or why there is none."""
+        why: str | None = None
+        with torch_private.Modes.now().entered():
+            for part in self.parts:
+                switches = isinstance(part, fx.Node) and torch_private.is_mode_switch(part.target)
+                if why is None or switches:  # a mode that was entered must be left
+                    why = self._follow(part) or why
+        if why is not None:
+            return why
+        for call, needs in _join_needs(self.calls):
+            with call.modes.entered():
+                unit, found = find_unit(call.graph, call.operands, needs, self.backend.compiler)
+                self.backend.report.note_unit(call.piece, unit, found=found)
+            call.node.target = _named(unit, call.piece)
+        (end,) = self.module.graph.find_nodes(op="output")
+        self.graph.node_copy(end, self.at.__getitem__)
+        return fx.GraphModule(self.module, self.graph, "Stitched").forward
+
+    def _follow(self, part: Piece | fx.Node) -> str | None:
+        try:
+            return self._stay([part]) if isinstance(part, fx.Node) else self._add(part)
+        except _Unfollowed as error:
+            return f"it cannot be run without numbers: {error}"
+
+    def _evaluate(self, nodes: Iterable[fx.Node]) -> None:
+        with torch_private.traced_mode() as mode, _unfollowed():
+            for node in nodes:
+                if node.target == "item":  # a number of the caller's that Dynamo leaves open
+                    self.values[node] = node.meta["example_value"]
+                    continue
+                found = self.interpreter.run_node(node)
+                constant = node.op == "get_attr" and isinstance(found, Tensor)
+                self.values[node] = mode.from_tensor(found) if constant else found
+
+    def _stay(self, nodes: Sequence[fx.Node]) -> None:
+        """Let nodes run as they are."""
+        self._evaluate(nodes)
+        for node in nodes:
+            self.at[node] = self.graph.node_copy(node, self.at.__getitem__)
+
+    def _add(self, piece: Piece) -> str | None:
+        """Put a call of the piece into the stitched graph, or tell why it cannot be."""
+        sources, results = piece.inputs, piece.outputs
+        given = [self.values[node] for node in sources]
+        few = len(piece.nodes) < MIN_OPERATIONS
+        plain = all(isinstance(x, PASSED) for x in given)
+        if (not piece.name and (few or not plain)) or not any(isinstance(x, Tensor) for x in given):
+            return self._stay(piece.nodes)
+        tensors = [x for x in given if isinstance(x, Tensor)]
+        versions = [x._version for x in tensors]
+        operands = Operands(given)
+        self._evaluate(piece.nodes)
+        written = [x for x, version in zip(tensors, versions, strict=True) if x._version != version]
+        if len(written) > len({torch_private.memory_of(x) for x in written}):
+            return "a block writes to memory that it is given under two names"
+        gives = [self.values[node] for node in results]
+        if not plain or not all(isinstance(x, PASSED) for x in gives):
+            return "a block is given, or gives, what is neither a tensor nor a number"
+        node = self.graph.call_function(_named, tuple(self.at[n] for n in sources))
+        free = not written and all(x.requires_grad for x in gives if isinstance(x, Tensor))
+        graph = graph_of(piece, self.module)
+        self.calls.append(_Call(piece, node, graph, operands, torch_private.Modes.now(), free))
+        for i, result in enumerate(results):
+            self.at[result] = self.graph.call_function(operator.getitem, (node, i))
+        return None
+
+
+def _join_needs(calls: Sequence[_Call]) -> Iterator[tuple[_Call, tuple[bool, ...]]]:
+    """Of which operands each call's unit computes gradients: of more, where another call does.
+
+    So the first block of a row, whose input is data, shares the unit of the others.
+    """
+    keys = [(text_of(c.graph), c.operands.key, c.modes) for c in calls]
+    known: dict[Hashable, set[tuple[bool, ...]]] = {}
+    for call, key in zip(calls, keys, strict=True):
+        known.setdefault(key, set()).add(call.operands.needs)
+    for call, key in zip(calls, keys, strict=True):
+        needs = call.operands.needs
+        wider = [o for o in known[key] if all(map(operator.ge, o, needs))]
+        yield call, max(wider, key=sum) if call.free else needs
+
+
+class _Unfollowed(Exception):
+    """Operations do not run on tensors without numbers."""
+
+
+@contextmanager
+def _unfollowed() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # whatever an operation raises
+        told = str(error).strip().splitlines()
+        raise _Unfollowed(told[0] if told else type(error).__name__) from error
+
+
+def _named(unit: Unit, piece: Piece) -> Callable[..., Any]:
+    """The unit as a function whose name tells what it is in the code of the stitched graph."""
+
+    def call(*values: Any, run: Callable[..., Any] = unit.run) -> Any:
+        return run(*values)
+
+    call.__name__ = call.__qualname__ = f"run_{piece.name or 'glue'}".replace(".", "_")
+    return call
