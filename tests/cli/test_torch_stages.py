@@ -1,6 +1,7 @@
 """`ingot show MODULE:NAME`, or a package of torch graphs: the same graphs, from another process."""
 
 import json
+import re
 from hashlib import sha256
 from pathlib import Path
 from typing import get_args
@@ -130,6 +131,10 @@ def test_a_package_shows_what_it_holds(package: Path, capsys: Captured) -> None:
     names = [s["name"] for s in json.loads(capsys.readouterr().out)["sections"]]
     assert "Sequential, forward, wrapper.cpp" in names
     assert "Sequential, backward, kernel.cpp" in names
+    assert status(["show", str(package), "--stage", "backward"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"# backward: \d+ operations, \d+ bytes kept between", said)
+    assert "aten.mm.default(" in said
     assert status(["show", str(package), "--stage", "fused"]) == 1
     assert "error[stage-not-kept]: " in capsys.readouterr().err
 
@@ -141,6 +146,11 @@ def test_a_graph_that_runs_line_by_line_is_shown_as_it_is_kept(
     joint.save(folder / "tanh")
     assert status(["show", "tanh", "--stage", "code"]) == 0
     assert "torch.ops.aten.tanh.default(" in capsys.readouterr().out
+    train.load(folder / "tanh").save(folder / "again")
+    assert status(["show", "again", "--stage", "forward"]) == 0
+    assert "tanh = aten.tanh.default(" in capsys.readouterr().out
+    assert status(["show", "again", "--stage", "backward"]) == 1
+    assert "'again' does not hold its stage 'backward'" in capsys.readouterr().err
     (folder / "tanh" / "joint.json").write_text("{}")
     assert status(["show", "tanh", "--stage", "code"]) == 1
     assert "error[broken-package]: " in capsys.readouterr().err

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import ingot.train as train
 from ingot.errors import IngotError
-from ingot.train.describe import STAGES, Section, describe, describe_code
+from ingot.train.describe import STAGES, Section, describe, describe_code, write_graph
 from tests.train.models import MODELS
 
 WIDE = torch.arange(60.0).reshape(30, 2)
@@ -167,3 +167,15 @@ def test_what_is_not_there_is_told_by_name() -> None:
     assert describe(plain, "forward").sections[0].counts == {"operations": 1}
     with pytest.raises(IngotError, match="no stage 'fusd'\n  fix: did you mean 'fused'"):
         describe(plain, "fusd")
+
+
+def test_a_graph_kept_in_a_package_has_places_and_no_source(
+    halves: train.Halves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = write_graph(halves, "backward")
+    assert f"# test_describe.py:{line_after(loss, 2)} in loss\n" in text
+    assert "torch.tanh" not in text
+    monkeypatch.setattr("ingot.train.describe.MOST_KEPT", 10)
+    assert re.fullmatch(
+        r"# backward: .*\nit has \d+ characters: not kept\n", write_graph(halves, "backward")
+    )

@@ -452,8 +452,9 @@ EXPLAIN: dict[str, str] = {
         " dictionary, one tensor, or a function that gives them."
     ),
     "stage-not-kept": (
-        "A package of torch graphs holds its signature and its compiled code with the sources of"
-        " that; what lay between is not kept. Show the stage of the function or module instead."
+        "A package of torch graphs holds its signature, the text of the graphs that were compiled,"
+        " and the compiled code with its sources; what lay between is not kept. Show the stage of"
+        " the function or module instead."
     ),
     "stage-target": (
         "The stages of torch are shown for a Python function or module, written module:function,"

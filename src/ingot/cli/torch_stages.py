@@ -151,9 +151,14 @@ def show_package(folder: str, stage: str) -> "Shown":
                     sections += describe_code(title, text)
                 else:
                     sections.append(Section(name=title, text=text.decode()))
-    else:
-        told = f"a package holds code, and not its stage '{stage}'"
-        fix = f"ingot show module:name --stage {stage}; of a package --stage model or code"
+    elif stage in ("forward", "backward"):
+        texts = [(name, place / f"{files.get(stage, '').partition('.')[0]}_graph.txt")
+                 for name, _, _, files in parts]  # fmt: skip
+        sections = [Section(name=n, text=t.read_text()) for n, t in texts if t.is_file()]
+    if not sections:
+        told = f"the package '{place.name}' does not hold its stage '{stage}'"
+        fix = f"ingot show module:name --stage {stage}; of a package --stage model, forward,"
+        fix += " backward or code"
         raise _problem("stage-not-kept", told, fix)
     return Shown(place.name, stage, tuple(sections))
 

@@ -1,11 +1,13 @@
 """A function or module and an example -> Joint: all stages, from tracing to something to call."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ingot.graphs.sizes import Dynamic
 from ingot.train.call import prepare
 from ingot.train.compile import Compiler, compile_half
+from ingot.train.describe import write_graph
 from ingot.train.module import Joint
 from ingot.train.partitioner import Halves, Partition
 from ingot.train.partitioner import partition as partitioned
@@ -39,9 +41,11 @@ def assembled(
     """Compile both halves and join them."""
     shapes = halves.traced.call.open
     forward = compile_half(halves.forward, compile_forward, "forward", shapes)
+    forward = replace(forward, text=write_graph(halves, "forward"))
     backward = None
     if halves.backward is not None:
         backward = compile_half(halves.backward, compile_backward, "backward", shapes)
+        backward = replace(backward, text=write_graph(halves, "backward"))
     return Joint(
         halves.signature, halves.saved, forward, backward, halves.traced.call.tensors,
         halves=halves, strategy=halves.strategy,

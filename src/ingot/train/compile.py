@@ -58,7 +58,7 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """A compiled graph: how to run it, and the archive or the source to save it by."""
+    """A compiled graph: how to run it, the archive or the source to save it by, and its text."""
 
     kind: str
     run: Run
@@ -66,6 +66,7 @@ class Half:
     source: str = ""
     constants: dict[str, Tensor] = field(default_factory=dict)
     seconds: float = 0.0
+    text: str = ""
 
 
 def compile_half(graph: GraphModule, how: Compiler, name: str, shapes: Open) -> Half:

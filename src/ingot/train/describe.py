@@ -29,9 +29,12 @@ from ingot.train.cut import constants_of
 from ingot.train.partitioner import Halves
 from ingot.train.report import described
 
-__all__ = ["STAGES", "Section", "Shown", "describe", "describe_code", "line_of"]
+__all__ = ["STAGES", "Section", "Shown", "describe", "describe_code", "line_of", "write_graph"]
 
 FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n(?! *File) +(.*))?')
+
+
+MOST_KEPT = 1_000_000  # characters; the archive of a half has some two million bytes
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +76,17 @@ def describe(halves: Halves, stage: str) -> Shown:
         fix = "give the example, or a parameter, requires_grad=True"
         raise _problem("stage-empty", told, fix)
     return Shown(halves.signature.name, stage, tuple(STAGES[stage](halves)))
+
+
+def write_graph(halves: Halves, half: str) -> str:
+    """The graph of a half as a package keeps it: where its lines are in the source, not the lines.
+
+    Longer ones are left out: see MOST_KEPT.
+    """
+    (section,) = STAGES[half](halves)
+    head, _, _ = str(section).partition("\n")
+    text = f"{head}\n{_text(section.rows, code=False)}\n"
+    return text if len(text) <= MOST_KEPT else f"{head}\nit has {len(text)} characters: not kept\n"
 
 
 def line_of(node: Node) -> dict[str, Any]:
@@ -158,12 +172,13 @@ def _shape(value: Tensor, shapes: Open) -> str:
     return f"{str(value.dtype).removeprefix('torch.')}[{sizes}]"
 
 
-def _text(rows: Iterable[dict[str, Any]]) -> str:
+def _text(rows: Iterable[dict[str, Any]], *, code: bool = True) -> str:
     """A line for each node; the source stands above the nodes that come from it."""
     lines, source = [], ""
     for row in rows:
         place = f"{PurePath(row['file']).name}:{row['line']}" if "file" in row else ""
-        head = f"# {place} in {row['function']}: {row['code']}" if place else ""
+        head = f"# {place} in {row['function']}" if place else ""
+        head += f": {row['code']}" if head and code else ""
         if head and head != source:
             lines += ["", head]
             source = head

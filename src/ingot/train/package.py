@@ -32,6 +32,8 @@ __all__ = ["Described", "load", "save"]
 
 NAME = "joint.json"
 STATE = "state.pt"
+GRAPH = "{}_graph.txt"
+"""The graph of a half for readers; nothing runs it."""
 AGAIN = "trace and save the joint again"
 
 
@@ -52,7 +54,7 @@ class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def files(self) -> tuple[str, ...]:
         """The state, and the files of both halves."""
-        parts = {"inductor": ("{}.pt2",), "eager": ("{}.py.txt", "{}_constants.pt")}
+        parts = {"inductor": (GRAPH, "{}.pt2"), "eager": (GRAPH, "{}.py.txt", "{}_constants.pt")}
         names = [f.format(name) for name, kind in self.halves.items() for f in parts[kind]]
         return (STATE, *names)
 
@@ -88,6 +90,7 @@ def save(joint: Joint, folder: str | Path) -> Path:
 def _write(half: Half, folder: Path, name: str) -> None:
     from ingot.package.write import save_tensors
 
+    (folder / GRAPH.format(name)).write_text(half.text)
     if half.kind == "inductor":
         (folder / f"{name}.pt2").write_bytes(half.archive)
     else:
@@ -114,12 +117,14 @@ def load(folder: str | Path) -> Joint:
 
 
 def _half(kind: str, contents: Mapping[str, bytes], name: str) -> Half:
+    text = contents[GRAPH.format(name)].decode()
     if kind == "inductor":
         archive = contents[f"{name}.pt2"]
-        return Half(kind, inductor(archive), archive)
+        return Half(kind, inductor(archive), archive, text=text)
     source = contents[f"{name}.py.txt"].decode()
     constants = torch.load(io.BytesIO(contents[f"{name}_constants.pt"]), weights_only=True)
-    return Half(kind, from_source(source, constants), source=source, constants=constants)
+    run = from_source(source, constants)
+    return Half(kind, run, source=source, constants=constants, text=text)
 
 
 def _checked(folder: Path) -> Described:

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 FORMAT = "ingot-joint"
-SCHEMA = 2
+SCHEMA = 3
 """The version of this layout; loaders refuse any other."""
 
 Size = int | str
