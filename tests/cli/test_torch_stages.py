@@ -165,6 +165,14 @@ def test_the_report_of_a_module_has_the_whole_beside_its_blocks(capsys: Captured
     assert found["whole_seconds"] > 0
 
 
+def test_units_are_the_distinct_pieces_of_a_module(capsys: Captured) -> None:
+    assert status(["show", "shown:stack", "--stage", "units"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("# block Block: 2 operations, 3 instances\n")
+    assert said.count("# ") >= 4 and said.count(" = tanh(") == 1
+    assert "float32[2, 3]" in said and "float32[3, 3]" in said
+
+
 def test_only_modules_have_regions() -> None:
     with pytest.raises(IngotError, match="'shown:loss' is a function"):
         region_report("shown:loss")

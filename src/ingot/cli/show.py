@@ -20,7 +20,7 @@ Torch = Literal[
 """The names of `train.describe.STAGES`; a test compares both."""
 Pass = Literal["clean", "loops", "factor", "hoist", "schedule"]
 """The names of `program.PASSES` in their order: help must not import them. A test compares both."""
-Stage = Literal["tree", "model", Compiling, "program", Pass, "regions", "source", Torch]
+Stage = Literal["tree", "model", Compiling, "program", Pass, "regions", "source", "units", Torch]
 
 
 def show(
@@ -53,7 +53,8 @@ def show(
         How far to go: as read or built; to one of the seven stages of `ingot compile`, whose flags
         are the other options; as traced, or to one of the compiler's passes; of a torch function,
         to the graphs of `ingot.train.joint` (joint, forward, backward), or into Inductor, by which
-        both are compiled: ingot show my_models:loss --stage fused.
+        both are compiled: ingot show my_models:loss --stage fused; of an nn.Module, to its units,
+        the distinct pieces that `ingot.regions` compiles.
     driver
         A driver whose values give the structural shapes of the model's variables.
     json
@@ -64,10 +65,11 @@ def show(
     from ingot.cli.torch_stages import is_package, is_target
 
     packaged = is_package(file)
-    if json and stage != "regions" and stage not in get_args(Torch) and not packaged:
+    of_torch = packaged or stage == "units" or stage in get_args(Torch)
+    if json and stage != "regions" and not of_torch:
         fix = "leave --json out, or choose --stage regions"
         raise wrong_usage(f"--stage {stage} is text only", fix)
-    if packaged or stage in get_args(Torch) or (stage == "regions" and is_target(file)):
+    if of_torch or (stage == "regions" and is_target(file)):
         shown = _show_torch(file, stage, packaged=packaged, untrusted=untrusted)
         print(shown.json() if json else shown)
         return 0

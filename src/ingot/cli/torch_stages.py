@@ -41,7 +41,8 @@ def show_module(target: str, stage: str) -> "Shown":
     """A stage of a function or module, whose example stands beside it as NAME_example."""
     from ingot.train.describe import Shown
 
-    return msgspec.json.decode(_in_child("describe", target, stage), type=Shown)
+    work = "units" if stage == "units" else "describe"
+    return msgspec.json.decode(_in_child(work, target, stage), type=Shown)
 
 
 def region_report(target: str) -> "Report":
@@ -97,20 +98,52 @@ def _describe(target: str, stage: str) -> str:
 
 
 def _report(target: str, _: str) -> str:
-    """Compile the regions of a module; its blocks may stand beside it as NAME_blocks."""
-    from torch import nn
-
     from ingot.regions import compile
+
+    module, example, blocks = _find_blocks(target)
+    compiled = compile(module, example, blocks, measure=True)
+    return msgspec.json.encode(compiled.report).decode()
+
+
+def _units(target: str, stage: str) -> str:
+    """Call a module whose pieces run as they are, and note each distinct one of them."""
+    from ingot.regions import compile
+    from ingot.train.describe import Shown, describe_graph
+
+    module, example, blocks = _find_blocks(target)
+    graphs = []
+
+    def note(graph: Any, inputs: Any) -> Any:
+        for node, value in zip(graph.graph.find_nodes(op="placeholder"), inputs, strict=True):
+            node.meta["val"] = value
+        graphs.append(graph)
+        return graph
+
+    compiled = compile(module, blocks=blocks, backend=note)
+    if isinstance(example, dict):
+        compiled(**example)
+    else:
+        compiled(*(example if isinstance(example, tuple | list) else (example,)))
+    made = [b for b in compiled.report.blocks if b.compiled]
+    sections = [
+        describe_graph(f"{block.kind} {block.name}", graph, {"instances": block.instances})
+        for block, graph in zip(made, graphs, strict=True)
+    ]
+    return Shown(type(module).__name__, stage, tuple(sections)).json()
+
+
+_WORK = {"describe": _describe, "report": _report, "units": _units}
+
+
+def _find_blocks(target: str) -> tuple[Any, Any, Any]:
+    """A module, its example, and its blocks, which may stand beside it as NAME_blocks."""
+    from torch import nn
 
     module, example, beside = _find(target)
     if not isinstance(module, nn.Module):
         told = f"'{target}' is a {type(module).__name__}"
         raise _problem("stage-target", told, "name an nn.Module; a function has no blocks")
-    compiled = compile(module, example, beside("blocks") or "auto", measure=True)
-    return msgspec.json.encode(compiled.report).decode()
-
-
-_WORK = {"describe": _describe, "report": _report}
+    return module, example, beside("blocks") or "auto"
 
 
 def _find(target: str) -> tuple[Any, Any, Any]:

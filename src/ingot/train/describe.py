@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.graphs.sizes import Open
 from ingot.graphs.torch_private import (
     FOLDER,
     Lowering,
@@ -29,7 +28,16 @@ from ingot.train.cut import constants_of
 from ingot.train.partitioner import Halves
 from ingot.train.report import described
 
-__all__ = ["STAGES", "Section", "Shown", "describe", "describe_code", "line_of", "write_graph"]
+__all__ = [
+    "STAGES",
+    "Section",
+    "Shown",
+    "describe",
+    "describe_code",
+    "describe_graph",
+    "line_of",
+    "write_graph",
+]
 
 FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n(?! *File) +(.*))?')
 
@@ -134,8 +142,16 @@ def _kept(halves: Halves) -> dict[str, int]:
 
 
 def _graph(name: str, graph: GraphModule, counts: Mapping[str, int], halves: Halves) -> Section:
-    names, lines, shapes = _names(halves), _lines(graph), halves.traced.call.open
-    rows = tuple({**_row(n, names, shapes), **lines.get(n, {})} for n in graph.graph.nodes)
+    return describe_graph(name, graph, counts, _names(halves), halves.traced.call.open.text)
+
+
+def describe_graph(
+    name: str, graph: GraphModule, counts: Mapping[str, int] = {}, names: Mapping[str, str] = {},
+    text: Callable[[Any], Any] = str,
+) -> Section:  # fmt: skip
+    """A graph node by node; `text` writes a size."""
+    lines = _lines(graph)
+    rows = tuple({**_row(n, names, text), **lines.get(n, {})} for n in graph.graph.nodes)
     operations = sum(node.op == "call_function" for node in graph.graph.nodes)
     return Section(
         name=name, counts={"operations": operations, **counts},
@@ -143,9 +159,9 @@ def _graph(name: str, graph: GraphModule, counts: Mapping[str, int], halves: Hal
     )  # fmt: skip
 
 
-def _row(node: Node, names: Mapping[str, str], shapes: Open) -> dict[str, Any]:
+def _row(node: Node, names: Mapping[str, str], text: Callable[[Any], Any]) -> dict[str, Any]:
     value = node.meta.get("val")
-    tensor = _shape(value, shapes) if isinstance(value, Tensor) else ""
+    tensor = _shape(value, text) if isinstance(value, Tensor) else ""
     given = [*map(str, node.args), *(f"{k}={v}" for k, v in node.kwargs.items())]
     if node.op == "placeholder":
         given = [names[node.name]] if node.name in names else []
@@ -167,8 +183,8 @@ def _lines(graph: GraphModule) -> dict[Node, dict[str, Any]]:
     return lines
 
 
-def _shape(value: Tensor, shapes: Open) -> str:
-    sizes = ", ".join(str(shapes.text(size)) for size in value.shape)
+def _shape(value: Tensor, text: Callable[[Any], Any]) -> str:
+    sizes = ", ".join(str(text(size)) for size in value.shape)
     return f"{str(value.dtype).removeprefix('torch.')}[{sizes}]"
 
 
@@ -289,7 +305,6 @@ def _scheduled(name: str, nodes: list[Scheduled], counts: dict[str, int]) -> Sec
 
 def _constants(halves: Halves) -> Iterator[Section]:
     """Tensors that a graph holds: stored by the package, written into the code, or folded."""
-    shapes = halves.traced.call.open
     for name, graph, lowering in _lowered(halves):
         stored = {origin: own for own, origin in lowering.constants.items()}
         known = constants_of(graph)
@@ -298,7 +313,7 @@ def _constants(halves: Halves) -> Iterator[Section]:
         rows = []
         for constant, value in known.items():
             way = "stored" if constant in stored else "inlined" if constant in left else "folded"
-            rows.append({"name": constant, "tensor": _shape(value, shapes), "bytes": value.nbytes,
+            rows.append({"name": constant, "tensor": _shape(value, str), "bytes": value.nbytes,
                          "becomes": way, "origin": "graph"})  # fmt: skip
         rows += [
             {"name": own, "tensor": "", "bytes": 0, "becomes": "stored", "origin": "Inductor"}
