@@ -15,16 +15,16 @@ from ingot.errors import IngotError
 from ingot.train.describe import STAGES, Section, describe, describe_code, write_graph
 from tests.train.models import MODELS
 
-WIDE = torch.arange(60.0).reshape(30, 2)
-NARROW = torch.tensor([2.0, 3.0])
+WIDE = [[2.0 * i, 2.0 * i + 1] for i in range(30)]
+NARROW = [2.0, 3.0]
 
 
 def loss(x: Tensor, w: Tensor) -> Tensor:
     first = x @ w
     second = torch.tanh(first)
     third = second * torch.ones(4, 2) * 3
-    picked = WIDE[(x[:, 0] > 0).long()]
-    return (third * NARROW + picked).sum()
+    picked = torch.tensor(WIDE)[(x[:, 0] > 0).long()]
+    return (third * torch.tensor(NARROW) + picked).sum()
 
 
 def line_after(function: Callable[..., Any], count: int) -> int:

@@ -112,7 +112,7 @@ def broken(package: Path, place: Path, **changes: object) -> Path:
     ("changes", "told"),
     [
         ({"format": "ingot"}, "broken-package.*describes no package 'ingot-joint'"),
-        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 3"),
+        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 4"),
         ({"torch_version": "1.0.0"}, "wrong-torch.*compiled by torch 1.0.0"),
         ({"saved": 3}, "broken-package.*Expected `object`"),
         ({"level": "z9", "halves": {"forward": "inductor"}}, "wrong-level.*compiled for z9"),

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.graph import CodeGen
 
 from ingot.errors import IngotError, Problem, Span, raise_if
-from ingot.graphs.sizes import Dynamic, open_sizes, print_size
+from ingot.graphs.layout import blank, order_of
+from ingot.graphs.sizes import Dynamic, Size, evaluated, open_sizes, print_size
 from ingot.graphs.torch_private import (
     FOLDER,
     Frame,
@@ -23,6 +24,7 @@ from ingot.graphs.torch_private import (
     buffers_of,
     equal_sizes,
     expression_of,
+    fake_mode,
     guards_of,
     mark_open,
     sources_of_sizes,
@@ -31,7 +33,9 @@ from ingot.graphs.torch_private import (
 )
 from ingot.graphs.tree import Tree, flatten, unflatten
 
-__all__ = ["Captured", "Constant", "Input", "Leaf", "capture", "find_tensors"]
+__all__ = [
+    "Captured", "Constant", "Input", "Leaf", "adopt", "capture", "find_excluded", "find_tensors",
+]  # fmt: skip
 
 VALUES = (bool, int, float, str, type(None))
 
@@ -41,6 +45,7 @@ _OWN = re.compile(
 )
 _MODULE = re.compile(r"G\['__import_(\w+)'\]")
 _TABLE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
+_DICT = re.compile(r"\.__dict__\['(\w+)'\]")
 _ROOT = "L['source']"
 
 
@@ -81,6 +86,7 @@ class Constant:
 class Captured:
     """A graph of torch's functions whose nodes keep `nn_module_stack` and `stack_trace`.
 
+    arguments: the leaves of (positional, keyword), each with its name; axes: their open sizes;
     leaves and tree: the result; written: attributes that the call binds to outputs of the graph;
     open: the example's number for each open size; guards: what was assumed of them, as text.
     """
@@ -88,6 +94,9 @@ class Captured:
     name: str
     graph: GraphModule
     inputs: tuple[Input, ...]
+    arguments: tuple[tuple[str, Any], ...]
+    axes: tuple[dict[int, str], ...]
+    takes: Tree
     leaves: tuple[Leaf, ...]
     tree: Tree
     written: tuple[tuple[str, int], ...]
@@ -107,20 +116,19 @@ def capture(
     names: Sequence[str] = (),
 ) -> Captured:
     """Trace a function or module by Dynamo, whole; `names` are those of positional arguments."""
-    leaves, tree = flatten((tuple(args), dict(kwargs or {})))
-    tensors = [(_argument(path, names), x) for path, x in leaves if isinstance(x, Tensor)]
-    axes, hints = open_sizes(dynamic, tensors)
-    chosen = iter(axes)
-    examples, size_names = [], {}
-    for path, leaf in leaves:
-        example = _example(leaf)
-        examples.append(example)
-        for axis, size in next(chosen).items() if isinstance(leaf, Tensor) else ():
+    leaves, takes = flatten((tuple(args), dict(kwargs or {})))
+    arguments = tuple((_argument(path, names), leaf) for path, leaf in leaves)
+    chosen, hints = open_sizes(dynamic, [(n, x) for n, x in arguments if isinstance(x, Tensor)])
+    rest = iter(chosen)
+    axes = tuple(next(rest) if isinstance(leaf, Tensor) else {} for _, leaf in leaves)
+    examples, size_names = [_example(leaf) for _, leaf in leaves], {}
+    for (path, _), example, opened in zip(leaves, examples, axes, strict=True):
+        for axis, size in opened.items():
             mark_open(example, axis)
             size_names[f"{_local(path)}.size()[{axis}]"] = size
     module = source if isinstance(source, nn.Module) else None
     name = type(source).__name__ if module else getattr(source, "__name__", "function")
-    values, named = unflatten(tree, examples)
+    values, named = unflatten(takes, examples)
     frame = _trace(name, source, values, named, ())
     written = _find_written(name, module, frame)
     if written:
@@ -134,17 +142,44 @@ def capture(
     return Captured(
         name=name,
         inputs=tuple(tensors.find_input(*place, frame, symbols) for place in places),
+        arguments=arguments,
+        axes=axes,
+        takes=takes,
         leaves=tuple(tensors.find_leaf(name, *leaf) for leaf in nested),
         tree=tree,
         written=tuple((n, stand.index) for n, stand in new if isinstance(stand, _Stand)),
         constants=_find_constants(frame),
         open=hints,
-        guards=_print_guards(frame, symbols),
+        guards=_find_guards(frame, symbols, hints),
         training=module.training if module else None,
         grad=torch.is_grad_enabled(),
         autocast=autocast_now(),
         graph=_clean(frame),
     )
+
+
+def adopt(
+    graph: GraphModule, args: Sequence[Any], dynamic: Dynamic = None, name: str = "graph"
+) -> Captured:
+    """A graph that is there already, a piece of a captured one say, with tensors for its inputs."""
+    arguments = tuple((f"argument{i}", x) for i, x in enumerate(args))
+    axes, hints = open_sizes(dynamic, list(arguments))
+    places = graph.graph.find_nodes(op="placeholder")
+    nested, tree = flatten(graph.graph.output_node().args[0])
+    outputs = [leaf for _, leaf in nested if isinstance(leaf, Node)]
+    graph.graph.output_node().args = (tuple(outputs),)
+    graph.recompile()
+    return Captured(
+        name=name, graph=graph, arguments=arguments, axes=tuple(axes), tree=tree,
+        inputs=tuple(Input("argument", p.name, i) for i, p in enumerate(places)),
+        takes=flatten((tuple(args), {}))[1],
+        leaves=tuple(
+            Leaf("output", outputs.index(x)) if isinstance(x, Node) else Leaf("value", value=x)
+            for _, x in nested
+        ),
+        written=(), constants=(), open=hints, guards=(), training=None,
+        grad=torch.is_grad_enabled(), autocast=autocast_now(),
+    )  # fmt: skip
 
 
 def _call(
@@ -207,12 +242,20 @@ def _trace(
     except IngotError:
         raise
     except Exception as error:
-        text = str(error).split("\n")[0]
         raise IngotError([Problem(
-            "untraceable-function", f"'{name}' cannot be traced: {type(error).__name__}: {text}",
+            "untraceable-function", f"'{name}' cannot be traced: {_explain(error)}",
             _find_line(stack_of_error(error)),
             "use tensor operations whose course does not depend on values",
         )]) from error  # fmt: skip
+
+
+def _explain(error: Exception) -> str:
+    """Of what Dynamo says the reason, without its advice; of torch's own error that."""
+    text = str(error).strip() or type(error).__name__
+    first, *_ = text.splitlines()
+    reason = re.search(r"^ *Explanation: (.*)$", text, re.MULTILINE)
+    own = re.search(r"got (\w+Error\(.*\))$", reason[1]) if reason else None
+    return own[1] if own else f"{first}: {reason[1]}" if reason else first
 
 
 def _find_line(stack: Sequence[traceback.FrameSummary]) -> Span | None:
@@ -240,10 +283,14 @@ def _find_written(name: str, module: nn.Module | None, frame: Frame) -> list[str
     written: dict[str, None] = {}
     problems = []
     for change in frame.changes:
-        owner = _qualified(change.source.removesuffix("._buffers"))
+        source = _DICT.sub(r".\1", change.source)
+        # a buffer that is bound anew is put there again
+        if source.endswith("._non_persistent_buffers_set"):
+            continue
+        owner = _qualified(source.removesuffix("._buffers"))
         known = _find_module(module, owner)
         lost = [*change.names]
-        if known is not None and change.source.endswith("._buffers"):
+        if known is not None and source.endswith("._buffers"):
             lost = []
             written |= {f"{owner}.{n}".lstrip("."): None for n in buffers_of(known)}
         elif known is not None:
@@ -314,9 +361,72 @@ def _name_symbols(name: str, frame: Frame, size_names: Mapping[str, str]) -> dic
     return symbols
 
 
-def _print_guards(frame: Frame, symbols: Mapping[Any, Any]) -> tuple[str, ...]:
+def _find_guards(
+    frame: Frame, symbols: Mapping[Any, Any], hints: Mapping[str, int]
+) -> tuple[str, ...]:
+    """What was decided by open sizes, and which of 0 and 1 other shapes would come of."""
     found = [g.expr.xreplace(symbols) for g in guards_of(frame.mode)]
-    return tuple(dict.fromkeys(str(print_size(e)) for e in found if e.free_symbols))
+    guards = dict.fromkeys(str(print_size(e)) for e in found if e.free_symbols)
+
+    def text(size: Any) -> Size:
+        return size if isinstance(size, int) else print_size(expression_of(size).xreplace(symbols))
+
+    return find_excluded(frame.graph, "example_value", text, hints, tuple(guards))
+
+
+def find_excluded(
+    graph: GraphModule, meta: str, text: Callable[[Any], Size], hints: Mapping[str, int],
+    guards: tuple[str, ...],
+) -> tuple[str, ...]:  # fmt: skip
+    """The guards, and which of the sizes 0 and 1 would make other shapes than the open trace has.
+
+    A size of 1 is squeezed and broadcast, and some operations refuse 0 or 1. `meta` is where nodes
+    keep their fake value, `text` writes a size of one in the names of the open sizes.
+    """
+    for name in hints:
+        for size in (0, 1):
+            sizes = {**hints, name: size}
+            allowed = all(evaluated(guard, sizes) for guard in guards)
+            if allowed and not _Shapes(graph, meta, text, sizes).hold():
+                guards = (*guards, f"{name} != {size}")
+    return guards
+
+
+class _Shapes(Interpreter):
+    """Runs a graph on fake tensors of given sizes and compares the shapes."""
+
+    def __init__(
+        self, graph: GraphModule, meta: str, text: Callable[[Any], Size], sizes: Mapping[str, int]
+    ) -> None:
+        super().__init__(graph)
+        self.meta, self.text, self.sizes = meta, text, sizes
+
+    def hold(self) -> bool:
+        """Whether all shapes are as expected, and nothing is refused."""
+        places = self.module.graph.find_nodes(op="placeholder")  # pyright: ignore
+        try:
+            with torch.no_grad(), fake_mode():
+                self.run(*(self.blank(node.meta[self.meta]) for node in places))
+        except Exception:
+            return False
+        return True
+
+    def run_node(self, n: Node) -> Any:
+        """Compare one result."""
+        found, expected = super().run_node(n), n.meta.get(self.meta)
+        if isinstance(found, Tensor) and isinstance(expected, Tensor):
+            assert tuple(found.shape) == tuple(map(self.number, expected.shape))
+        return found
+
+    def number(self, size: Any) -> int:
+        """A size of the open trace for the given ones."""
+        return evaluated(self.text(size), self.sizes)
+
+    def blank(self, value: Any) -> Any:
+        """An input."""
+        if not isinstance(value, Tensor):
+            return self.number(value)
+        return blank([*map(self.number, value.shape)], order_of(value), value.dtype, value.device)
 
 
 def _find_constants(frame: Frame) -> tuple[Constant, ...]:

@@ -29,7 +29,7 @@ class Open:
         self.mode = torch_private.fake_mode()
         self.symbols = torch_private.open_sizes(self.mode, hints)
         self._names = {
-            expression_of(size): sympy.Symbol(name, integer=True, positive=True)
+            expression_of(size): sympy.Symbol(name, integer=True, nonnegative=True)
             for name, size in self.symbols.items()
         }
 

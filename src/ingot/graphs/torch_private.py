@@ -31,7 +31,7 @@ from ingot.codegen.library import private_file
 __all__ = [
     "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
     "VERSION", "Change", "Frame", "Lowering", "Modes", "OpOverload", "Scheduled", "ambient",
-    "any_autocast", "any_dispatch", "apply_of", "autocast_now", "base_of", "break_of",
+    "any_autocast", "any_dispatch", "any_size", "apply_of", "autocast_now", "base_of", "break_of",
     "buffers_of", "children_of", "compilation_now", "compile_ahead", "compile_by_inductor",
     "compile_calls", "compile_now", "equal_sizes", "expression_of", "fake_inputs", "fake_mode",
     "fake_tensor", "follow_gradients", "forward_mode", "frames_of", "fresh_cache", "guards_of",
@@ -237,6 +237,14 @@ def open_sizes(mode: Any, hints: Mapping[str, int]) -> dict[str, Any]:
     return found
 
 
+def any_size() -> AbstractContextManager[Any]:
+    """Open sizes may be 0 or 1 inside, which are otherwise assumed away without a guard."""
+    from torch.fx.experimental import _config
+
+    shapes: Any = _config
+    return shapes.patch(backed_size_oblivious=True)
+
+
 expression_of: Callable[[Any], Any] = operator.attrgetter("node.expr")
 """A size as an expression of sympy."""
 
@@ -363,24 +371,8 @@ def keep_lines() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Anomaly Detection has been enabled")
-        with preserve_node_meta(), torch.autograd.detect_anomaly(check_nan=False), _Lines():
+        with preserve_node_meta(), torch.autograd.detect_anomaly(check_nan=False):
             yield
-
-
-class _Lines(TorchFunctionMode):
-    """Tells a trace the frames of the code that calls torch, outside torch and Ingot."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from torch.fx.traceback import get_current_meta, set_stack_trace
-
-        # a graph that is run node by node tells its own
-        if "from_node" not in get_current_meta():
-            frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_OURS)]
-            set_stack_trace(traceback.format_list(frames))
-        return func(*args, **(kwargs or {}))
-
-
-_OURS = (str(FOLDER), str(Path(__file__).parents[1]))
 
 
 def follow_gradients(results: Sequence[Tensor]) -> None:
@@ -438,9 +430,7 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
     from torch._dynamo import config, convert_frame, utils
     from torch._dynamo.symbolic_convert import InstructionTranslator
     from torch._guards import CompileContext, TracingContext, compile_context
-    from torch.fx.experimental import _config
 
-    shapes: Any = _config
     seen: dict[str, Any] = {}
 
     def note(graph: GraphModule, inputs: Any) -> GraphModule:
@@ -449,9 +439,13 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
         return graph
 
     frame = convert_frame._get_frame(function, arguments)
-    quiet = config.patch(replay_side_effects=False, side_effect_replay_policy="info")
+    quiet = config.patch(
+        replay_side_effects=False, side_effect_replay_policy="info",
+        # sizes that differ from an earlier trace of the same code would be open
+        automatic_dynamic_shapes=False, assume_static_by_default=True,
+    )  # fmt: skip
     with (
-        convert_frame.compile_lock, quiet, shapes.patch(backed_size_oblivious=True),
+        convert_frame.compile_lock, quiet, any_size(),
         compile_context(CompileContext(convert_frame.get_compile_id({}))),
         utils.get_metrics_context(), utils.dynamo_timed("ingot"),
     ):  # fmt: skip

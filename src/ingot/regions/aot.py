@@ -7,7 +7,7 @@ import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.cpu_levels import find_supported_levels
+from ingot.graphs.capture import adopt
 from ingot.graphs.torch_private import children_of
 from ingot.package.seal import (
     BLANK,
@@ -87,17 +88,12 @@ def aot(piece: Cutout, *, grad: bool) -> tuple[AheadUnit, Joint]:
         empty = torch.empty(sizes, dtype=dtype, device=info.device)
         inputs.append(empty.requires_grad_(grad and (dtype.is_floating_point or dtype.is_complex)))
     state = [t.detach().requires_grad_(grad and t.requires_grad) for t in piece.state]
-    graph = piece.graph()
-
-    def run(*flat: Tensor) -> Any:
-        return graph(*flat)
-
     dynamic = {
         f"argument{len(state) + i}": {a: s for a, s in enumerate(x.shape) if isinstance(s, str)}
         for i, x in enumerate(piece.info.inputs)
     }
     with LOCK, torch.set_grad_enabled(grad), translated(piece.info.name):
-        made = joint(run, (*state, *inputs), dynamic=dynamic)
+        made = joint(adopt(piece.graph(), (*state, *inputs), dynamic, piece.info.name))
     guards = made.signature.constraints
     info = msgspec.structs.replace(piece.info, guards=guards)
     return AheadUnit(info, made, time.perf_counter() - begun, made.settled), made

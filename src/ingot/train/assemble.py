@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ingot.graphs.capture import Captured
 from ingot.graphs.sizes import Dynamic
 from ingot.train.call import prepare
 from ingot.train.compile import Compiler, compile_half
@@ -17,8 +18,8 @@ __all__ = ["assembled", "joint"]
 
 
 def joint(
-    function: Callable[..., Any],
-    example: Any,
+    function: Callable[..., Any] | Captured,
+    example: Any = None,
     *,
     dynamic: Dynamic = None,
     partition: Partition = "min-cut",

@@ -1,86 +1,127 @@
-"""A function or module and an example of its arguments -> Call: flat, named, without numbers."""
+"""A function or module and an example of its arguments -> Call: Dynamo's graph, flat and named."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.fx import Interpreter
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.sizes import Dynamic, Open, open_sizes
-from ingot.graphs.torch_private import autocast_now, pytree, replace_tensors, without_storage
+from ingot.graphs.capture import VALUES, Captured, capture, find_tensors
+from ingot.graphs.layout import blank, order_of
+from ingot.graphs.sizes import Dynamic, Open, evaluated
+from ingot.graphs.torch_private import autocast_now, without_storage
+from ingot.graphs.tree import Tree, flatten
 from ingot.train.signature import Argument, Held, Shaped
 
 __all__ = ["Call", "autocast_now", "held_tensors", "plain_tensor", "prepare"]
 
-VALUES = (bool, int, float, str, type(None))
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How to call it with flat tensors, and those tensors without numbers, in symbols of `open`.
+    """A captured graph that is run with flat tensors, and fakes of these, in symbols of `open`.
 
-    holding: lets the module hold the first of some flat tensors, also after `run` has returned:
-    what is computed once more during the backward pass (checkpoints) reads them then.
+    Primals are what the module holds, plain attributes and constants included, then the arguments.
     """
 
-    name: str
-    run: Callable[[list[Tensor]], Any]
-    holding: Callable[[list[Tensor]], AbstractContextManager[None]]
-    training: bool | None
+    captured: Captured
     held: tuple[Held, ...]
     tensors: tuple[Tensor, ...]
     arguments: tuple[Argument, ...]
     names: tuple[str, ...]
-    tree: pytree.TreeSpec
+    tree: Tree
     open: Open
     axes: dict[str, tuple[int, int]]
     primals: tuple[Tensor, ...]
 
+    @property
+    def name(self) -> str:
+        """The name of the function or of the module's class."""
+        return self.captured.name
 
-def prepare(function: Callable[..., Any], example: Any, dynamic: Dynamic = None) -> Call:
-    """Name and flatten what a call takes; open sizes become symbols."""
+    def run(self, primals: Sequence[Tensor]) -> list[Any]:
+        """The leaves of the result; attributes that are bound anew are written to instead."""
+        captured = self.captured
+        held = {name: t for h, t in zip(self.held, primals, strict=False) for name in h.names}
+        rest = iter(primals[len(self.held) :])
+        given = [next(rest) if a.tensor else a.value for a in self.arguments]
+        values = {
+            "held": lambda i: held[i.name], "constant": lambda i: held[i.name],
+            "argument": lambda i: given[i.index],
+            "size": lambda i: evaluated(i.value, self.open.symbols),
+        }  # fmt: skip
+        outputs = Interpreter(captured.graph).run(*(values[i.kind](i) for i in captured.inputs))
+        for name, index in captured.written:
+            _write(name, held[name], outputs[index])
+        leaves = {
+            "output": lambda x: outputs[x.index], "argument": lambda x: given[x.index],
+            "held": lambda x: held[x.name], "value": lambda x: x.value,
+        }  # fmt: skip
+        return [leaves[leaf.kind](leaf) for leaf in captured.leaves]
+
+
+def prepare(
+    function: Callable[..., Any] | Captured, example: Any = None, dynamic: Dynamic = None
+) -> Call:
+    """Capture a call, if it is not captured yet; open sizes become symbols."""
+    if isinstance(function, Captured):
+        names = tuple(name for name, _ in function.arguments)
+        return _prepared(function, names, (), [])
     positional, keyword = _example(example)
     names = _names(function, positional, keyword)
-    values = [*positional, *keyword.values()]
-    leaves, tree = pytree.tree_flatten(values)
-    paths = [
-        name + pytree.keystr(path)
-        for name, value in zip(names, values, strict=True)
-        for path, _ in pytree.tree_leaves_with_path(value)
-    ]
-    raise_if(_refused(paths, leaves))
-    tensors = [(p, x) for p, x in zip(paths, leaves, strict=True) if isinstance(x, Tensor)]
-    axes, hints = open_sizes(dynamic, tensors)
-    shapes = Open(hints)
+    nested = [*positional, *keyword.values()]
+    raise_if(
+        problem
+        for name, value in zip(names, nested, strict=True)
+        for path, leaf in flatten(value)[0]
+        for problem in _refused(name + path, leaf)
+    )
     module = function if isinstance(function, nn.Module) else None
     held, values = held_tensors(module)
-    fakes = [_fake(shapes, value, {}) for value in values]
-    fakes += [_fake(shapes, x, a) for (_, x), a in zip(tensors, axes, strict=True)]
-    inputs = iter(fakes[len(values) :])
-    arguments = tuple(
-        Argument(p, _shaped(p, next(inputs), shapes))
+    captured = capture(function, positional, keyword, dynamic, names)
+    found = {name for h in held for name in h.names}
+    others = {i.name: i.value for i in captured.inputs if i.kind in ("held", "constant")}
+    for name, _ in captured.written:
+        others.setdefault(name, _attribute(function, name))
+    extra = {name: value for name, value in others.items() if name not in found}
+    raise_if(_hidden(extra))
+    held += tuple(Held((n,), _shaped(n, v), False, False) for n, v in extra.items())
+    return _prepared(captured, names, held, [*values, *extra.values()])
+
+
+def _prepared(
+    captured: Captured, names: tuple[str, ...], held: tuple[Held, ...], values: list[Tensor]
+) -> Call:
+    shapes = Open(captured.open)
+    tensors = [
+        (n, x, axes)
+        for (n, x), axes in zip(captured.arguments, captured.axes, strict=True)
         if isinstance(x, Tensor)
-        else Argument(p, None, x)
-        for p, x in zip(paths, leaves, strict=True)
-    )
+    ]
+    fakes = [_fake(shapes, value, {}) for value in values]
+    fakes += [_fake(shapes, x, axes) for _, x, axes in tensors]
+    inputs = iter(fakes[len(values) :])
     return Call(
-        name=type(function).__name__ if module else getattr(function, "__name__", "function"),
-        run=_flat(function, held, leaves, tree, len(positional), tuple(keyword)),
-        holding=lambda tensors: _holding(module, held, tensors),
-        training=module.training if module else None,
+        captured=captured,
         held=held,
         tensors=tuple(values),
-        arguments=arguments,
+        arguments=tuple(
+            Argument(n, _shaped(n, next(inputs), shapes))
+            if isinstance(x, Tensor)
+            else Argument(n, None, x)
+            for n, x in captured.arguments
+        ),
         names=names,
-        tree=tree,
+        tree=Tree(
+            "tuple", tuple(child for half in captured.takes.children for child in half.children)
+        ),
         open=shapes,
         axes={
             size: (i, axis)
-            for i, chosen in reversed(list(enumerate(axes)))
+            for i, (_, _, chosen) in reversed(list(enumerate(tensors)))
             for axis, size in chosen.items()
         },
         primals=tuple(fakes),
@@ -122,115 +163,70 @@ def plain_tensor(value: Tensor) -> str | None:
     return None
 
 
-def _refused(paths: list[str], leaves: list[Any]) -> list[Problem]:
-    found = []
-    for path, leaf in zip(paths, leaves, strict=True):
-        if isinstance(leaf, Tensor):
-            why = plain_tensor(leaf)
-            if why is not None:
-                fix = "pass a plain strided tensor, for example x.as_subclass(torch.Tensor)"
-                found.append(Problem("tensor-subclass", f"'{path}' is {why}", None, fix))
-        elif not isinstance(leaf, VALUES):
-            told = f"'{path}' is a {type(leaf).__name__}"
-            fix = "pass tensors, numbers and strings, in tuples, lists and dicts"
-            found.append(Problem("wrong-argument", told, None, fix))
-    return found
+def _refused(path: str, leaf: Any) -> list[Problem]:
+    if isinstance(leaf, Tensor):
+        why = plain_tensor(leaf)
+        if why is None:
+            return []
+        fix = "pass a plain strided tensor, for example x.as_subclass(torch.Tensor)"
+        return [Problem("tensor-subclass", f"'{path}' is {why}", None, fix)]
+    if isinstance(leaf, VALUES):
+        return []
+    told = f"'{path}' is a {type(leaf).__name__}"
+    fix = "pass tensors, numbers and strings, in tuples, lists, dicts and dataclasses"
+    return [Problem("wrong-argument", told, None, fix)]
 
 
 def held_tensors(module: nn.Module | None) -> tuple[tuple[Held, ...], list[Tensor]]:
     """Parameters and buffers, each once, under all their names."""
-    if module is None:
-        return (), []
-    parameters = list(module.named_parameters(remove_duplicate=False))
-    buffers = list(module.named_buffers(remove_duplicate=False))
-    kept = module.state_dict(keep_vars=True)
-    groups: dict[int, tuple[Tensor, list[str], bool]] = {}
-    for name, value in [*parameters, *buffers]:
-        is_parameter = isinstance(value, nn.Parameter)
-        groups.setdefault(id(value), (value, [], is_parameter))[1].append(name)
-    held, problems = [], []
-    for value, names, is_parameter in groups.values():
+    kept = module.state_dict(keep_vars=True) if module is not None else {}
+    held, problems, groups = [], [], find_tensors(module)
+    for names, value in groups:
         why = plain_tensor(value)
         if why is not None:
             fix = "replace it by a plain tensor before tracing"
             problems.append(Problem("tensor-subclass", f"'{names[0]}' is {why}", None, fix))
             continue
-        sizes = tuple(value.shape)
-        dtype = str(value.dtype).removeprefix("torch.")
-        shaped = Shaped(names[0], sizes, dtype, value.device.type, value.requires_grad)
         persistent = any(name in kept for name in names)
-        held.append(Held(tuple(names), shaped, is_parameter, persistent))
+        parameter = isinstance(value, nn.Parameter)
+        held.append(Held(names, _shaped(names[0], value), parameter, persistent))
     raise_if(problems)
-    return tuple(held), [value for value, _, _ in groups.values()]
+    return tuple(held), [value for _, value in groups]
+
+
+def _attribute(source: Any, name: str) -> Any:
+    for word in name.split("."):
+        source = getattr(source, word)
+    return source
+
+
+def _hidden(tensors: Mapping[str, Tensor]) -> list[Problem]:
+    return [
+        Problem("hidden-parameter", f"'{name}' asks for a gradient and is no argument", None,
+                "pass it as an argument, or make it a parameter of a module")
+        for name, value in tensors.items()
+        if value.requires_grad
+    ]  # fmt: skip
 
 
 def _fake(shapes: Open, value: Tensor, axes: Mapping[int, str]) -> Tensor:
-    """The same tensor without numbers; contiguous, whatever the example is."""
+    """The same tensor without numbers; dense, with the axes in the order they lie in memory."""
     sizes = [shapes.symbols[axes[i]] if i in axes else n for i, n in enumerate(value.shape)]
     with shapes.mode:
-        return torch.empty(
-            sizes, dtype=value.dtype, device=value.device, requires_grad=value.requires_grad
+        return blank(sizes, order_of(value), value.dtype, value.device).requires_grad_(
+            value.requires_grad
         )
 
 
-def _shaped(name: str, fake: Tensor, shapes: Open) -> Shaped:
-    sizes = tuple(shapes.text(n) for n in fake.shape)
-    dtype = str(fake.dtype).removeprefix("torch.")
-    return Shaped(name, sizes, dtype, fake.device.type, fake.requires_grad)
+def _shaped(name: str, value: Tensor, shapes: Open | None = None) -> Shaped:
+    sizes = tuple(n if shapes is None else shapes.text(n) for n in value.shape)
+    dtype = str(value.dtype).removeprefix("torch.")
+    return Shaped(name, sizes, dtype, value.device.type, value.requires_grad, order_of(value))
 
 
-def _flat(
-    function: Callable[..., Any], held: tuple[Held, ...], leaves: list[Any],
-    tree: pytree.TreeSpec, positional: int, keyword: tuple[str, ...],
-) -> Callable[[list[Tensor]], Any]:  # fmt: skip
-    """The function of flat tensors: those held, then those among the arguments."""
-
-    def run(primals: list[Tensor]) -> Any:
-        given = iter(primals[len(held) :])
-        filled = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-        values = pytree.tree_unflatten(filled, tree)
-        named = dict(zip(keyword, values[positional:], strict=True))
-        if not isinstance(function, nn.Module):
-            return function(*values[:positional], **named)
-        return _with_held(function, held, primals, values[:positional], named)
-
-    return run
-
-
-def _with_held(
-    module: nn.Module, held: tuple[Held, ...], primals: list[Tensor],
-    values: list[Any], named: dict[str, Any],
-) -> Any:  # fmt: skip
-    tensors = _named(held, primals)
-    with _holding(module, held, primals):
-        result = module(*values, **named)
-        for name, given in tensors.items():
-            owner, _, leaf = name.rpartition(".")
-            now = getattr(module.get_submodule(owner), leaf)
-            if now is not given:
-                _reassigned(name, given, now)
-    return result
-
-
-@contextmanager
-def _holding(
-    module: nn.Module | None, held: tuple[Held, ...], primals: list[Tensor]
-) -> Iterator[None]:
-    if module is None:
-        yield
-        return
-    with replace_tensors(module, _named(held, primals)):
-        yield
-
-
-def _named(held: tuple[Held, ...], primals: list[Tensor]) -> dict[str, Tensor]:
-    return {n: t for h, t in zip(held, primals, strict=False) for n in h.names}
-
-
-def _reassigned(name: str, given: Tensor, now: Any) -> None:
-    """A buffer that was bound to another tensor is as good as one that was written to."""
-    same = isinstance(now, Tensor) and now.shape == given.shape and now.dtype == given.dtype
-    if not same:
+def _write(name: str, given: Tensor, now: Any) -> None:
+    """A tensor that is bound anew is as good as one that was written to."""
+    if now.shape != given.shape or now.dtype != given.dtype:
         raise IngotError([Problem(
             "reshaped-input", f"'{name}' becomes another shape or type during the call",
             None, "keep shapes and types of parameters and buffers fixed",

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.graphs.sizes import evaluated
-from ingot.graphs.torch_private import pytree
+from ingot.graphs.tree import TreeMismatch, leaves_like
 from ingot.train.call import autocast_now, plain_tensor
 from ingot.train.signature import Argument, Shaped, Signature
 
@@ -17,17 +17,15 @@ __all__ = ["arranged", "looks", "out_of_bounds", "overlaps", "sizes_of"]
 Problems = list[Problem]
 
 
-def arranged(
-    signature: Signature, tree: pytree.TreeSpec, arguments: Sequence[Any], named: Mapping[str, Any]
-) -> list[Any]:
+def arranged(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """The leaves of the arguments, if they are nested as they were when traced."""
     values = _ordered(signature, arguments, named)
-    leaves, found = pytree.tree_flatten(values)
-    if found != tree:
+    try:
+        return [*leaves_like(signature.tree_in, tuple(values))]
+    except TreeMismatch:
         told = f"the arguments of '{signature.name}' are {_told(values)}"
         fix = f"pass what was traced: {', '.join(a.name for a in signature.arguments)}"
-        raise_if([Problem("wrong-call", told, None, fix)])
-    return leaves
+        raise IngotError([Problem("wrong-call", told, None, fix)]) from None
 
 
 def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node, Proxy
 from torch.fx.proxy import GraphAppendingTracer
 
+from ingot.graphs.layout import blank, is_arranged, order_of
 from ingot.graphs.sizes import Open
 from ingot.graphs.torch_private import expression_of, substitute_sizes
 
@@ -48,10 +49,11 @@ def cut(
         size = _sizes(graph, carrier, shapes)
     for source in sources:
         place = graph.placeholder(source.name)
-        place.meta["val"] = _contiguous(source.meta["val"], shapes)
+        place.meta["val"] = _dense(source.meta["val"], shapes)
         known[source] = place
     # what was traced with other strides is passed in order, and a view of it may need a copy
-    restrided = any(not source.meta["val"].is_contiguous() for source in sources)
+    values = [source.meta["val"] for source in sources]
+    restrided = any(not is_arranged(x, order_of(x)) for x in values)
     wanted = [*targets, *([] if carry else _checks(module, sources))]
     needed = _needed(wanted, set(sources), size is not None)
     for node in module.graph.nodes:
@@ -92,10 +94,10 @@ def _checks(module: GraphModule, sources: Sequence[Node]) -> list[Node]:
     return found
 
 
-def _contiguous(value: Tensor, shapes: Open) -> Tensor:
-    """Whatever the strides were when traced: callers make what they pass contiguous."""
+def _dense(value: Tensor, shapes: Open) -> Tensor:
+    """Without the gaps there were when traced: callers arrange what they pass."""
     with shapes.mode:
-        return torch.empty(value.shape, dtype=value.dtype, device=value.device)
+        return blank(value.shape, order_of(value), value.dtype, value.device)
 
 
 def _sizes(graph: Graph, carrier: Node, shapes: Open) -> Callable[[Any], Any]:

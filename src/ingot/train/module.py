@@ -16,7 +16,6 @@ from ingot.graphs.torch_private import (
     forward_mode,
     non_persistent,
     parameters_of,
-    pytree,
     transforms,
 )
 from ingot.train.call import autocast_now
@@ -52,7 +51,6 @@ class Joint(nn.Module):
         self.strategy = strategy
         self.forward_half = forward
         self.backward_half = backward
-        self._tree_in = pytree.treespec_loads(signature.tree_in)
         self._places = [_placed(self, h, t) for h, t in zip(signature.held, tensors, strict=True)]
         self._tied = [i for i, h in enumerate(signature.held) if len(h.names) > 1]
         self._tensors = [i for i, a in enumerate(signature.arguments) if a.tensor is not None]
@@ -105,7 +103,7 @@ class Joint(nn.Module):
         if transforms() or forward_mode():
             refuse_transforms(self.signature.name, (held, arguments, named))
         if named or len(arguments) != self._count or not self._flat:
-            leaves = arranged(self.signature, self._tree_in, arguments, named)
+            leaves = arranged(self.signature, arguments, named)
         primals = [*held, *leaves]
         if self._values:
             primals = [*held, *(leaves[i] for i in self._tensors)]
@@ -115,7 +113,7 @@ class Joint(nn.Module):
                 if ready.mode is mode and ready.same(*primals) and not any_autocast():
                     return ready(primals)
         if leaves is arguments:
-            arranged(self.signature, self._tree_in, arguments, named)
+            arranged(self.signature, arguments, named)
         ready = Ready(self._code, primals, self._sizes(held, leaves))
         found = ready.checked(primals)
         if ready.lasting:
@@ -157,9 +155,9 @@ class Joint(nn.Module):
         return self.with_tensors([copy.deepcopy(tensor, memo) for tensor in self.held()])
 
     def __reduce_ex__(self, _: Any) -> Any:
-        told = "a joint is not pickled: its code is native"
-        fix = "save(folder) and ingot.train.load(folder); its numbers are in state_dict()"
-        raise IngotError([Problem("unsaveable", told, None, fix)])
+        from ingot.train.package import from_bytes, to_bytes
+
+        return from_bytes, (to_bytes(self),)
 
     def extra_repr(self) -> str:
         """The signature's first line, and how it was partitioned."""

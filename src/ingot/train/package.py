@@ -4,6 +4,7 @@ A package is native code: load only packages you trust as you trust a program.
 """
 
 import io
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +29,7 @@ from ingot.train.compile import Half, from_source, inductor
 from ingot.train.module import Joint
 from ingot.train.signature import FORMAT, SCHEMA, Saved, Signature
 
-__all__ = ["Described", "load", "save"]
+__all__ = ["Described", "from_bytes", "load", "save", "to_bytes"]
 
 NAME = "joint.json"
 STATE = "state.pt"
@@ -114,6 +115,21 @@ def load(folder: str | Path) -> Joint:
         signature, described.saved, halves["forward"], halves.get("backward"), tensors,
         strategy=described.partition,
     )  # fmt: skip
+
+
+def to_bytes(joint: Joint) -> dict[str, bytes]:
+    """The files of a package, for pickle."""
+    with tempfile.TemporaryDirectory(prefix="ingot-") as scratch:
+        place = save(joint, Path(scratch) / "joint")
+        return {file.name: file.read_bytes() for file in place.iterdir()}
+
+
+def from_bytes(files: Mapping[str, bytes]) -> Joint:
+    """The joint of a package's files."""
+    with tempfile.TemporaryDirectory(prefix="ingot-") as scratch:
+        for name, content in files.items():
+            (Path(scratch) / name).write_bytes(content)
+        return load(scratch)
 
 
 def _half(kind: str, contents: Mapping[str, bytes], name: str) -> Half:

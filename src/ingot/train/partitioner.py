@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.graphs.layout import order_of
 from ingot.graphs.torch_private import partition_by_torch, tracing_context
 from ingot.train.cut import ahead, copied, cut
 from ingot.train.signature import Saved, Shaped, Signature
@@ -189,4 +190,4 @@ def _shaped(node: Node, traced: Traced) -> Shaped:
     value: Tensor = node.meta["val"]
     sizes = tuple(traced.call.open.text(n) for n in value.shape)
     dtype = str(value.dtype).removeprefix("torch.")
-    return Shaped(node.name, sizes, dtype, value.device.type, False)
+    return Shaped(node.name, sizes, dtype, value.device.type, False, order_of(value))

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem
+from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Open, evaluated
 from ingot.graphs.torch_private import schema_of
 from ingot.train.signature import Draw, Shaped
@@ -40,7 +41,9 @@ def lift(graph: GraphModule, shapes: Open) -> tuple[Draw, ...]:
         draw = _draw(node, shapes)
         with graph.graph.inserting_before(first):
             place = graph.graph.placeholder(f"primals_random_{len(found) + 1}")
-        place.meta["val"] = _contiguous(node.meta["val"], shapes)
+        value: Tensor = node.meta["val"]
+        with shapes.mode:
+            place.meta["val"] = blank(value.shape, order_of(value), value.dtype, value.device)
         node.replace_all_uses_with(place)
         graph.graph.erase_node(node)
         found.append(draw)
@@ -58,11 +61,6 @@ def _sure(node: Node) -> bool:
     return False
 
 
-def _contiguous(value: Tensor, shapes: Open) -> Tensor:
-    with shapes.mode:
-        return torch.empty(value.shape, dtype=value.dtype, device=value.device)
-
-
 def _draw(node: Node, shapes: Open) -> Draw:
     name = str(node.target)
     try:
@@ -75,7 +73,7 @@ def _draw(node: Node, shapes: Open) -> Draw:
         sizes = tuple(shapes.text(n) for n in value.shape)
         dtype = str(value.dtype).removeprefix("torch.")
         return Draw(
-            name, Shaped(name, sizes, dtype, value.device.type, False),
+            name, Shaped(name, sizes, dtype, value.device.type, False, order_of(value)),
             tuple(encoded(a, shapes) for a in node.args[int(takes_like) :]),
             {key: encoded(a, shapes) for key, a in node.kwargs.items()},
             takes_like,
@@ -98,7 +96,6 @@ def drawn(draw: Draw, sizes: Mapping[str, int]) -> Tensor:
     arguments = [decoded(a, sizes) for a in draw.arguments]
     if draw.takes_like:
         shape = [evaluated(n, sizes) for n in like.sizes]
-        blank = torch.empty(shape, dtype=getattr(torch, like.dtype), device=like.device)
-        arguments.insert(0, blank)
+        arguments.insert(0, blank(shape, like.order, getattr(torch, like.dtype), like.device))
     keywords = {key: decoded(a, sizes) for key, a in draw.keywords.items()}
     return operation(draw.operation)(*arguments, **keywords)

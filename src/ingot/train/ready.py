@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.graphs.layout import Order, arrange, blank, is_arranged
 from ingot.graphs.sizes import evaluated
 from ingot.graphs.torch_private import (
     any_autocast,
     apply_of,
     forward_mode,
-    pytree,
     same_layout,
     transforms,
 )
+from ingot.graphs.tree import unflatten
 from ingot.train.check import out_of_bounds, overlaps
 from ingot.train.compile import Half, without_autocast
 from ingot.train.random import drawn
@@ -41,17 +42,23 @@ class Code:
         self.forward = forward.run
         self.backward = backward.run if backward is not None else None
         self.compiled = forward.kind == "inductor"
-        self.tree = pytree.treespec_loads(signature.tree_out)
+        self.tree = signature.tree_out
         self.count = len(signature.results)
         self.primals = len(signature.held) + len(signature.tensors) + len(signature.draws)
-        self.tangents = signature.tangents
+        self.tangents = signature.differentiable
         self.fixed = [i for i, r in enumerate(signature.results) if not r.requires_grad]
-        shaped = [h.tensor for h in signature.held]
-        shaped += [*signature.tensors, *signature.results, *saved.extra]
+        given = [*(h.tensor for h in signature.held), *signature.tensors]
+        shaped = [*given, *signature.results, *saved.extra]
+        self.orders = [s.order for s in given]
+        taken = [*given, *(d.like for d in signature.draws)]
+        kept = [*map(taken.__getitem__, saved.primals)]
+        kept += [*map(signature.results.__getitem__, saved.results), *saved.extra]
+        self.kept_orders = [s.order for s in kept]
         self.device = next((s.device for s in shaped), "cpu")
         # neither bits for negation and conjugation nor alignment to care for
-        simple = all(s.device == "cpu" and "complex" not in s.dtype for s in shaped)
-        self.in_order: Callable[[Tensor], Tensor] = Tensor.contiguous if simple else whole
+        self.simple = all(
+            s.device == "cpu" and "complex" not in s.dtype and not s.order for s in shaped
+        )
         # what is written to after the call must be what the backward saw before
         self.copied = [p for p, _ in signature.mutated if p in set(saved.primals)]
         self.edges = bool(signature.mutated or signature.draws or signature.indices)
@@ -73,7 +80,8 @@ class Ready:
         wanted = self.mode and any(p.requires_grad for p in primals)
         self.differs = wanted and code.backward is not None
         self.quiet = not any_autocast() and (not self.mode or (code.compiled and not wanted))
-        self.loose = [i for i, p in enumerate(primals) if not is_whole(p)]
+        orders = zip(primals, code.orders, strict=True)
+        self.loose = [(i, o) for i, (p, o) in enumerate(orders) if not is_whole(p, o)]
         self.carried = [] if not code.saved.sizes else [
             torch.empty([*map(sizes.__getitem__, code.saved.sizes), 0], device=code.device)
         ]  # fmt: skip
@@ -123,19 +131,24 @@ class Ready:
     def forward(self, primals: Sequence[Tensor]) -> Sequence[Tensor]:
         """Results and what the backward needs besides."""
         given = list(primals)
-        for i in self.loose:
-            given[i] = whole(given[i])
+        for i, order in self.loose:
+            given[i] = whole(given[i], order)
         return self.code.forward(given)
 
     def backward(self, saved: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list[Any]:
         """The gradient of each primal, or None."""
         code = self.code
         assert code.backward is not None
-        given = [*self.carried, *map(code.in_order, saved)]
+        kept = map(Tensor.contiguous, saved) if code.simple else map(whole, saved, code.kept_orders)
+        given = [*self.carried, *kept]
         given += [self._tangent(i, grads[i]) for i in code.tangents]
         found: list[Any] = [None] * code.primals
-        for i, x in zip(code.signature.gradients, code.backward(given), strict=True):
-            found[i] = x
+        signature = code.signature
+        gradients = zip(signature.gradients, signature.tangents, code.backward(given), strict=True)
+        for i, tangents, x in gradients:
+            # as in eager: nothing came back on any way to this primal
+            lost = tangents and all(grads[j] is None for j in tangents)
+            found[i] = None if lost else x
         return found
 
     def _tangent(self, index: int, grad: Tensor | None) -> Tensor:
@@ -144,8 +157,8 @@ class Ready:
         dtype: torch.dtype = getattr(torch, shaped.dtype)
         if grad is None:
             shape = [evaluated(n, self.sizes) for n in shaped.sizes]
-            return torch.zeros(shape, dtype=dtype, device=shaped.device)
-        return whole(grad if grad.dtype == dtype else grad.to(dtype))
+            return blank(shape, shaped.order, dtype, shaped.device).zero_()
+        return whole(grad if grad.dtype == dtype else grad.to(dtype), shaped.order)
 
 
 class _Run(torch.autograd.Function):
@@ -193,16 +206,16 @@ Outputs = Callable[[Sequence[Tensor], Sequence[Tensor]], Any]
 def _outputs(code: Code, sizes: dict[str, int]) -> Outputs:
     """How results and primals become what the function gives."""
     signature, tree = code.signature, code.tree
-    nest: Callable[[list[Any]], Any] = partial(pytree.tree_unflatten, treespec=tree)
-    if tree.type in (tuple, list) and tree.num_children == tree.num_leaves:
-        nest = tree.type
+    nest: Callable[[list[Any]], Any] = partial(unflatten, tree)
+    if tree.kind in ("tuple", "list") and all(c.kind == "leaf" for c in tree.children):
+        nest = tuple if tree.kind == "tuple" else list
     if all(_untouched(o, signature) for o in signature.outputs):
         places = [o.index for o in signature.outputs]
-        if tree.is_leaf():
+        if tree.kind == "leaf":
             return lambda results, _: results[places[0]]
         return lambda results, _: nest([results[i] for i in places])
     leaves = [_leaf(o, sizes) for o in signature.outputs]
-    if tree.is_leaf():
+    if tree.kind == "leaf":
         return leaves[0]
     return lambda results, primals: nest([leaf(results, primals) for leaf in leaves])
 
@@ -231,15 +244,17 @@ def _leaf(output: Output, sizes: dict[str, int]) -> Outputs:
     return leaf
 
 
-def is_whole(tensor: Tensor) -> bool:
+def is_whole(tensor: Tensor, order: Order = ()) -> bool:
     """Whether a graph can read a tensor where it is."""
-    return not (tensor.is_cuda or tensor.is_neg() or tensor.is_conj()) and tensor.is_contiguous()
+    if tensor.is_cuda or tensor.is_neg() or tensor.is_conj():
+        return False
+    return is_arranged(tensor, order) if order else tensor.is_contiguous()
 
 
-def whole(tensor: Tensor) -> Tensor:
+def whole(tensor: Tensor, order: Order = ()) -> Tensor:
     """The same numbers as a graph reads them: in order, none of them to be negated, aligned."""
-    if is_whole(tensor):
+    if is_whole(tensor, order):
         return tensor
-    tensor = tensor.resolve_neg().resolve_conj().contiguous()
+    tensor = arrange(tensor.resolve_neg().resolve_conj(), order)
     misplaced = tensor.is_cuda and tensor.data_ptr() % ALIGNED
     return tensor.clone() if misplaced else tensor

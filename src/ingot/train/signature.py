@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+from ingot.graphs.sizes import Size
+from ingot.graphs.tree import Tree
+
 __all__ = [
     "FORMAT",
     "SCHEMA",
@@ -17,26 +20,23 @@ __all__ = [
     "Saved",
     "Shaped",
     "Signature",
-    "Size",
     "Step",
 ]
 
 FORMAT = "ingot-joint"
-SCHEMA = 3
+SCHEMA = 4
 """The version of this layout; loaders refuse any other."""
-
-Size = int | str
-"""A fixed size, or an expression in the names of the open sizes."""
 
 
 class Shaped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tensor without its numbers."""
+    """A tensor without its numbers; `order` is that of its axes in memory, () row-major."""
 
     name: str
     sizes: tuple[Size, ...]
     dtype: str
     device: str
     requires_grad: bool
+    order: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name} {self.dtype}[{', '.join(map(str, self.sizes))}]"
@@ -102,6 +102,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call. Primals are the held tensors, then the tensors of the arguments, then the draws.
 
+    tangents: the results that each of the gradients comes from.
     Where there are `indices`, the last result says of each whether it was in bounds.
     """
 
@@ -110,13 +111,14 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held: tuple[Held, ...]
     arguments: tuple[Argument, ...]
     names: tuple[str, ...]
-    tree_in: str
+    tree_in: Tree
     outputs: tuple[Output, ...]
-    tree_out: str
+    tree_out: Tree
     results: tuple[Shaped, ...]
     mutated: tuple[tuple[int, int], ...]
     draws: tuple[Draw, ...]
     gradients: tuple[int, ...]
+    tangents: tuple[tuple[int, ...], ...]
     sizes: dict[str, tuple[int, int]]
     constraints: tuple[str, ...]
     autocast: dict[str, str]
@@ -128,7 +130,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(a.tensor for a in self.arguments if a.tensor is not None)
 
     @property
-    def tangents(self) -> tuple[int, ...]:
+    def differentiable(self) -> tuple[int, ...]:
         """The results that pass gradients back."""
         return tuple(i for i, r in enumerate(self.results) if r.requires_grad)
 

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.graphs.capture import VALUES, find_excluded
+from ingot.graphs.layout import blank, order_of
 from ingot.graphs.torch_private import (
     base_of,
     follow_gradients,
@@ -24,8 +26,8 @@ from ingot.graphs.torch_private import (
 )
 from ingot.train import functional, random
 from ingot.train.bounds import guard
-from ingot.train.call import VALUES, Call, autocast_now
-from ingot.train.cut import constants_of
+from ingot.train.call import Call
+from ingot.train.cut import ahead, constants_of
 from ingot.train.signature import Output, Shaped, Signature
 from ingot.train.views import root, steps
 
@@ -50,7 +52,6 @@ class _Survey:
     """What running forward shows: leaves of the result, which results to return, what changes."""
 
     outputs: tuple[Output, ...]
-    tree: pytree.TreeSpec
     taken: tuple[tuple[int, bool], ...]
     results: tuple[Tensor, ...]
     requires_grad: tuple[bool, ...]
@@ -75,13 +76,15 @@ def trace(call: Call) -> Traced:
     results += [(node.meta["val"], False) for node in told]
     first = count - len(survey.mutated)
     signature = Signature(
-        name=call.name, training=call.training, held=call.held, arguments=call.arguments,
-        names=call.names, tree_in=pytree.treespec_dumps(call.tree),
-        outputs=survey.outputs, tree_out=_dumped(survey.tree),
+        name=call.name, training=call.captured.training, held=call.held, arguments=call.arguments,
+        names=call.names, tree_in=call.tree,
+        outputs=survey.outputs, tree_out=call.captured.tree,
         results=tuple(_shaped(f"result{i}", *one, call) for i, one in enumerate(results)),
         mutated=tuple((primal, first + i) for i, primal in enumerate(survey.mutated)),
-        draws=draws, gradients=tuple(gradients), sizes=call.axes,
-        constraints=call.open.constraints(), autocast=autocast_now(), indices=tuple(indices),
+        draws=draws, gradients=tuple(gradients),
+        tangents=_tangents(graph, len(results), survey.requires_grad), sizes=call.axes,
+        constraints=_constraints(call, graph), autocast=call.captured.autocast,
+        indices=tuple(indices),
     )  # fmt: skip
     return Traced(call, signature, graph, len(results))
 
@@ -95,11 +98,10 @@ def _joint(call: Call, survey: _Survey) -> tuple[GraphModule, list[int]]:
     def joint(primals: list[Tensor], tangents: list[Tensor]) -> Any:
         noted = wrapped(primals)
         grads: Sequence[Tensor | None] = ()
-        with call.holding(noted):
-            results = _results(call, survey, noted)
-            if wanted:
-                ends = [r for r, d in zip(results, differ, strict=True) if d]
-                grads = _gradients(ends, [noted[i] for i in wanted], wrapped(tangents))
+        results = _results(call, survey, noted)
+        if wanted:
+            ends = [r for r, d in zip(results, differ, strict=True) if d]
+            grads = _gradients(ends, [noted[i] for i in wanted], wrapped(tangents))
         return [*map(plain, results)], [*map(plain, grads)]
 
     with _translated(call):
@@ -109,7 +111,7 @@ def _joint(call: Call, survey: _Survey) -> tuple[GraphModule, list[int]]:
 
 
 def _results(call: Call, survey: _Survey, noted: list[Tensor]) -> list[Tensor]:
-    leaves = pytree.tree_leaves(call.run(noted))
+    leaves = call.run(noted)
     results = [_base(leaves[i]) if above else leaves[i] for i, above in survey.taken]
     return [*results, *(noted[i] for i in survey.mutated)]
 
@@ -131,19 +133,17 @@ def _gradients(
 def _survey(call: Call) -> _Survey:
     """Run forward once, to know what is a view of what and what is written to."""
     leaves: list[Any] = []
-    trees: list[pytree.TreeSpec] = []
     written: dict[int, bool] = {}
 
     def forward(primals: list[Tensor]) -> Any:
         noted = wrapped(primals)
         shapes = [tuple(n.shape) for n in noted]
         before = [n.grad_fn for n in noted]
-        found, tree = pytree.tree_flatten(call.run(noted))
+        found = call.run(noted)
         reshaped = [i for i, n in enumerate(noted) if tuple(n.shape) != shapes[i]]
         raise_if(_reshaped(call, reshaped))
         raise_if(_differentiated(call, [i for i, n in enumerate(noted) if n.grad_fn != before[i]]))
         leaves.extend(found)
-        trees.append(tree)
         written.update((i, n.requires_grad) for i, n in enumerate(noted) if was_written(n))
         tensors = [x for x in found if isinstance(x, Tensor)]
         return [plain(x) for x in (*tensors, *(noted[i] for i in written))]
@@ -152,13 +152,12 @@ def _survey(call: Call) -> _Survey:
         graph = functional.graph_of(forward, call.open, call.primals, table={})
     nodes = _flat_output(graph)
     raise_if(_value_problems(graph, call))
-    return _described(call, graph, nodes, leaves, trees[0], written)
+    return _described(call, graph, nodes, leaves, written)
 
 
 def _described(
-    call: Call, graph: GraphModule, nodes: list[Any], leaves: list[Any],
-    tree: pytree.TreeSpec, written: dict[int, bool],
-) -> _Survey:  # fmt: skip
+    call: Call, graph: GraphModule, nodes: list[Any], leaves: list[Any], written: dict[int, bool]
+) -> _Survey:
     places = {n: i for i, n in enumerate(graph.graph.find_nodes(op="placeholder"))}
     count = len(nodes) - len(written)
     last = {n: p for n, p in zip(nodes[count:], written, strict=True) if n not in places}
@@ -197,7 +196,7 @@ def _described(
     values += [node.meta["val"] for node in nodes[count:]]
     differ = [*(r.requires_grad for r in results), *written.values()]
     return _Survey(
-        tuple(outputs), tree, tuple(taken.values()), tuple(values), tuple(differ), tuple(written)
+        tuple(outputs), tuple(taken.values()), tuple(values), tuple(differ), tuple(written)
     )
 
 
@@ -277,22 +276,30 @@ def _aliased(told: str) -> IngotError:
 
 def _blank(value: Tensor, call: Call) -> Tensor:
     with call.open.mode:
-        return torch.empty(value.shape, dtype=value.dtype, device=value.device)
+        return blank(value.shape, order_of(value), value.dtype, value.device)
 
 
 def _shaped(name: str, value: Tensor, differ: bool, call: Call) -> Shaped:
     sizes = tuple(call.open.text(n) for n in value.shape)
-    return Shaped(name, sizes, str(value.dtype).removeprefix("torch."), value.device.type, differ)
+    dtype = str(value.dtype).removeprefix("torch.")
+    return Shaped(name, sizes, dtype, value.device.type, differ, order_of(value))
 
 
-def _dumped(tree: pytree.TreeSpec) -> str:
-    try:
-        return pytree.treespec_dumps(tree)
-    except (NotImplementedError, TypeError) as error:
-        raise IngotError([Problem(
-            "wrong-output", f"the result's structure cannot be kept: {error}", None,
-            "return tuples, lists and dicts of tensors",
-        )]) from None  # fmt: skip
+def _tangents(
+    graph: GraphModule, count: int, differ: tuple[bool, ...]
+) -> tuple[tuple[int, ...], ...]:
+    """The results whose tangents each gradient is computed from."""
+    places = [n for n in graph.graph.find_nodes(op="placeholder") if "tangents" in n.name]
+    results = [i for i, d in enumerate(differ) if d]
+    index = dict(zip(places, results, strict=False))
+    given = _flat_output(graph)[count:]
+    return tuple(tuple(sorted(index[n] for n in ahead([g]) if n in index)) for g in given)
+
+
+def _constraints(call: Call, graph: GraphModule) -> tuple[str, ...]:
+    """What Python, and torch below it, have assumed of the open sizes."""
+    known = tuple(dict.fromkeys([*call.captured.guards, *call.open.constraints()]))
+    return find_excluded(graph, "val", call.open.text, call.captured.open, known)
 
 
 def _flat_output(graph: GraphModule) -> list[Any]:

@@ -1,0 +1,277 @@
+"""Where a joint was silently wrong, or failed with torch's words, and eager was right."""
+
+import copy
+import pickle
+from collections import namedtuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+from torch.utils.checkpoint import checkpoint
+
+import ingot.train as train
+from ingot.errors import IngotError
+from tests.train.models import eager
+
+Pair = namedtuple("Pair", "value aux")
+
+
+@dataclass
+class Output:
+    value: Tensor
+    parts: dict[str, Tensor]
+    count: int
+
+
+def test_the_branch_of_size_one_is_not_that_of_many() -> None:
+    def decode(x: Tensor) -> Tensor:
+        return x * 2 if x.shape[1] > 1 else x - 100
+
+    joint = eager(decode, torch.randn(2, 5), dynamic={"x": {0: "batch", 1: "time"}})
+    x = torch.randn(3, 4)
+    assert torch.equal(joint(x), decode(x))
+    assert torch.equal(joint(x[:1]), decode(x[:1]))
+    with pytest.raises(IngotError, match=r"wrong-shape.*traced for time > 1"):
+        joint(torch.randn(3, 1))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7])
+def test_a_size_that_nothing_asks_for_may_be_anything(size: int) -> None:
+    def attend(x: Tensor) -> Tensor:
+        weights = torch.softmax(x @ x.mT / 2, -1)
+        return (weights @ x).flatten(1).sum(0)
+
+    joint = eager(attend, torch.randn(3, 4, 5), dynamic="batch")
+    x = torch.randn(size, 4, 5)
+    torch.testing.assert_close(joint(x), attend(x))
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_squeezing_an_open_size_of_one_is_refused(size: int) -> None:
+    joint = eager(lambda x: x.squeeze() * 2, torch.randn(3, 5), dynamic="batch")
+    x = torch.randn(size, 5)
+    if size == 0:
+        assert joint(x).shape == (0, 5)
+        return
+    with pytest.raises(IngotError, match="wrong-shape"):
+        joint(x)
+
+
+def test_a_checkpoint_draws_once() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.drop = nn.Linear(8, 8), nn.Dropout(0.5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return checkpoint(lambda x: self.drop(self.linear(x)) ** 2, x, use_reentrant=False)
+
+    block, x = Block(), torch.randn(4, 8, requires_grad=True)
+    joint = eager(block, x)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected = torch.autograd.grad(block(x).sum(), [x, *block.parameters()])
+        torch.manual_seed(seed)
+        found = torch.autograd.grad(joint(x).sum(), [x, *joint.parameters()])
+        torch.testing.assert_close(found, expected)
+
+
+def test_tracing_leaves_nothing_in_the_source() -> None:
+    class Cached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+            self.last = torch.zeros(3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.last = self.linear(x).detach().sum(0)
+            return x * self.last
+
+    net = Cached()
+    before = {**vars(net)}
+    last = net.last
+    eager(net, torch.randn(2, 3, requires_grad=True))
+    assert vars(net) == before
+    assert net.last is last
+    assert torch.equal(last, torch.zeros(3))
+
+
+def test_a_tensor_attribute_is_followed() -> None:
+    class Momentum(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean = torch.zeros(3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.mean = 0.5 * self.mean + x.detach().mean(0)
+            return x - self.mean
+
+    net = Momentum()
+    joint = eager(copy.deepcopy(net), torch.randn(2, 3))
+    for _ in range(3):
+        x = torch.randn(2, 3)
+        assert torch.equal(joint(x), net(x))
+    assert torch.equal(joint.mean, net.mean)
+    assert not joint.state_dict()
+
+
+def test_a_counter_is_refused_with_its_line() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return x * self.calls
+
+    net = Counting()
+    with pytest.raises(IngotError, match=r"python-state.*'calls'(?s:.)*self.calls \+= 1"):
+        eager(net, torch.randn(2))
+    assert net.calls == 0
+
+
+def test_hooks_are_traced() -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    net[0].register_forward_hook(lambda _, __, out: out * 3)
+    net.register_forward_pre_hook(lambda _, given: (given[0] + 1,))
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(eager(net, x)(x), net(x))
+
+
+def test_writes_into_strided_inputs_arrive() -> None:
+    def store(x: Tensor, cache: Tensor) -> Tensor:
+        cache.mul_(2).add_(x)
+        return x + 1
+
+    whole, expected = torch.ones(4, 3, 5), torch.ones(4, 3, 5)
+    joint = eager(store, (torch.randn(4, 5), torch.zeros(4, 5)))
+    x = torch.randn(4, 5)
+    joint(x, whole[:, 1])
+    store(x, expected[:, 1])
+    assert torch.equal(whole, expected)
+    turned = torch.ones(5, 4)
+    joint(x, turned.t())
+    torch.testing.assert_close(turned, 2 + x.t())
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_channels_last_stays(training: bool) -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).train(training)
+    net = net.to(memory_format=torch.channels_last)
+    x = torch.randn(2, 3, 6, 6).to(memory_format=torch.channels_last).requires_grad_()
+    joint = eager(copy.deepcopy(net), x, dynamic="batch")
+    found, expected = joint(x), net(x)
+    torch.testing.assert_close(found, expected)
+    assert found.stride() == expected.stride()
+    grads = [torch.autograd.grad(y.square().sum(), x)[0] for y in (found, expected)]
+    torch.testing.assert_close(*grads)
+
+
+def test_what_is_not_used_gets_no_gradient() -> None:
+    class Branches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.other = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+            return self.used(x), self.other(y)
+
+    net = Branches()
+    x, y, z = (torch.randn(2, 3, requires_grad=True) for _ in range(3))
+    joint = eager(copy.deepcopy(net), (x, y))
+    for model in (net, joint):
+        model(x, y)[0].sum().backward()
+        assert [p.grad is None for p in model.parameters()] == [False, False, True, True]
+        assert y.grad is None
+    unused = eager(lambda a, b: a * 2, (x, z))
+    unused(x, z).sum().backward()
+    assert z.grad is None
+
+
+def test_keywords_come_in_any_order() -> None:
+    def mix(**given: Any) -> Tensor:
+        return given["a"] - 2 * given["b"]["c"] + given["b"]["d"]
+
+    a, c, d = torch.randn(3).unbind(), torch.tensor(2.0), torch.tensor(3.0)
+    joint = eager(mix, {"a": a[0], "b": {"c": c, "d": d}})
+    assert torch.equal(joint(b={"d": d, "c": c}, a=a[1]), mix(a=a[1], b={"c": c, "d": d}))
+
+
+def test_named_tuples_and_dataclasses_are_results() -> None:
+    def both(x: Tensor) -> Pair:
+        return Pair(Output(x * 2, {"sum": x.sum()}, 3), x.detach())
+
+    x = torch.randn(3, requires_grad=True)
+    found = eager(both, x)(x)
+    assert type(found) is Pair
+    assert type(found.value) is Output
+    assert found.value.count == 3
+    assert torch.equal(found.value.value, x * 2)
+    assert torch.equal(found.value.parts["sum"], x.sum())
+    assert found.value.value.requires_grad
+    assert not found.aux.requires_grad
+
+
+def test_a_joint_is_copied_pickled_and_averaged() -> None:
+    net, x = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), torch.randn(2, 3)
+    joint = eager(net, x)
+    for other in (copy.deepcopy(joint), pickle.loads(pickle.dumps(joint))):
+        assert torch.equal(other(x), joint(x))
+        with torch.no_grad():
+            next(other.parameters()).zero_()
+        assert torch.equal(joint(x), net(x))
+        assert not torch.equal(other(x), joint(x))
+    average = AveragedModel(joint)
+    average.update_parameters(joint)
+    assert torch.equal(average(x), joint(x))
+
+
+def test_transforms_are_refused_by_name() -> None:
+    x = torch.randn(3, requires_grad=True)
+    joint = eager(lambda x: (x**3).sum(), x)
+    value, ones = x.detach(), torch.ones(3)
+    for call in (
+        lambda: torch.func.vmap(joint)(torch.randn(2, 3)),
+        lambda: torch.func.grad(joint)(value),
+        lambda: torch.func.jvp(joint, (value,), (ones,)),
+    ):
+        with pytest.raises(IngotError, match=r"torch\.func|forward-mode"):
+            call()
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(IngotError, match="forward-mode"):
+        joint(torch.autograd.forward_ad.make_dual(value, ones))
+
+
+def test_a_graph_may_be_retained() -> None:
+    x = torch.randn(3, requires_grad=True)
+    y = eager(lambda x: (x**3).sum(), x)(x)
+    first = torch.autograd.grad(y, x, retain_graph=True)
+    assert torch.equal(torch.autograd.grad(y, x)[0], first[0])
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y, x)
+
+
+def test_torch_compile_goes_round_a_joint() -> None:
+    joint = eager(lambda x: x**3, torch.randn(3, requires_grad=True))
+    x = torch.randn(3, requires_grad=True)
+    compiled = torch.compile(lambda x: joint(x * 2) + 1, backend="eager")
+    found = compiled(x)
+    torch.testing.assert_close(found, (x * 2) ** 3 + 1)
+    torch.testing.assert_close(torch.autograd.grad(found.sum(), x)[0], 48 / 2 * x**2)
+
+
+def test_a_package_keeps_dataclasses_and_constants(tmp_path: Path) -> None:
+    table = torch.arange(3.0)
+
+    def scaled(x: Tensor) -> Output:
+        return Output(x * table, {}, 1)
+
+    x = torch.randn(3)
+    eager(scaled, x).save(tmp_path / "scaled")
+    found = train.load(tmp_path / "scaled")(x)
+    assert type(found) is Output
+    assert torch.equal(found.value, x * table)
