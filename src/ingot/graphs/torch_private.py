@@ -35,15 +35,16 @@ __all__ = [
     "buffers_of", "children_of", "compilation_now", "compile_ahead", "compile_by_inductor",
     "compile_calls", "compile_now", "equal_sizes", "expression_of", "fake_inputs", "fake_mode",
     "fake_tensor", "follow_gradients", "forward_mode", "frames_of", "fresh_cache", "guards_of",
-    "has_hooks", "hide_from_trace", "hint_of", "hint_open", "inductor_table", "is_mode_switch",
+    "has_global_hooks", "has_hooks", "hide_from_trace", "hint_of", "hint_open", "inductor_table",
+    "is_mode_switch",
     "is_transform", "keep_lines", "load_graph", "mark_open", "memory_of", "merge_equal_lines",
-    "non_persistent", "note_writes", "notice_limit", "open_sizes", "parameters_of",
+    "non_persistent", "note_writes", "open_sizes", "parameters_of",
     "partition_by_torch", "plain", "print_expression", "pytree", "raw_stream", "reads_values",
     "refuses_generator", "register_value", "replace_tensors", "run_as_written", "run_operations",
     "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
     "sources_of_sizes", "stack_of_error", "substitute_sizes", "take_out_tokens", "trace_frame",
     "trace_values", "traced_mode", "tracing_context", "transformed", "transforms", "was_written",
-    "watch_lowering", "without_storage", "wrapped", "write_archive",
+    "watch_calls", "watch_lowering", "without_storage", "wrapped", "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -758,15 +759,20 @@ _LIMIT = _Limit()
 
 
 @contextmanager
-def notice_limit(listener: Callable[[str], None]) -> Iterator[None]:
-    """Tell a listener which functions run eagerly since Dynamo has compiled them too often."""
+def watch_calls(listener: Callable[[str], None]) -> Iterator[None]:
+    """Guard hooks of modules, and tell a listener which functions Dynamo has compiled too often."""
+    import torch._dynamo.config as dynamo
+
     # a logger keeps one of equal filters
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_LIMIT)
     before, _LIMIT.listener = _LIMIT.listener, listener
+    # by default a hook that comes after the first call is not seen (torch 2.11 to 2.15)
+    unguarded, dynamo.skip_nnmodule_hook_guards = dynamo.skip_nnmodule_hook_guards, False
     try:
         yield
     finally:
         _LIMIT.listener = before
+        dynamo.skip_nnmodule_hook_guards = unguarded
 
 
 def hint_open(tensor: Tensor, axes: Sequence[int]) -> None:
@@ -780,6 +786,11 @@ def has_hooks(module: nn.Module) -> bool:
     """Whether hooks of its own run beside a module."""
     own = vars(module)
     return any(own[name] for name in HOOKS)
+
+
+def has_global_hooks() -> bool:
+    """Whether hooks run beside all modules, which Dynamo does not guard (torch 2.11 to 2.15)."""
+    return bool(torch.nn.modules.module._has_any_global_hook())
 
 
 def compile_by_inductor(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:

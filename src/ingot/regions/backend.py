@@ -134,10 +134,12 @@ class _Stitching:
         if (not piece.name and (few or not plain)) or not any(isinstance(x, Tensor) for x in given):
             return self._stay(piece.nodes)
         tensors = [x for x in given if isinstance(x, Tensor)]
-        versions = [x._version for x in tensors]
+        # an inference tensor counts no writes: it may have been written
+        versions = [None if x.is_inference() else x._version for x in tensors]
         operands = Operands(given)
         self._evaluate(piece.nodes)
-        written = [x for x, version in zip(tensors, versions, strict=True) if x._version != version]
+        pairs = zip(tensors, versions, strict=True)
+        written = [x for x, version in pairs if version is None or x._version != version]
         if len(written) > len({torch_private.memory_of(x) for x in written}):
             return "a block writes to memory that it is given under two names"
         gives = [self.values[node] for node in results]

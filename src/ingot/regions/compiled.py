@@ -49,12 +49,14 @@ class Compiled(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives."""
-        # Dynamo loses tangents under no_grad, and does not see a transform that is under way
-        if torch.compiler.is_dynamo_compiling() or transforms() or forward_mode():
+        # Dynamo loses tangents under no_grad, and sees neither a transform that is under way nor
+        # that hooks of all modules came or went
+        eager = transforms() or forward_mode() or torch_private.has_global_hooks()
+        if eager or torch.compiler.is_dynamo_compiling():
             return self.module(*args, **kwargs)
         if self._how[2]:
             self._mark_sizes(args, kwargs)
-        with torch_private.notice_limit(self.report.note_eager):
+        with torch_private.watch_calls(self.report.note_eager):
             return self._call(*args, **kwargs)
 
     def _mark_sizes(self, args: Any, kwargs: Any) -> None:
