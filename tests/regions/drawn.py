@@ -369,14 +369,18 @@ class Grammar:
         ]
         if self.random.random() < 0.6:
             chosen = [chosen[0], chosen[0], *chosen[2:]]
-        calls = [self.call() for _ in range(2 if self.small else choice([2, 3, 3, 4]))]
+        calls = [self.call() for _ in range(choice([1, 2, 2] if self.small else [2, 3, 3, 4]))]
+        again = 0.7 if self.small else 0.5  # tracing open sizes is the dear part of a draw
         steps = [
-            self.step(i, call, len(chosen), first=calls[0] if self.random.random() < 0.5 else None)
+            self.step(
+                i, call, len(chosen), first=calls[0] if self.random.random() < again else None
+            )
             for i, call in enumerate(calls)
         ]
         names = sorted({b.name for b in chosen})
         mark = choice([f"[{', '.join(names)}]"] * 3 + ['"auto"', names[0]])
-        dynamic = self.random.choice(["{}", "{}", '{0: "batch"}', '{0: "batch", 1: "length"}'])
+        closed = ["{}"] * (6 if self.small else 2)
+        dynamic = choice([*closed, '{0: "batch"}', '{0: "batch", 1: "length"}'])
         if self.images:
             dynamic = self.random.choice(["{}", '{0: "batch"}'])
         return "\n\n\n".join([
