@@ -3,6 +3,7 @@
 import threading
 import zipfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,33 @@ def test_modules_keep_tensors_children_and_hooks_in_tables() -> None:
     module.register_forward_hook(print)
     assert len(vars(module)[torch_private.HOOKS[0]]) == 1
     assert set(vars(nn.GRU(2, 2))) >= torch_private.DERIVED
+
+
+def test_hooks_that_come_later_are_not_guarded_unless_asked_for() -> None:
+    for asked in (False, True):
+        torch.compiler.reset()
+        layer = nn.Linear(2, 2)
+        call = torch.compile(lambda x, layer=layer: layer(x), backend="eager")
+        with torch_private.watch_calls(print) if asked else nullcontext():
+            before = call(torch.ones(2))
+            layer.register_forward_hook(lambda module, given, out: out + 1)
+            assert torch.equal(call(torch.ones(2)), before) != asked
+    assert torch_private.has_hooks(layer)
+
+
+def test_hooks_of_all_modules_are_not_guarded() -> None:
+    layer = nn.Linear(2, 2)
+    call = torch.compile(lambda x: layer(x), backend="eager")
+    with torch_private.watch_calls(print):
+        before = call(torch.ones(2))
+        assert not torch_private.has_global_hooks()
+        register = nn.modules.module.register_module_forward_hook
+        hook = register(lambda module, given, out: out + 1)
+        try:
+            assert torch_private.has_global_hooks()
+            assert torch.equal(call(torch.ones(2)), before)
+        finally:
+            hook.remove()
 
 
 def test_a_module_can_hold_other_tensors_for_a_while() -> None:
