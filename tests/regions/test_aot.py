@@ -1,6 +1,7 @@
 """Packages load without the source, in inference and in training, and refuse what does not fit."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from torch import nn
 from torch.autograd import forward_ad
 
 from ingot import regions
+from ingot.cli.torch_stages import show_package
 from ingot.errors import IngotError
 from ingot.package.seal import seal
 from tests.regions.networks import Attention, Residual, stack
@@ -213,7 +215,7 @@ def test_broken_packages_are_refused(
     shutil.copytree(inference[1], copy)
     text = (copy / "regions.json").read_text()
     for key, value, said in (
-        ("schema_version", 99, "schema version 99, this Ingot reads 2"),
+        ("schema_version", 99, "schema version 99, this Ingot reads 3"),
         ("torch_version", "1.0", "compiled by torch 1.0"),
         ("format", "x", "describes no package 'ingot-regions'"),
         ("level", "x86-64-v9", "compiled for x86-64-v9"),
@@ -226,6 +228,22 @@ def test_broken_packages_are_refused(
     (copy / "unit0_forward.pt2").write_bytes(b"changed")
     with pytest.raises(IngotError, match=r"'unit0_forward.pt2' was changed after it was compiled"):
         regions.load(copy)
+
+
+def test_a_package_shows_its_units(
+    training: tuple[nn.Module, Path, regions.Compiled],
+) -> None:
+    folder = str(training[1])
+    shown = {s: show_package(folder, s).sections for s in ("model", "forward", "backward", "code")}
+    *units, files = shown["model"]
+    assert [s.name for s in shown["backward"]] == [s.name for s in units]
+    assert all(re.match(r"# backward: \d+ operations, ", s.text) for s in shown["backward"])
+    assert "unit0_forward.pt2" in files.text
+    kernels = [s.name for s in shown["code"] if s.name.endswith("kernel.cpp")]
+    assert kernels == [f"{s.name}, {half}, kernel.cpp" for s in units
+                       for half in ("forward", "backward")]  # fmt: skip
+    with pytest.raises(IngotError, match="does not hold its stage 'joint'"):
+        show_package(folder, "joint")
 
 
 def test_package_without_a_place_is_refused() -> None:

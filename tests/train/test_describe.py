@@ -128,9 +128,29 @@ def test_refusals_of_fusion_have_reasons() -> None:
 def test_constants_are_stored_or_written_into_the_code(
     sections: dict[str, tuple[Section, ...]],
 ) -> None:
-    ways = {row["tensor"]: row["becomes"] for row in sections["constants"][0].rows}
+    ways = {row["tensor"]: row["becomes"] for row in sections["constants"][1].rows}
     assert ways == {"float32[30, 2]": "stored", "float32[2]": "inlined"}
-    assert "constant_fold_uniform_value: " in sections["constants"][0].text
+    assert "constant_fold_uniform_value: " in sections["constants"][1].text
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 3.0
+        self.shift = torch.ones(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.shift + OFFSET
+
+
+OFFSET = torch.ones(2)
+
+
+def test_values_taken_from_the_source_are_listed() -> None:
+    section = describe(halved(Scaled(), torch.ones(2)), "constants").sections[0]
+    assert {"name": "scale", "value": 3.0, "becomes": "fixed"} in section.rows
+    tensors = {row["name"]: row["becomes"] for row in section.rows if "tensor" in row}
+    assert list(tensors.values()) == ["an input"] and "OFFSET" in str(tensors)
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ from ingot.train.compile import inductor
 __all__ = ["Packaged", "aot", "load", "save"]
 
 FORMAT = "ingot-regions"
-SCHEMA = 2
+SCHEMA = 3
 """The version of this layout; loaders refuse any other."""
 
 NAME = "regions.json"
@@ -74,8 +74,14 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The state, and the files of all units."""
-        return (STATE, *(f for unit in self.units for f in unit.files.values()))
+        """The state, and the files of all units: archives, and their graphs for readers."""
+        archives = [f for unit in self.units for f in unit.files.values()]
+        return (STATE, *archives, *map(name_graph, archives))
+
+
+def name_graph(archive: str) -> str:
+    """The file that holds the graph of an archive as text."""
+    return archive.replace(".pt2", "_graph.txt")
 
 
 def aot(piece: Cutout, *, grad: bool) -> tuple[AheadUnit, Joint]:
@@ -152,6 +158,7 @@ def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
         if half is not None:
             files[name] = f"{stem}_{name}.pt2"
             (folder / files[name]).write_bytes(half.archive)
+            (folder / name_graph(files[name])).write_text(half.text)
     return Packaged(made.signature, made.saved, files, seconds)
 
 

@@ -304,7 +304,24 @@ def _scheduled(name: str, nodes: list[Scheduled], counts: dict[str, int]) -> Sec
 
 
 def _constants(halves: Halves) -> Iterator[Section]:
-    """Tensors that a graph holds: stored by the package, written into the code, or folded."""
+    """Values of the source that were taken as they are; then the tensors that each graph holds:
+    stored by the package, written into the code, or folded.
+    """
+    captured = halves.traced.call.captured
+    taken: list[dict[str, Any]] = [
+        {"name": c.name, "value": c.value, "becomes": "fixed"} for c in captured.constants
+    ]
+    taken += [
+        {"name": i.name, "tensor": _shape(i.value, str), "bytes": i.value.nbytes,
+         "becomes": "an input"}
+        for i in captured.inputs
+        if i.kind == "constant"
+    ]  # fmt: skip
+    yield Section(
+        name="source", counts={"constants": len(taken)}, rows=tuple(taken),
+        text="\n".join(f"{r['name']} = {r.get('value', r.get('tensor'))}: {r['becomes']}"
+                       for r in taken),
+    )  # fmt: skip
     for name, graph, lowering in _lowered(halves):
         stored = {origin: own for own, origin in lowering.constants.items()}
         known = constants_of(graph)
