@@ -9,6 +9,7 @@ import operator
 import threading
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -893,8 +894,7 @@ def fake_inputs(example: Sequence[Any]) -> list[Any] | None:
     None where a tensor is of a class of its own, or autograd knows it and another name of it.
     """
     mode = traced_mode()
-    memory = [memory_of(x) for x in example if type(x) in (Tensor, nn.Parameter)]
-    shared = {place for place in memory if memory.count(place) > 1} if memory else set()
+    memory = Counter(memory_of(x) for x in example if type(x) in (Tensor, nn.Parameter))
     found: list[Any] = []
     for value in example:
         if not isinstance(value, Tensor):
@@ -902,7 +902,7 @@ def fake_inputs(example: Sequence[Any]) -> list[Any] | None:
             continue
         if type(value) not in (Tensor, nn.Parameter) or value.layout != torch.strided:
             return None
-        if value.grad_fn is not None and memory_of(value) in shared:
+        if value.grad_fn is not None and memory[memory_of(value)] > 1:
             return None
         with torch.inference_mode(False), mode:
             made = mode.from_tensor(value).detach()
