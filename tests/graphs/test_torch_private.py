@@ -593,3 +593,58 @@ def test_what_inductor_does_is_seen_before_it_writes_code(tmp_path: Path) -> Non
     assert "no shared data" in [why for _, _, why in seen.apart]
     origins = {str(o.target) for node in seen.before for o in node.origins}
     assert {"aten.tanh.default", "aten.exp.default"} <= origins
+
+
+def test_references_to_memory_are_counted_and_views_of_it_are_none_to_autograd() -> None:
+    """What a tensor's storage has beside it: the object in Python that its `_cdata` is read of."""
+    x = torch.arange(6.0)
+    storage = x.untyped_storage()
+    alone = torch_private.use_count(storage._cdata)
+    y = torch_private.view_memory(x, (2, 2), (3, 1), 1)
+    assert torch.equal(y, torch.tensor([[1.0, 2.0], [4.0, 5.0]]))
+    assert y._base is None and not y._is_view()
+    assert torch_private.use_count(storage._cdata) == alone + 1
+    part = y.detach()[0]
+    del y
+    assert torch_private.use_count(storage._cdata) > alone
+    del part
+    assert torch_private.use_count(storage._cdata) == alone
+    with torch.inference_mode():
+        assert torch_private.view_memory(x, (2,), (1,), 0).is_inference()
+
+
+def test_compiled_code_and_code_from_the_caches_can_be_wrapped() -> None:
+    import torch._functorch.config as functorch
+    from torch._dynamo.utils import counters
+
+    wrapped: list[torch_private.InductorCode] = []
+    called: list[bool] = []
+
+    def wrap(code: torch_private.InductorCode) -> Callable[..., Any]:
+        def run(inputs: list[Any]) -> Any:
+            called.append(code.is_backward)
+            return code.run(inputs)
+
+        wrapped.append(code)
+        return run
+
+    def product(x: Tensor, y: Tensor) -> Tensor:  # a call of a library: no code for g++
+        return x @ y
+
+    ahead = functorch.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=True)
+    with torch_private.fresh_cache(), ahead:
+        for _ in range(2):
+            torch._dynamo.reset()
+            counters.clear()
+            compiled = torch.compile(product, fullgraph=True)
+            x, y = torch.randn(3, 3, requires_grad=True), torch.randn(3, 3)
+            with torch_private.wrap_inductor_code(wrap):
+                z = compiled(x, y)
+            (slope,) = torch.autograd.grad(z, x, torch.ones(3, 3))
+            torch.testing.assert_close(slope, torch.ones(3, 3) @ y.t())
+        assert counters["aot_autograd"]["autograd_cache_hit"] == 1
+        torch._dynamo.reset()
+        torch.compile(product, fullgraph=True)(x.detach(), y)
+    assert [code.is_backward for code in wrapped] == [False, True] * 2
+    assert called == [False, True] * 2
+    assert all(code.devices == {"cpu"} and not code.writes for code in wrapped)

@@ -1,20 +1,268 @@
-"""What is recorded as a CUDA graph; that replays are right is for tests/gpu."""
+"""Code that is replayed gives what it gives when launched, whatever is kept, edited or moved."""
 
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
 import torch
+import torch._functorch.config as functorch
+from torch import Tensor, nn
 
-from ingot.regions.recorded import equal, recordable
+from ingot.regions import recorded
+from ingot.regions.recorded import RECORDINGS, WARM, Dispatcher, drop_dead, held
+from tests.regions import recording
+from tests.regions.recording import SCENARIOS, Block, Replayed, Unit, equal, given, through, twins
 
 
-def test_nothing_on_a_cpu_is_recorded() -> None:
+@pytest.fixture(scope="module", params=(False, True), ids=("kept", "donated"))
+def compiled(request: pytest.FixtureRequest) -> Iterator[Unit]:
+    """One unit for all tests; a backward pass may write over what it was given, or may not."""
+    with functorch.patch(donated_buffer=request.param):
+        unit = Unit(recording.block, Replayed(), donated=request.param)
+        Block(unit)(given(unit)).sum().backward()
+        assert [d.backward for d in unit.dispatchers] == [False, True]
+        yield unit
+
+
+@pytest.fixture
+def unit(compiled: Unit) -> Unit:
+    compiled.forget()
+    torch.manual_seed(0)
+    return compiled
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
+def test_replays_are_right(scenario: Callable[[Unit], None], unit: Unit) -> None:
+    scenario(unit)
+
+
+def test_threads_and_streams_have_recordings_of_their_own(unit: Unit) -> None:
+    recording.run_threads(unit)
+    streams = {key[0] for d in unit.dispatchers for key in d.instances}
+    assert len(streams) == 4
+
+
+def test_recordings_of_blocks_that_are_gone_are_dropped(unit: Unit) -> None:
+    drop_dead()
+    before = held()[0]
+    ours, _ = twins(unit)
+    for _ in range(WARM + 1):
+        through(ours, given(unit)).sum().backward()
+    assert held()[0] == before + 6
+    addresses = [p.data_ptr() for p in ours.parameters()]
+    assert all(address in recorded.PARAMETERS for address in addresses)
+    del ours
+    gc.collect()
+    drop_dead()
+    assert held() == (before, before * 1000)
+    assert not any(d.instances for d in unit.dispatchers)
+
+
+def warm(unit: Unit, calls: int = WARM + 2) -> None:
+    ours, theirs = twins(unit, 1)
+    for _ in range(calls):
+        x = given(unit)
+        equal(ours[0](x), theirs[0](x))
+
+
+def test_instances_are_bounded(unit: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "INSTANCES", 2)
+    ours, theirs = twins(unit, 4)
+    for _ in range(WARM + 2):
+        x = given(unit)
+        equal(through(ours, x), through(theirs, x))
+    assert len(unit.dispatchers[0].instances) == 2
+    assert unit.plain["the table is full"] == 4
+
+
+def test_memory_is_bounded(unit: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "SHARE", 0.0)
+    warm(unit)
+    assert unit.plain["recordings hold all the memory they may"] == 2
+    monkeypatch.setattr(recorded, "SHARE", 1.0)
+    monkeypatch.setattr(recorded, "LARGEST", 10)
+    unit.forget()
+    warm(unit)
+    assert unit.plain["it is large"] == 2
+    assert not any(unit.replayed)
+
+
+def test_addresses_that_keep_changing_are_not_recorded(unit: Unit) -> None:
+    kept = []
+    for _ in range(recorded.WAITING + 9):
+        kept.append(Block(unit))
+        kept[-1](given(unit))
+    assert unit.plain == {"it is not warm": recorded.WAITING + 9}
+    assert len(unit.dispatchers[0].waiting) == recorded.WAITING
+    expected = {p.data_ptr() for one in kept[-recorded.WAITING :] for p in one.parameters()}
+    assert expected <= recorded.PARAMETERS.keys()
+    assert not {p.data_ptr() for p in kept[0].parameters()} & recorded.PARAMETERS.keys()
+
+
+@pytest.mark.parametrize("cause", ("a capture is under way", "another device is current"))
+def test_calls_at_a_wrong_time_are_launched_plainly(unit: Unit, cause: str) -> None:
+    warm(unit)
+    unit.place.cause = cause
+    try:
+        warm(unit)
+    finally:
+        unit.place.cause = None
+    assert unit.plain[cause] == WARM + 2
+
+
+def test_traced_calls_are_launched_plainly(unit: Unit) -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    warm(unit)
+    with FlopCounterMode(display=False), torch.no_grad():
+        unit.dispatchers[0]([given(unit), *Block().parameters()])
+    assert unit.plain["operations are being traced"] == 1
+
+
+def test_what_cannot_be_captured_is_launched_plainly(
+    unit: Unit, caplog: pytest.LogCaptureFixture
+) -> None:
+    unit.place.fails = True
+    try:
+        warm(unit)
+    finally:
+        unit.place.fails = False
+    assert "operation not permitted" in caplog.text and "more" not in caplog.text
+    assert not any(unit.replayed)
+
+
+# code that is no Inductor's, so that nothing needs to be compiled
+
+
+def dispatcher(run: Callable, **facts: object) -> Dispatcher:
+    drop_dead()
+    return Dispatcher(run, Replayed(), **facts)  # pyright: ignore
+
+
+def count_up(inputs: list[Tensor]) -> list[Tensor]:
+    count, x = inputs
+    inputs.clear()
+    count.add_(1.0)
+    return [x * count]
+
+
+def test_what_is_written_is_written_once_a_call_where_it_lies() -> None:
+    made, count = dispatcher(count_up, writes=[0]), torch.zeros(())
+    for i in range(6):
+        x = torch.randn(3)
+        (y,) = made([count, x])
+        equal(y, x * (i + 1))
+    assert count.item() == 6 and made.replayed == 6 - WARM
+
+
+def test_what_is_written_and_moves_is_launched_plainly() -> None:
+    made = dispatcher(count_up, writes=[0])
+    counts = [torch.zeros(()) for _ in range(6)]
+    for count in counts:
+        x = torch.randn(3)
+        equal(made([count, x])[0], x)
+        assert count.item() == 1
+    assert made.replayed == 0 and made.plain["it is not warm"] == 6
+
+
+def test_writes_that_nobody_told_of_are_found() -> None:
+    made = dispatcher(count_up, writes=None)
+    for _ in range(6):
+        count, x = torch.ones(()), torch.tensor([1.0, torch.nan, -3.0])
+        (y,) = made([count, x])
+        torch.testing.assert_close(y, 2 * x, equal_nan=True)
+        assert count.item() == 2
+    assert made.replayed == 1
+    assert made.plain["it writes to an operand that is copied"] == 6 - WARM - 1
+
+
+def test_whole_calls_are_replayed_on_one_gpu_only() -> None:
     x = torch.zeros(3)
-    assert not recordable([x], [x])
-    assert not recordable([], [x])
-    assert not recordable([x], [torch.empty(3, device="meta")])
+    for state, example in (([x], [x]), ([x], []), ([torch.empty(3, device="meta")], [x])):
+        assert recorded.wrap_calls(lambda xs: [*xs], state, example) is None
 
 
-def test_tensors_are_equal_where_both_hold_no_number() -> None:
-    x = torch.tensor([1.0, torch.nan, -0.0])
-    assert equal(x, x.clone())
-    assert not equal(x, torch.tensor([1.0, torch.nan, 1.0]))
-    assert not equal(torch.zeros(2), torch.tensor([0.0, torch.nan]))
-    assert equal(torch.tensor([True, False]), torch.tensor([True, False]))
+def test_a_backward_pass_may_write_its_results_over_its_operands() -> None:
+    made = dispatcher(lambda inputs: [inputs[0].mul_(2.0), inputs[0][1:]], backward=True)
+    kept = []
+    for _ in range(WARM + RECORDINGS + 2):
+        x = torch.randn(3)
+        expected = 2 * x
+        kept.append((made([x]), expected))
+    assert made.replayed == RECORDINGS + 2
+    for (whole, part), expected in kept:
+        equal(whole, expected)
+        equal(part, expected[1:])
+
+
+def test_numbers_tell_recordings_apart() -> None:
+    made = dispatcher(lambda inputs: [inputs[1] * inputs[0], inputs[0] + 1, None])
+    for i in range(12):
+        x = torch.randn(3)
+        y, number, nothing = made([i % 3, x])
+        equal(y, x * (i % 3))
+        assert number == i % 3 + 1 and nothing is None
+    assert made.replayed == 12 - 3 * WARM
+
+
+def test_results_lie_as_they_lay() -> None:
+    """Strides, views of one another, of operands, and operands themselves."""
+
+    def run(inputs: list[Tensor]) -> list[Tensor]:
+        x, weight = inputs
+        inputs.clear()
+        padded = torch.zeros(4, 8)[:, :5].copy_(x)
+        return [padded, padded[1:], x, x[:, 1], weight.t(), x.sum(0).expand(3, 5), weight]
+
+    made, weight = dispatcher(run), nn.Parameter(torch.randn(2, 3))
+    kept = []
+    for _ in range(WARM + RECORDINGS + 2):
+        x = torch.randn(4, 5)
+        found = made([x, weight])
+        for mine, other in zip(found, run([x, weight]), strict=True):
+            assert torch.equal(mine, other) and mine.stride() == other.stride()
+        padded, part, same, column, turned, _, whole = found
+        assert same is x and whole is weight
+        assert part.data_ptr() == padded.data_ptr() + 8 * 4
+        assert column.data_ptr() == x.data_ptr() + 4 and turned.data_ptr() == weight.data_ptr()
+        kept.append((padded, x))
+    assert made.replayed == RECORDINGS + 2
+    assert all(torch.equal(padded, x) for padded, x in kept)
+
+
+@pytest.mark.parametrize(
+    ("run", "inputs", "cause"),
+    [
+        (lambda inputs: [CONSTANT], [torch.ones(2)], "it gives a constant"),
+        (lambda inputs: [inputs[0].view(torch.int32)], [torch.ones(2)],
+         "it gives a view of another type"),
+        (lambda inputs: [torch.ones(1, device="meta")], [torch.ones(2)],
+         "it gives a tensor on another device"),
+        (lambda inputs: [inputs[0] + 1], [torch.ones(1).expand(3)], "an operand overlaps itself"),
+        (lambda inputs: [inputs[0] + 1], [torch.ones(1), torch.Generator()],
+         "an operand is neither a tensor nor a whole number"),
+        (lambda inputs: [inputs[0] + 1], [torch.ones(1), torch.ones(1, device="meta")],
+         "an operand lies on another device"),
+        (lambda inputs: [inputs[0] + 1], [3], "no operand is a tensor"),
+    ],
+)  # fmt: skip
+def test_what_a_replay_would_get_wrong_is_launched_plainly(
+    run: Callable, inputs: list, cause: str
+) -> None:
+    made = dispatcher(run)
+    for _ in range(WARM + 3):
+        made(list(inputs))
+    assert made.replayed == 0 and made.plain[cause] >= 3
+
+
+CONSTANT = torch.ones(3)
+
+
+def test_memory_that_somebody_resized_is_not_written_to() -> None:
+    made = dispatcher(lambda inputs: [inputs[0] + 1])
+    for _ in range(WARM + 2):
+        (y,) = made([torch.ones(4)])
+    y.untyped_storage().resize_(0)
+    del y
+    (y,) = made([torch.ones(4)])
+    equal(y, torch.full((4,), 2.0))

@@ -11,12 +11,13 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
@@ -31,21 +32,22 @@ from ingot.codegen.library import private_file
 
 __all__ = [
     "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
-    "VERSION", "Change", "Frame", "Lowering", "Modes", "OpOverload", "Scheduled", "ambient",
-    "any_autocast", "any_dispatch", "any_size", "apply_of", "autocast_now", "base_of", "break_of",
-    "buffers_of", "children_of", "compilation_now", "compile_ahead", "compile_by_inductor",
-    "compile_calls", "compile_now", "equal_sizes", "expression_of", "fake_inputs", "fake_mode",
-    "fake_tensor", "follow_gradients", "forward_mode", "frames_of", "fresh_cache", "guards_of",
-    "has_global_hooks", "has_hooks", "hide_from_trace", "hint_of", "hint_open", "inductor_table",
-    "is_mode_switch",
-    "is_transform", "keep_lines", "load_graph", "mark_open", "memory_of", "merge_equal_lines",
-    "non_persistent", "note_writes", "open_sizes", "parameters_of",
-    "partition_by_torch", "plain", "print_expression", "pytree", "raw_stream", "reads_values",
-    "refuses_generator", "register_value", "replace_tensors", "run_as_written", "run_operations",
-    "same_layout", "same_tensors", "schema_of", "see_lost_gradients", "simplify_expression",
-    "sources_of_sizes", "stack_of_error", "substitute_sizes", "take_out_tokens", "trace_frame",
-    "trace_values", "traced_mode", "tracing_context", "transformed", "transforms", "was_written",
-    "watch_calls", "watch_lowering", "without_storage", "wrapped", "write_archive",
+    "VERSION", "Change", "Frame", "InductorCode", "Lowering", "Modes", "OpOverload", "Scheduled",
+    "abandon_capture", "ambient", "any_autocast", "any_dispatch", "any_size", "apply_of",
+    "autocast_now", "base_of", "break_of", "buffers_of", "children_of", "compilation_now",
+    "compile_ahead", "compile_by_inductor", "compile_calls", "compile_now", "equal_sizes",
+    "expression_of", "fake_inputs", "fake_mode", "fake_tensor", "follow_gradients", "forward_mode",
+    "frames_of", "fresh_cache", "guards_of", "has_global_hooks", "has_hooks", "hide_from_trace",
+    "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform", "keep_lines",
+    "load_graph", "mark_open", "memory_of", "merge_equal_lines", "non_persistent", "note_writes",
+    "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
+    "raw_stream", "reads_values", "refuses_generator", "register_value", "replace_tensors",
+    "run_as_written", "run_operations", "same_layout", "same_tensors", "schema_of",
+    "see_lost_gradients", "simplify_expression", "sources_of_sizes", "stack_of_error",
+    "substitute_sizes", "take_out_tokens", "trace_frame", "trace_values", "traced_mode",
+    "tracing_context", "transformed", "transforms", "use_count", "view_memory", "was_written",
+    "watch_calls", "watch_lowering", "without_storage", "wrap_inductor_code", "wrapped",
+    "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -158,6 +160,82 @@ def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
 def raw_stream(index: int) -> int:
     """CUDA's name for the current stream; torch.cuda.current_stream takes as long as a launch."""
     return torch._C._cuda_getCurrentRawStream(index)
+
+
+use_count: Callable[[int], int] = torch._C._storage_Use_Count
+"""How many tensors and objects refer to a storage, which is given by its `_cdata`."""
+
+
+view_memory: Callable[[Tensor, Sequence[int], Sequence[int], int], Tensor]
+view_memory = torch._C._dynamo.guards._reinterpret_tensor  # pyright: ignore[reportAttributeAccessIssue]
+"""A tensor with a size, strides and an offset in the memory of another, as Inductor's code makes
+its results: autograd takes it for no view."""
+
+
+def abandon_capture(index: int, pool: Any) -> None:
+    """Let torch forget a capture of a CUDA graph that failed.
+
+    Its memory would be taken for in use, and in 2.11 random numbers would be refused ever after.
+    """
+    native: Any = torch._C
+    for forget in (native._cuda_endAllocateToPool, native._cuda_releasePool):
+        with suppress(RuntimeError):
+            forget(index, pool)
+    generator = torch.cuda.default_generators[index]
+    generator.graphsafe_set_state(generator.clone_state())
+
+
+class InductorCode(NamedTuple):
+    """What Inductor made of a graph: it takes a list, and empties it.
+
+    static, writes: where in the list Dynamo found parameters, and where tensors are written to.
+    devices: of all that is in the graph, as in "cuda:0".
+    """
+
+    run: Callable[[list[Any]], Sequence[Any]]
+    is_backward: bool
+    static: frozenset[int]
+    writes: frozenset[int]
+    devices: frozenset[str]
+
+
+_wrapping = threading.local()
+
+
+@contextmanager
+def wrap_inductor_code(wrap: Callable[[InductorCode], Callable[..., Any]]) -> Iterator[None]:
+    """What Inductor compiles in this thread, or finds in its caches, runs as `wrap` makes it.
+
+    Both ways pass `CompiledFxGraph.post_compile`, whose effects are in no cache.
+    """
+    from torch._inductor.output_code import CompiledFxGraph
+
+    usual = CompiledFxGraph.post_compile
+
+    def post_compile(code: Any, inputs: Any, constants: Any, settings: Any) -> None:
+        usual(code, inputs, constants, settings)
+        wrap = getattr(_wrapping, "wrap", None)
+        if wrap is not None:
+            kinds = set(code.device_types)
+            devices = {f"{kind}:{i}" for kind in kinds - {"cpu"} for i in code.device_idxs}
+            backward = bool(settings["is_backward"])
+            # torch counts all that a backward pass is given as static
+            static = () if backward else settings.get("static_input_idxs", ())
+            made = InductorCode(
+                code.current_callable, backward, frozenset(static),
+                frozenset(code.mutated_input_idxs), frozenset(devices | kinds & {"cpu"}),
+            )  # fmt: skip
+            code.current_callable = wrap(made)
+
+    if not hasattr(usual, "_wrapping"):
+        post_compile._wrapping = True  # pyright: ignore[reportFunctionMemberAccess]
+        CompiledFxGraph.post_compile = post_compile
+    before = getattr(_wrapping, "wrap", None)
+    _wrapping.wrap = wrap
+    try:
+        yield
+    finally:
+        _wrapping.wrap = before
 
 
 def same_layout(values: Sequence[Tensor]) -> Callable[..., bool]:

@@ -1,142 +1,527 @@
-"""Calls on a GPU: those that lie alike are recorded as one CUDA graph, and replayed by one launch.
+"""Compiled code on a GPU -> the same code, recorded as CUDA graphs and replayed by one launch each.
 
-A recording reads its own copies of the inputs and the module's tensors where they lie, so that it
-is good for one stream and as long as none of those tensors has moved. Results are copied out.
+An instance of the code (one block of many) is told by the addresses of its parameters. A recording
+reads parameters, and what other recordings gave, where they lie; other operands are copied in. What
+it gives lies in its own memory, and it is not replayed while any of that is still in use.
 """
 
-from __future__ import annotations
-
+import gc
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import weakref
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
-__all__ = ["Dispatcher", "recordable"]
+from ingot.graphs import torch_private
+from ingot.graphs.torch_private import any_dispatch, use_count, view_memory
+
+__all__ = ["Dispatcher", "compile_recorded", "gpu", "held", "wrap", "wrap_calls"]
 
 LOG = logging.getLogger("ingot")
 
 WARM = 2
-"""How many calls of a thread on a stream run as they come, so that all they need is loaded."""
+"""How many calls of an instance run as they come, so that all kernels they need are loaded."""
 
 RECORDINGS = 4
-"""How many recordings one layout may have over its life; afterwards calls run as they come."""
+"""How many recordings an instance has: more than one where results outlive the next call, as
+gradients that are accumulated do. The last one copies all operands in and results out."""
 
-KNOWN = 64
-"""How many threads and streams are counted."""
+INSTANCES = 256
+"""How many instances of one code are recorded; further ones are launched plainly."""
 
-LOCK = threading.Lock()
-"""One recording at a time: all of them register the generator of random numbers."""
+WAITING = 64
+"""How many instances are counted that were not called often enough yet."""
 
-Run = Callable[[Sequence[Tensor]], list[Tensor]]
-Place = tuple[int, list[int]]
+LARGEST = 128 << 20
+"""Bytes that one recording may hold: past that a call takes far longer to run than to launch."""
+
+SHARE = 0.05
+"""How much of a GPU's memory all recordings may hold together."""
+
+Run = Callable[[list[Any]], Sequence[Any]]
 
 
-def recordable(inputs: Sequence[Tensor], state: Sequence[Tensor]) -> bool:
-    """Whether a call takes something, and all of it lies on one GPU."""
-    devices = {x.device for x in (*inputs, *state)}
-    return len(inputs) > 0 and len(devices) == 1 and inputs[0].is_cuda
+class Place(Protocol):
+    """What recordings are made on."""
+
+    device: torch.device
+    memory: int
+
+    def stream(self) -> int:
+        """A name of the current stream."""
+        ...
+
+    def unfit(self) -> str | None:
+        """Why a call can neither be recorded nor replayed now."""
+        ...
+
+    def capture(self, run: Run, inputs: list[Any]) -> tuple[Callable[[], None], Sequence[Any], int]:
+        """What replays a call, what it gives, and the bytes it holds; nothing has run yet."""
+        ...
+
+
+class Gpu:
+    """One GPU."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.device = torch.device("cuda", index)
+        self.memory = torch.cuda.get_device_properties(index).total_memory
+        self._streams: dict[int, torch.cuda.Stream] = {}
+        self._scratch: torch.cuda.MemPool | None = None
+
+    def stream(self) -> int:
+        """CUDA's name for the current stream."""
+        return torch_private.raw_stream(self.index)
+
+    def unfit(self) -> str | None:
+        """Why a call on this GPU can neither be recorded nor replayed now."""
+        if torch.cuda.current_device() != self.index:
+            return "another device is current"
+        return "a capture is under way" if torch.cuda.is_current_stream_capturing() else None
+
+    def capture(self, run: Run, inputs: list[Any]) -> tuple[Callable[[], None], Sequence[Any], int]:
+        """Capture a call into a CUDA graph with memory of its own.
+
+        Memory that several shared would hold results of one and scratch values of another.
+        """
+        stream = self._streams.setdefault(self.stream(), torch.cuda.Stream(self.device))
+        graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+        self._reserve_workspace(stream)
+        collects = gc.isenabled()
+        gc.disable()  # what the collector frees while a capture is under way may end it
+        try:
+            with torch.cuda.stream(stream):
+                graph.capture_begin(pool, capture_error_mode="thread_local")
+                try:
+                    outputs = run(inputs)
+                finally:
+                    graph.capture_end()
+        except RuntimeError:
+            torch_private.abandon_capture(self.index, pool)
+            raise
+        finally:
+            if collects:
+                gc.enable()
+        segments = torch.cuda.memory_snapshot(pool, include_traces=False)
+        return graph.replay, outputs, sum(segment["total_size"] for segment in segments)
+
+    def _reserve_workspace(self, stream: torch.cuda.Stream) -> None:
+        """Let cuBLAS take its workspace for a stream from memory that is never given back.
+
+        It would come from the first recording's memory, or be freed while recordings write to it.
+        """
+        if self._scratch is None:
+            self._scratch = torch.cuda.MemPool()
+        with torch.cuda.use_mem_pool(self._scratch), torch.cuda.stream(stream):
+            one = torch.ones(1, 1, device=self.device)
+            torch.mm(one, one)
+
+
+gpu = cache(Gpu)
+
+
+Result = tuple[int, Sequence[int] | None, Sequence[int], int]
+"""Which of a recording's memory, constants and operands a result is, in this order; where only a
+part of it, the size, the strides and the offset of the part."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """A graph, where its operands lie, and the memory that it reads and writes."""
+class _Recording:
+    """A graph, where it reads its operands, and the memory that it writes.
 
-    graph: torch.cuda.CUDAGraph
-    place: Place
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    at, addresses: operands that must lie where they lay; copied: those that are copied first.
+    memory: whole storages of results; free: how many refer to each of them, and their sizes, when
+    nobody has a result; gives: where results lie, unless they are copied out.
+    """
 
-    def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        for own, given in zip(self.inputs, inputs, strict=True):
-            own.copy_(given)
-        self.graph.replay()
-        return [x.clone() for x in self.outputs]
+    replay: Callable[[], None]
+    at: tuple[int, ...]
+    addresses: list[int]
+    copied: tuple[tuple[int, Tensor], ...]
+    memory: list[Tensor]
+    constants: list[Any]
+    results: list[Result]
+    storages: list[torch.UntypedStorage]
+    free: tuple[list[int], list[int]]
+    gives: list[int]
+    copies_out: bool
+    size: int
+
+    def takes(self, addresses: Sequence[int]) -> bool:
+        """Whether operands lie where this reads them, and nobody uses what it gave before."""
+        if [addresses[i] for i in self.at] != self.addresses:
+            return False
+        return self.copies_out or _count_references(self.storages) == self.free
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        for i, own in self.copied:
+            own.copy_(inputs[i])
+        self.replay()
+        memory = [x.clone() for x in self.memory] if self.copies_out else self.memory
+        of = [*memory, *self.constants, *inputs]
+        inputs.clear()
+        return [
+            of[i] if size is None else view_memory(of[i], size, stride, offset)
+            for i, size, stride, offset in self.results
+        ]
+
+    def write_back(self, inputs: Sequence[Any]) -> bool:
+        """Whether copies of operands were written to; what was is written to the operands too."""
+        changed = [(inputs[i], own) for i, own in self.copied if not _is_same(inputs[i], own)]
+        for x, own in changed:
+            x.copy_(own)
+        return len(changed) > 0
+
+
+def _is_same(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors hold the same numbers, or none at the same places."""
+    return bool(((x == y) | (x != x)).all())
+
+
+def _count_references(storages: Sequence[torch.UntypedStorage]) -> tuple[list[int], list[int]]:
+    """How many tensors refer to each storage, and its size: somebody may have resized it."""
+    return [use_count(x._cdata) for x in storages], [x.nbytes() for x in storages]
+
+
+@dataclass(slots=True)
+class _Instance:
+    """The calls with one set of parameters, on one stream and for one set of sizes.
+
+    parameters: addresses by which it is found; owners: what must live for it to be called again.
+    """
+
+    parameters: list[int]
+    owners: list[StorageWeakRef] = field(default_factory=list)
+    calls: int = 0
+    recordings: list[_Recording] = field(default_factory=list)
+    refused: str | None = None
+
+
+LOCK = threading.RLock()
+"""Held while recordings are found, replayed and made: all of them register one generator."""
+
+PARAMETERS: Counter[int] = Counter()
+"""Addresses of parameters, and of views of them, by the number of instances that have them."""
+
+RESULTS: Counter[int] = Counter()
+"""Addresses of what recordings give."""
+
+DISPATCHERS: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
+
+
+def held() -> tuple[int, int]:
+    """How many recordings there are in this process, and the bytes that they hold."""
+    with LOCK:
+        found = [d.instances.values() for d in DISPATCHERS]
+        sizes = [r.size for instances in found for i in instances for r in i.recordings]
+        return len(sizes), sum(sizes)
+
+
+def wrap(
+    run: Run, *, static: Collection[int] = (), writes: Collection[int] | None = (),
+    backward: bool = False, index: int = 0,
+) -> "Dispatcher":  # fmt: skip
+    """Code that gives what `run` does, by a replay where the same call was recorded before.
+
+    run: takes a list, which it may empty; how tensors lie in it follows from the numbers in it.
+    static: where in the list tensors stay at their address for long, beside parameters.
+    writes: where in the list tensors are written to; None where that is to be found out.
+    index: of the GPU.
+    """
+    return Dispatcher(run, gpu(index), static=static, writes=writes, backward=backward)
+
+
+def wrap_calls(
+    run: Callable[[Sequence[Tensor]], list[Tensor]], state: Sequence[Tensor],
+    example: Sequence[Tensor],
+) -> Callable[[Sequence[Tensor]], Sequence[Any]] | None:  # fmt: skip
+    """What replays whole calls of a module, or None where a call does not lie on one GPU.
+
+    state: the module's tensors; run: is given the others.
+    """
+    devices = {x.device for x in (*example, *state)}
+    if not example or len(devices) != 1 or not example[0].is_cuda:
+        return None
+    first, index = len(state), example[0].device.index
+    replayed = wrap(lambda xs: run(xs[first:]), static=range(first), writes=None, index=index)
+    return lambda inputs: replayed([*state, *inputs])
+
+
+def compile_recorded(graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """Compile by Inductor, backward too; code that runs on one GPU alone is recorded."""
+    with torch_private.wrap_inductor_code(_wrap_code):
+        return torch_private.compile_by_inductor(graph, inputs)
+
+
+def _wrap_code(code: torch_private.InductorCode) -> Run:
+    places = [device.partition(":") for device in code.devices]
+    if [kind for kind, _, _ in places] != ["cuda"]:
+        return code.run
+    return wrap(
+        code.run, static=code.static, writes=code.writes, backward=code.is_backward,
+        index=int(places[0][2]),
+    )  # fmt: skip
 
 
 class Dispatcher:
-    """Runs calls of one layout, by a recording where there is one for the stream and addresses."""
+    """Runs one compiled code, by a recording where there is one for the operands' addresses.
 
-    def __init__(self, run: Run, state: Sequence[Tensor]) -> None:
-        self.run, self.state = run, tuple(state)
-        self.recordings: list[Recording] = []
-        self.calls: dict[tuple[int, int], int] = {}
-        self.left = RECORDINGS
-        self.lock = threading.Lock()
+    plain: how many calls were launched plainly, by cause; replayed: how many were not.
+    """
 
-    def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """The outputs, in memory that belongs to the caller."""
-        elsewhere = inputs[0].device.index != torch.cuda.current_device()
-        if elsewhere or torch.cuda.is_current_stream_capturing():
-            return self.run(inputs)
-        place = self.place()
-        with self.lock:
-            for recording in self.recordings:
-                if recording.place == place:
-                    return recording(inputs)
-            if self.left == 0 or not self.warm(place[0]):
-                return self.run(inputs)
-            self.left -= 1
-            recording = self.recorded(inputs, place)
-            if recording is None:
-                self.left = 0
-                return self.run(inputs)
-            return self.first(recording, inputs)
+    def __init__(
+        self, run: Run, place: Place, *, static: Collection[int] = (),
+        writes: Collection[int] | None = (), backward: bool = False,
+    ) -> None:  # fmt: skip
+        self.run, self.place, self.backward = run, place, backward
+        # where a code writes to what moves from call to call, no instance is met again
+        self.static, self.may_write = {*static, *(writes or ())}, writes is None
+        self.instances: dict[Any, _Instance] = {}
+        self.waiting: OrderedDict[Any, _Instance] = OrderedDict()
+        self.tensors: tuple[int, ...] = ()
+        self.numbers: tuple[int, ...] = ()
+        self.never: str | None = None
+        self.plain: Counter[str] = Counter()
+        self.replayed = 0
+        DISPATCHERS.add(self)
 
-    def warm(self, stream: int) -> bool:
-        """Whether this thread has called often enough on a stream."""
-        key = (threading.get_ident(), stream)
-        if key not in self.calls and len(self.calls) >= KNOWN:
-            self.calls.clear()
-        self.calls[key] = self.calls.get(key, 0) + 1
-        return self.calls[key] > WARM
+    def __del__(self) -> None:
+        with LOCK:
+            for instance in (*self.instances.values(), *self.waiting.values()):
+                _forget(instance)
 
-    def first(self, recording: Recording, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Replay for the first time; one that writes to its inputs is not kept."""
-        found = recording(inputs)
-        pairs = zip(inputs, recording.inputs, strict=True)
-        written = [(given, own) for given, own in pairs if not equal(given, own)]
-        for given, own in written:
-            given.copy_(own)
-        if written:
-            self.left = 0
-        else:
-            self.recordings.append(recording)
+    def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        """What the code gives; the list is emptied."""
+        cause = self.never or self.place.unfit()
+        if cause is None and any_dispatch():
+            cause = "operations are being traced"
+        if cause is None:
+            with LOCK:
+                found = self._replay(inputs)
+            if not isinstance(found, str):
+                return found
+            cause = found
+        self.plain[cause] += 1
+        return self.run(inputs)
+
+    def _replay(self, inputs: list[Any]) -> list[Any] | str:
+        """The results of a recording, or why there is none."""
+        if not self.tensors:
+            self.never = self._examine(inputs)
+            if self.never is not None:
+                return self.never
+        key, addresses = self._key(inputs)
+        instance = self.instances.get(key) or self._count(key, inputs)
+        if isinstance(instance, str):
+            return instance
+        for recording in instance.recordings:
+            if recording.takes(addresses):
+                self.replayed += 1
+                return recording(inputs)
+        made = self._record(instance, inputs, addresses)
+        if isinstance(made, str):
+            return made
+        self.replayed += 1
+        given = list(inputs)
+        found = made(inputs)
+        if self.may_write and made.write_back(given):
+            instance.refused = "it writes to an operand that is copied"
+            _drop_recordings(instance)
         return found
 
-    def place(self) -> Place:
-        """What a recording holds for: a stream, and where the module's tensors lie."""
-        return torch.cuda.current_stream().cuda_stream, [*map(Tensor.data_ptr, self.state)]
+    def _examine(self, inputs: Sequence[Any]) -> str | None:
+        """Note which operands are tensors, at all calls the same, and why none is recorded."""
+        self.tensors = tuple(i for i, x in enumerate(inputs) if isinstance(x, Tensor))
+        self.numbers = tuple(i for i, x in enumerate(inputs) if not isinstance(x, Tensor))
+        if not self.backward:
+            self.static |= {i for i in self.tensors if isinstance(inputs[i], nn.Parameter)}
+        if not self.tensors:
+            return "no operand is a tensor"
+        if not all(isinstance(inputs[i], int | None) for i in self.numbers):
+            return "an operand is neither a tensor nor a whole number"
+        return None
 
-    def recorded(self, inputs: Sequence[Tensor], place: Place) -> Recording | None:
-        """A recording, or None where calls do what a graph cannot repeat."""
+    def _key(self, inputs: Sequence[Any]) -> tuple[Any, list[int]]:
+        """What tells instances apart, and the address of each tensor, 0 in place of a number."""
+        if self.numbers:
+            addresses = [x.data_ptr() if isinstance(x, Tensor) else 0 for x in inputs]
+            numbers = tuple([inputs[i] for i in self.numbers])
+        else:
+            addresses, numbers = [*map(Tensor.data_ptr, inputs)], ()
+        known = tuple([address if address in PARAMETERS else 0 for address in addresses])
+        return (self.place.stream(), numbers, known), addresses
+
+    def _count(self, key: Any, inputs: Sequence[Any]) -> _Instance | str:
+        """An instance that is recorded from now on, or why it is not yet."""
+        instance = self.waiting.get(key)
+        if instance is None:
+            static = [inputs[i].data_ptr() for i in self.tensors if i in self.static]
+            instance = _Instance([address for address in static if address])
+            PARAMETERS.update(instance.parameters)
+            key, _ = self._key(inputs)
+            owners = [x for x, known in zip(inputs, key[-1], strict=True) if known]
+            instance.owners = [StorageWeakRef(x.untyped_storage()) for x in owners]
+            self.waiting[key] = instance
+            if len(self.waiting) > WAITING:
+                _forget(self.waiting.popitem(last=False)[1])
+        instance.calls += 1
+        if instance.calls <= WARM:
+            return "it is not warm"
+        if len(self.instances) >= INSTANCES:
+            drop_dead()
+        if len(self.instances) >= INSTANCES:
+            return "the table is full"
+        self.instances[key] = self.waiting.pop(key)
+        return instance
+
+    def _record(
+        self, instance: _Instance, inputs: Sequence[Any], addresses: Sequence[int]
+    ) -> _Recording | str:
+        """A new recording of an instance, which has not run yet, or why there is none."""
+        if instance.refused is not None:
+            return instance.refused
+        # attention gives the seed of its dropout on the CPU unless it is captured
+        if any(inputs[i].device != self.place.device for i in self.tensors):
+            return "an operand lies on another device"
+        drop_dead()
+        if held()[1] >= SHARE * self.place.memory:
+            return "recordings hold all the memory they may"
+        last = len(instance.recordings) == RECORDINGS - 1
+        at = tuple(
+            i for i in self.tensors
+            if addresses[i] in PARAMETERS or (addresses[i] in RESULTS and not last)
+        )  # fmt: skip
+        made = self._capture(inputs, addresses, at, copies_out=last)
+        if isinstance(made, str):
+            instance.refused = made
+            return made
+        instance.recordings.append(made)
+        RESULTS.update(made.gives)
+        if not self.backward:  # what is saved of a parameter may be a view of it
+            first = len(made.memory) + len(made.constants)
+            parts = [
+                addresses[i - first] + offset * inputs[i - first].element_size()
+                for i, size, _, offset in made.results
+                if i - first in self.static and size is not None
+            ]
+            PARAMETERS.update(parts)
+            instance.parameters += parts
+        return made
+
+    def _capture(
+        self, inputs: Sequence[Any], addresses: Sequence[int], at: tuple[int, ...], *,
+        copies_out: bool,
+    ) -> _Recording | str:  # fmt: skip
+        """A recording that reads the operands `at` where they lie, and copies of the others."""
+        own = list(inputs)
         with torch.inference_mode(False), torch.no_grad():
-            own = tuple(torch.empty_like(x).copy_(x) for x in inputs)
-            graph = torch.cuda.CUDAGraph()
+            for i in self.tensors:
+                if i in at:
+                    continue
+                x = inputs[i]
+                if any(s == 0 < n - 1 for s, n in zip(x.stride(), x.shape, strict=True)):
+                    return "an operand overlaps itself"
+                own[i] = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
             try:
-                with LOCK, torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                    outputs = tuple(self.run(own))
+                replay, outputs, size = self.place.capture(self.run, list(own))
             except RuntimeError as error:
-                LOG.warning("calls are not recorded as a CUDA graph: %s", str(error).split("\n")[0])
-                free_generator(own[0].device)
-                return None
-        return None if self.shares(own, outputs) else Recording(graph, place, own, outputs)
+                self.never = f"it cannot be captured: {str(error).splitlines()[0]}"
+                LOG.warning("calls are not recorded as a CUDA graph: %s", self.never)
+                return self.never
+            copied = tuple((i, own[i]) for i in self.tensors if i not in at)
+            size += sum(x.untyped_storage().nbytes() for _, x in copied)
+            if size > LARGEST:
+                return "it is large"
+            # a backward pass may write its results over operands: those in copies are ours
+            theirs = [(i, own[i]) for i in self.tensors if i in at or not self.backward]
+            described = _describe(outputs, theirs)
+        del outputs, theirs, own
+        if isinstance(described, str):
+            return described
+        memory, constants, results = described
+        storages = [x.untyped_storage() for x in memory]
+        free = _count_references(storages)
+        mine = Counter(x.untyped_storage()._cdata for _, x in copied)
+        # a tensor and its storage refer to memory that is ours; others have a constant besides
+        if any(n > 2 + mine[x._cdata] for n, x in zip(free[0], storages, strict=True)):
+            return "it gives a constant"
+        gives = [
+            memory[i].data_ptr() + offset * memory[i].element_size()
+            for i, size, _, offset in results
+            if i < len(memory) and memory[i].numel() and not copies_out
+        ]
+        return _Recording(
+            replay, at, [addresses[i] for i in at], copied, memory, constants, results, storages,
+            free, gives, copies_out, size,
+        )  # fmt: skip
 
-    def shares(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bool:
-        """Whether an output is a view of what the caller has besides: its copy would be none."""
-        held = [x.untyped_storage().data_ptr() for x in (*inputs, *self.state)]
-        given = [x.untyped_storage().data_ptr() for x in outputs]
-        return len(set(given)) < len(given) or not set(held).isdisjoint(given)
+
+def _describe(
+    outputs: Sequence[Any], operands: Sequence[tuple[int, Tensor]]
+) -> tuple[list[Tensor], list[Any], list[Result]] | str:
+    """The memory of outputs that lie in no operand, constants, and how to make each output."""
+    of = {x.untyped_storage()._cdata: (i, x) for i, x in reversed(operands)}
+    same = {id(x): i for i, x in operands}
+    memory: dict[int, tuple[int, Tensor]] = {}
+    constants = [y for y in outputs if not isinstance(y, Tensor)]
+    for y in outputs:
+        if isinstance(y, Tensor) and y.untyped_storage()._cdata not in of:
+            storage = y.untyped_storage()
+            flat = torch.empty(0, dtype=y.dtype, device=y.device)
+            flat.set_(storage, 0, (storage.nbytes() // y.element_size(),), (1,))
+            memory.setdefault(storage._cdata, (len(memory), flat))
+    first, seen = len(memory) + len(constants), 0
+    results: list[Result] = []
+    for y in outputs:
+        if not isinstance(y, Tensor):
+            results.append((len(memory) + seen, None, (), 0))
+            seen += 1
+        elif id(y) in same:
+            results.append((first + same[id(y)], None, (), 0))
+        else:
+            at = y.untyped_storage()._cdata
+            i, x = of.get(at) or memory[at]
+            if x.dtype != y.dtype:
+                return "it gives a view of another type"
+            offset = y.storage_offset() - x.storage_offset()
+            number = i if at in memory else first + i
+            results.append((number, tuple(y.shape), y.stride(), offset))
+    if any(x.device != y.device for _, x in memory.values() for _, y in operands):
+        return "it gives a tensor on another device"
+    return [x for _, x in memory.values()], constants, results
 
 
-def free_generator(device: torch.device) -> None:
-    """2.11: after a recording that failed, random numbers would be refused ever after."""
-    generator = torch.cuda.default_generators[device.index]
-    generator.graphsafe_set_state(generator.clone_state())
+def drop_dead() -> None:
+    """Drop recordings whose parameters are gone: nobody can call with them again."""
+    tables = [table for d in DISPATCHERS for table in (d.instances, d.waiting)]
+    for table in tables:
+        for key, instance in list(table.items()):
+            if any(owner.expired() for owner in instance.owners):
+                _forget(table.pop(key))
 
 
-def equal(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors hold the same numbers, or none at the same places."""
-    return bool(((a == b) | (a != a)).all())
+def _forget(instance: _Instance) -> None:
+    for address in instance.parameters:
+        _release(PARAMETERS, address)
+    _drop_recordings(instance)
+
+
+def _drop_recordings(instance: _Instance) -> None:
+    for recording in instance.recordings:
+        for address in recording.gives:
+            _release(RESULTS, address)
+    instance.recordings.clear()
+
+
+def _release(counter: Counter[int], address: int) -> None:
+    counter[address] -= 1
+    if counter[address] <= 0:
+        del counter[address]

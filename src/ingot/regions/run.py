@@ -13,7 +13,7 @@ from ingot.graphs.torch_private import any_autocast, forward_mode, pytree, same_
 from ingot.regions.call import flattened, input_problems, state_problem
 from ingot.regions.capture import nested
 from ingot.regions.plan import Plan
-from ingot.regions.recorded import Dispatcher, recordable
+from ingot.regions.recorded import wrap_calls
 from ingot.regions.report import Report
 from ingot.regions.state import state_of, unliftable
 from ingot.regions.structure import structure
@@ -257,8 +257,8 @@ class _Again:
         self.in_order = all(map(is_whole, args))
         quiet = not (self.mode and planned.plan.grad)
         self.dispatch = None
-        if state is not None and quiet and recordable(args, state):
-            self.dispatch = Dispatcher(self.outputs, state)
+        if state is not None and quiet:
+            self.dispatch = wrap_calls(self.outputs, state, args)
 
     def __call__(self, args: Sequence[Tensor]) -> Any:
         """What the module gives."""
