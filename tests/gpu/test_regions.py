@@ -1,6 +1,7 @@
-"""Blocks on a GPU: right in training and inference, and replayed as one recorded graph."""
+"""Blocks of a module on a GPU: right in training and inference, and replayed block by block."""
 
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ingot import regions
-from ingot.regions import Compiled
-from ingot.regions.recorded import RECORDINGS, WARM, Dispatcher
+from ingot.regions import Compiled, recorded
+from ingot.regions.recorded import RECORDINGS, WARM
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -46,24 +47,26 @@ def given(batch: int = 8) -> Tensor:
     return torch.randn(batch, WIDTH, device="cuda", dtype=torch.float64)
 
 
-def dispatcher(compiled: Compiled) -> Dispatcher:
-    found = compiled._again[0].dispatch
-    assert found is not None
-    return found
+def replays() -> int:
+    """How often code was replayed so far."""
+    return sum(dispatcher.replayed for dispatcher in recorded.DISPATCHERS)
 
 
-def recorded(module: nn.Module, block: type[nn.Module] = Block) -> Compiled:
+def compiled(module: nn.Module, block: type[nn.Module] = Block) -> Compiled:
     """A compiled module that has been called until it replays."""
+    before = replays()
     with torch.no_grad():
-        made = regions.compile(module, given(), block, dynamic={0: "batch"})
+        made = regions.compile(module, blocks=block, dynamic={0: "batch"})
         for _ in range(WARM + 2):
             made(given())
+    assert replays() > before
     return made
 
 
 def test_training_gives_eagers_losses() -> None:
     ours, theirs = stack(), stack()
-    made = regions.compile(ours, given(), Block)
+    made = regions.compile(ours, blocks=Block)
+    before = replays()
     losses = []
     for module, call in ((ours, made), (theirs, theirs)):
         torch.manual_seed(1)
@@ -75,12 +78,12 @@ def test_training_gives_eagers_losses() -> None:
             step.step()
             losses.append(loss.item())
     assert losses[:20] == pytest.approx(losses[20:], rel=1e-10)
+    assert replays() - before >= 2 * 4 * 15, "forward and backward of four blocks"
 
 
 def test_calls_that_lie_alike_are_replayed_with_their_own_numbers() -> None:
     module = stack()
-    made = recorded(module)
-    assert len(dispatcher(made).recordings) == 1
+    made = compiled(module)
     with torch.no_grad():
         inputs = [given() for _ in range(5)]
         kept = [made(x) for x in inputs]
@@ -96,7 +99,7 @@ def test_calls_that_lie_alike_are_replayed_with_their_own_numbers() -> None:
 
 def test_parameters_edited_moved_and_replaced_act_at_once() -> None:
     module = stack()
-    made = recorded(module)
+    made = compiled(module)
     x = given()
     with torch.no_grad():
         module.blocks[1].up.weight.mul_(1.5)
@@ -106,7 +109,6 @@ def test_parameters_edited_moved_and_replaced_act_at_once() -> None:
             kept.append(torch.randn_like(module.blocks[2].up.weight))
             module.blocks[2].up.weight.data = kept[-1]
             torch.testing.assert_close(made(x), module(x), rtol=1e-12, atol=1e-12)
-        assert len(dispatcher(made).recordings) == RECORDINGS, "bounded"
         module.blocks[0].down.bias = nn.Parameter(torch.ones_like(module.blocks[0].down.bias))
         torch.testing.assert_close(made(x), module(x), rtol=1e-12, atol=1e-12)
 
@@ -122,7 +124,7 @@ def test_buffers_that_a_call_writes_are_written_once_a_call() -> None:
             return super().forward(x) * self.calls
 
     module = stack(Counting)
-    made = recorded(module, Counting)
+    made = compiled(module, Counting)
     before = module.blocks[3].calls.item()
     with torch.no_grad():
         for _ in range(3):
@@ -135,7 +137,7 @@ def test_random_numbers_are_fresh_in_every_replay() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return F.dropout(super().forward(x), 0.5)
 
-    made = recorded(stack(Dropping), Dropping)
+    made = compiled(stack(Dropping), Dropping)
     x = given()
     with torch.no_grad():
         assert not torch.equal(made(x), made(x))
@@ -143,7 +145,7 @@ def test_random_numbers_are_fresh_in_every_replay() -> None:
 
 def test_streams_and_threads_do_not_disturb_each_other() -> None:
     module = stack()
-    made = recorded(module)
+    made = compiled(module)
     wrong: list[float] = []
 
     def work(seed: int) -> None:
@@ -163,7 +165,7 @@ def test_streams_and_threads_do_not_disturb_each_other() -> None:
 
 def test_a_module_recorded_by_its_user_is_launched_plainly() -> None:
     module = stack()
-    made = recorded(module)
+    made = compiled(module)
     x = given()
     graph = torch.cuda.CUDAGraph()
     with torch.no_grad():
@@ -174,37 +176,24 @@ def test_a_module_recorded_by_its_user_is_launched_plainly() -> None:
         torch.testing.assert_close(y, module(x), rtol=1e-12, atol=1e-12)
 
 
-def test_what_cannot_be_recorded_runs_as_it_comes(caplog: pytest.LogCaptureFixture) -> None:
-    @torch.library.custom_op("ingot_test::asking", mutates_args=())
-    def asking(x: Tensor) -> Tensor:
-        return x * float(x.abs().max())
-
-    @asking.register_fake
-    def _(x: Tensor) -> Tensor:
-        return torch.empty_like(x)
-
-    class Asking(Block):
-        def forward(self, x: Tensor) -> Tensor:
-            return asking(super().forward(x))
-
-    module = stack(Asking)
-    made = recorded(module, Asking)
-    x = given()
-    with torch.no_grad():
-        torch.testing.assert_close(made(x), module(x), rtol=1e-12, atol=1e-12)
-    assert not dispatcher(made).recordings
-    assert "not recorded as a CUDA graph" in caplog.text
-    torch.randn(3, device="cuda")
-
-
 def test_without_recording() -> None:
-    module = stack()
+    module, before = stack(), replays()
     with torch.no_grad():
-        made = regions.compile(module, given(), Block, cuda_graphs=False)
+        made = regions.compile(module, blocks=Block, cuda_graphs=False)
         x = given()
         for _ in range(5):
             torch.testing.assert_close(made(x), module(x), rtol=1e-12, atol=1e-12)
-        assert made._again[0].dispatch is None
+    assert replays() == before
+
+
+def test_whole_calls_of_a_package_are_replayed(tmp_path: Path) -> None:
+    module, before = stack().requires_grad_(False), replays()
+    made = regions.compile(module, given(), Block, mode="aot", output=tmp_path / "package")
+    with torch.no_grad():
+        for _ in range(6):
+            x = given()
+            torch.testing.assert_close(made(x), module(x), rtol=1e-12, atol=1e-12)
+    assert replays() - before >= 2
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import torch
 import torch._functorch.config as functorch
 from torch import Tensor, nn
 
+from ingot import regions
 from ingot.regions import recorded
 from ingot.regions.recorded import RECORDINGS, WARM, Dispatcher, drop_dead, held
 from tests.regions import recording
@@ -129,6 +130,31 @@ def test_what_cannot_be_captured_is_launched_plainly(
         unit.place.fails = False
     assert "operation not permitted" in caplog.text and "more" not in caplog.text
     assert not any(unit.replayed)
+
+
+def test_blocks_of_a_module_are_replayed_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All blocks share one code, and each block has recordings of it."""
+    whole = Unit(recording.block, Replayed())
+    monkeypatch.setattr(recorded, "_wrap_code", whole.wrap)
+    ours, theirs = (nn.Sequential(*twin) for twin in twins(Unit(recording.block, Replayed()), 4))
+    for one in ours:
+        one.code = recording.block
+    fast = regions.compile(ours, blocks=Block)
+    for _ in range(WARM + 4):
+        x = given(whole)
+        y = x.detach().clone().requires_grad_()
+        a, b = fast(x), theirs(y)
+        equal(a, b)
+        a.square().sum().backward()
+        b.square().sum().backward()
+        equal(x.grad, y.grad)
+        recording.equal_gradients(ours, theirs)
+    assert [d.backward for d in whole.dispatchers] == [False, True]
+    assert [len(d.instances) for d in whole.dispatchers] == [4, 4]
+    assert min(whole.replayed) >= 4 * 3
+    copies = [min(len(r.copied) for r in i.recordings) for d in whole.dispatchers
+              for i in d.instances.values()]  # fmt: skip
+    assert sorted(copies) == [0] * 5 + [1] * 3, "the first input, twice, and the last slope"
 
 
 # code that is no Inductor's, so that nothing needs to be compiled

@@ -14,6 +14,7 @@ from ingot.graphs import torch_private
 from ingot.graphs.torch_private import pytree
 from ingot.regions.compiled import Compiled, Dynamic
 from ingot.regions.mark import Blocks, find_marks
+from ingot.regions.recorded import compile_recorded
 from ingot.regions.run import Loaded
 from ingot.regions.units import UNITS, Compiler
 
@@ -68,8 +69,8 @@ def compile(
     output: with "aot" the folder of the package.
     measure: also compile a copy of the module so, and whole with torch.compile, both from empty
         caches, for the report.
-    cuda_graphs: on GPUs, whether calls without gradients that lie alike are recorded and replayed;
-        a recording keeps the memory that a call needs.
+    cuda_graphs: on GPUs, whether calls of a block, and their backward passes, are recorded and
+        replayed where they are met again; a recording keeps the memory that a call needs.
     """
     if mode == "aot":
         from ingot.regions.aot import package
@@ -87,6 +88,8 @@ def compile(
             found.report.whole_seconds = measure_whole(module, *_arguments(example))
         return found
     compiler = COMPILERS.get(backend, backend) if isinstance(backend, str) else backend
+    if compiler is torch_private.compile_by_inductor and cuda_graphs:
+        compiler = compile_recorded
     if isinstance(compiler, str):
         fix = did_you_mean(compiler, COMPILERS) or 'give "inductor", "eager" or a function'
         told = f"backend='{compiler}' is no way to compile pieces"

@@ -161,6 +161,13 @@ class _Recording:
             return False
         return self.copies_out or _count_references(self.storages) == self.free
 
+    def copies_results(self, addresses: Sequence[int]) -> bool:
+        """Whether operands would be copied that lie where a recording gives them."""
+        for i, _ in self.copied:
+            if addresses[i] in RESULTS:
+                return True
+        return False
+
     def __call__(self, inputs: list[Any]) -> list[Any]:
         for i, own in self.copied:
             own.copy_(inputs[i])
@@ -322,17 +329,31 @@ class Dispatcher:
         instance = self.instances.get(key) or self._count(key, inputs)
         if isinstance(instance, str):
             return instance
+        spare = None
         for recording in instance.recordings:
             if recording.takes(addresses):
-                self.replayed += 1
-                return recording(inputs)
-        made = self._record(instance, inputs, addresses)
-        if isinstance(made, str):
-            return made
+                if not recording.copies_results(addresses):
+                    self.replayed += 1
+                    return recording(inputs)
+                spare = recording
+        # what lay anywhere and is copied may now be given by another recording, and stay there
+        if spare is None or len(instance.recordings) < RECORDINGS - 1:
+            made = self._record(instance, inputs, addresses)
+            if not isinstance(made, str):
+                return self._replay_first(instance, made, inputs)
+            if spare is None:
+                return made
+        self.replayed += 1
+        return spare(inputs)
+
+    def _replay_first(
+        self, instance: _Instance, recording: _Recording, inputs: list[Any]
+    ) -> list[Any]:
+        """The results of a new recording, which is dropped if it writes to copies."""
         self.replayed += 1
         given = list(inputs)
-        found = made(inputs)
-        if self.may_write and made.write_back(given):
+        found = recording(inputs)
+        if self.may_write and recording.write_back(given):
             instance.refused = "it writes to an operand that is copied"
             _drop_recordings(instance)
         return found
