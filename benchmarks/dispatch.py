@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.regions import model_of
+from benchmarks.regions import build_model
 from ingot import regions
 from ingot.regions.recorded import drop_dead, held
 
@@ -40,7 +40,7 @@ def stepper(call: Callable[..., Any], module: nn.Module, x: Any, *, train: bool)
 
 
 def seconds(step: Callable[[], None]) -> float:
-    """Of one step, on the median of some."""
+    """Of one step, on the mean of some."""
     torch.cuda.synchronize()
     begun = time.perf_counter()
     for _ in range(CALLS):
@@ -51,7 +51,7 @@ def seconds(step: Callable[[], None]) -> float:
 
 def ways_of(stack: str, count: int) -> dict[str, tuple[Callable[..., Any], nn.Module, Any]]:
     """The ways to run a stack of blocks, each with a module of its own."""
-    model, block, x = model_of(stack, count, "cuda")
+    model, block, x = build_model(stack, count, "cuda")
     found: dict[str, tuple[Callable[..., Any], nn.Module, Any]] = {}
     for way in ("eager", "plain launches", "replayed", "per block"):
         own = copy.deepcopy(model)
@@ -91,7 +91,7 @@ def measure(stack: str, count: int, *, train: bool) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=16)
-    parser.add_argument("--stacks", nargs="+", default=["transformer-64", "mlp-64"])
+    parser.add_argument("--stacks", nargs="+", default=["transformer-64", "tiny"])
     arguments = parser.parse_args()
     torch.set_float32_matmul_precision("high")
     rows = []

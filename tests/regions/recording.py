@@ -124,8 +124,9 @@ class Unit:
 
     def wrap(self, code: InductorCode) -> Dispatcher:
         made = Dispatcher(
-            code.run, self.place, static=code.static, writes=code.writes, backward=code.is_backward
-        )
+            code.run, self.place, static=code.static, writes=code.writes, backward=code.is_backward,
+            open_sizes=code.open_sizes,
+        )  # fmt: skip
         self.dispatchers.append(made)
         return made
 
@@ -162,8 +163,8 @@ def twins(unit: Unit, count: int = 3) -> tuple[nn.ModuleList, nn.ModuleList]:
     return ours.to(unit.place.device), theirs.to(unit.place.device)
 
 
-def given(unit: Unit) -> Tensor:
-    return torch.randn(5, WIDTH, device=unit.place.device).requires_grad_()
+def given(unit: Unit, batch: int = 5) -> Tensor:
+    return torch.randn(batch, WIDTH, device=unit.place.device).requires_grad_()
 
 
 def through(blocks: Any, x: Tensor) -> Tensor:

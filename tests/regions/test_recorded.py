@@ -132,16 +132,19 @@ def test_what_cannot_be_captured_is_launched_plainly(
     assert not any(unit.replayed)
 
 
-def test_blocks_of_a_module_are_replayed_each(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_open", (False, True))
+def test_blocks_of_a_module_are_replayed_each(
+    is_open: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All blocks share one code, and each block has recordings of it."""
     whole = Unit(recording.block, Replayed())
     monkeypatch.setattr(recorded, "_wrap_code", whole.wrap)
     ours, theirs = (nn.Sequential(*twin) for twin in twins(Unit(recording.block, Replayed()), 4))
     for one in ours:
         one.code = recording.block
-    fast = regions.compile(ours, blocks=Block)
-    for _ in range(WARM + 4):
-        x = given(whole)
+    fast = regions.compile(ours, blocks=Block, dynamic={0: "batch"} if is_open else {})
+    for i in range(3 * (WARM + 4) if is_open else WARM + 4):
+        x = given(whole, 5 + i % 3 if is_open else 5)
         y = x.detach().clone().requires_grad_()
         a, b = fast(x), theirs(y)
         equal(a, b)
@@ -150,11 +153,15 @@ def test_blocks_of_a_module_are_replayed_each(monkeypatch: pytest.MonkeyPatch) -
         equal(x.grad, y.grad)
         recording.equal_gradients(ours, theirs)
     assert [d.backward for d in whole.dispatchers] == [False, True]
-    assert [len(d.instances) for d in whole.dispatchers] == [4, 4]
-    assert min(whole.replayed) >= 4 * 3
+    assert all(d.open_sizes == is_open for d in whole.dispatchers)
+    count = 12 if is_open else 4
+    assert [len(d.instances) for d in whole.dispatchers] == [count, count]
+    assert min(whole.replayed) >= 3 * count
     copies = [min(len(r.copied) for r in i.recordings) for d in whole.dispatchers
               for i in d.instances.values()]  # fmt: skip
-    assert sorted(copies) == [0] * 5 + [1] * 3, "the first input, twice, and the last slope"
+    assert is_open or sorted(copies) == [0] * 5 + [1] * 3, (
+        "the first input, twice, and the last slope"
+    )
 
 
 # code that is no Inductor's, so that nothing needs to be compiled
@@ -219,6 +226,15 @@ def test_a_backward_pass_may_write_its_results_over_its_operands() -> None:
     for (whole, part), expected in kept:
         equal(whole, expected)
         equal(part, expected[1:])
+
+
+def test_sizes_tell_recordings_apart() -> None:
+    made = dispatcher(lambda inputs: [inputs[0] * 2, inputs[0][1:]])
+    for i in range(12):
+        x = torch.randn(1 + i % 3, 2)
+        for mine, other in zip(made([x]), (x * 2, x[1:]), strict=True):
+            assert torch.equal(mine, other)
+    assert made.replayed == 12 - 3 * WARM
 
 
 def test_numbers_tell_recordings_apart() -> None:

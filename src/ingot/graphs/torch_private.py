@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -189,7 +188,7 @@ class InductorCode(NamedTuple):
     """What Inductor made of a graph: it takes a list, and empties it.
 
     static, writes: where in the list Dynamo found parameters, and where tensors are written to.
-    devices: of all that is in the graph, as in "cuda:0".
+    devices: of all that is in the graph, as in "cuda:0"; open_sizes: whether sizes may vary.
     """
 
     run: Callable[[list[Any]], Sequence[Any]]
@@ -197,6 +196,12 @@ class InductorCode(NamedTuple):
     static: frozenset[int]
     writes: frozenset[int]
     devices: frozenset[str]
+    open_sizes: bool
+
+
+def _is_open(value: Any) -> bool:
+    sizes = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
+    return any(isinstance(size, torch.SymInt) for size in sizes)
 
 
 _wrapping = threading.local()
@@ -224,6 +229,7 @@ def wrap_inductor_code(wrap: Callable[[InductorCode], Callable[..., Any]]) -> It
             made = InductorCode(
                 code.current_callable, backward, frozenset(static),
                 frozenset(code.mutated_input_idxs), frozenset(devices | kinds & {"cpu"}),
+                any(map(_is_open, inputs)),
             )  # fmt: skip
             code.current_callable = wrap(made)
 

@@ -155,18 +155,18 @@ class _Recording:
     copies_out: bool
     size: int
 
-    def takes(self, addresses: Sequence[int]) -> bool:
+    def takes(self, inputs: Sequence[Any], addresses: Sequence[int]) -> bool:
         """Whether operands lie where this reads them, and nobody uses what it gave before."""
         if [addresses[i] for i in self.at] != self.addresses:
             return False
+        for i, own in self.copied:
+            if inputs[i].shape != own.shape:
+                return False
         return self.copies_out or _count_references(self.storages) == self.free
 
     def copies_results(self, addresses: Sequence[int]) -> bool:
         """Whether operands would be copied that lie where a recording gives them."""
-        for i, _ in self.copied:
-            if addresses[i] in RESULTS:
-                return True
-        return False
+        return any(addresses[i] in RESULTS for i, _ in self.copied)
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         for i, own in self.copied:
@@ -234,16 +234,19 @@ def held() -> tuple[int, int]:
 
 def wrap(
     run: Run, *, static: Collection[int] = (), writes: Collection[int] | None = (),
-    backward: bool = False, index: int = 0,
+    backward: bool = False, open_sizes: bool = True, index: int = 0,
 ) -> "Dispatcher":  # fmt: skip
     """Code that gives what `run` does, by a replay where the same call was recorded before.
 
-    run: takes a list, which it may empty; how tensors lie in it follows from the numbers in it.
+    run: takes a list, which it may empty.
     static: where in the list tensors stay at their address for long, beside parameters.
     writes: where in the list tensors are written to; None where that is to be found out.
+    open_sizes: whether sizes and strides may differ between calls.
     index: of the GPU.
     """
-    return Dispatcher(run, gpu(index), static=static, writes=writes, backward=backward)
+    return Dispatcher(
+        run, gpu(index), static=static, writes=writes, backward=backward, open_sizes=open_sizes
+    )
 
 
 def wrap_calls(
@@ -274,7 +277,7 @@ def _wrap_code(code: torch_private.InductorCode) -> Run:
         return code.run
     return wrap(
         code.run, static=code.static, writes=code.writes, backward=code.is_backward,
-        index=int(places[0][2]),
+        open_sizes=code.open_sizes, index=int(places[0][2]),
     )  # fmt: skip
 
 
@@ -286,9 +289,9 @@ class Dispatcher:
 
     def __init__(
         self, run: Run, place: Place, *, static: Collection[int] = (),
-        writes: Collection[int] | None = (), backward: bool = False,
+        writes: Collection[int] | None = (), backward: bool = False, open_sizes: bool = True,
     ) -> None:  # fmt: skip
-        self.run, self.place, self.backward = run, place, backward
+        self.run, self.place, self.backward, self.open_sizes = run, place, backward, open_sizes
         # where a code writes to what moves from call to call, no instance is met again
         self.static, self.may_write = {*static, *(writes or ())}, writes is None
         self.instances: dict[Any, _Instance] = {}
@@ -331,7 +334,7 @@ class Dispatcher:
             return instance
         spare = None
         for recording in instance.recordings:
-            if recording.takes(addresses):
+            if recording.takes(inputs, addresses):
                 if not recording.copies_results(addresses):
                     self.replayed += 1
                     return recording(inputs)
@@ -377,6 +380,8 @@ class Dispatcher:
             numbers = tuple([inputs[i] for i in self.numbers])
         else:
             addresses, numbers = [*map(Tensor.data_ptr, inputs)], ()
+        if self.open_sizes:
+            numbers += tuple([(x.shape, x.stride()) for x in inputs if isinstance(x, Tensor)])
         known = tuple([address if address in PARAMETERS else 0 for address in addresses])
         return (self.place.stream(), numbers, known), addresses
 
