@@ -77,13 +77,14 @@ def test_recordings_hold_bounded_memory_and_give_it_back(unit: Unit) -> None:
 def test_a_call_that_its_user_captures_is_launched_plainly(unit: Unit) -> None:
     ours, theirs = twins(unit, 2)
     train(unit, ours, WARM + 2)
-    x = given(unit).detach()
+    x = given(unit)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         y = through(ours, x).detach()
-    x.copy_(given(unit).detach())
+    x.data.copy_(given(unit).detach())
     graph.replay()
-    equal(y, through(theirs, x))
+    equal(y, through(theirs, x).detach())
+    assert unit.plain["a capture is under way"] == 2
 
 
 # code of its own kind

@@ -149,7 +149,7 @@ class _Recording:
     memory: list[Tensor]
     constants: list[Any]
     results: list[Result]
-    storages: list[torch.UntypedStorage]
+    cells: list[int]
     free: tuple[list[int], list[int]]
     gives: list[int]
     copies_out: bool
@@ -162,7 +162,7 @@ class _Recording:
         for i, own in self.copied:
             if inputs[i].shape != own.shape:
                 return False
-        return self.copies_out or _count_references(self.storages) == self.free
+        return self.copies_out or _count_references(self.memory, self.cells) == self.free
 
     def copies_results(self, addresses: Sequence[int]) -> bool:
         """Whether operands would be copied that lie where a recording gives them."""
@@ -193,9 +193,11 @@ def _is_same(x: Tensor, y: Tensor) -> bool:
     return bool(((x == y) | (x != x)).all())
 
 
-def _count_references(storages: Sequence[torch.UntypedStorage]) -> tuple[list[int], list[int]]:
-    """How many tensors refer to each storage, and its size: somebody may have resized it."""
-    return [use_count(x._cdata) for x in storages], [x.nbytes() for x in storages]
+def _count_references(
+    memory: Sequence[Tensor], cells: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """How many refer to each storage, and where it lies: somebody may have resized it."""
+    return [*map(use_count, cells)], [*map(Tensor.data_ptr, memory)]
 
 
 @dataclass(slots=True)
@@ -473,11 +475,11 @@ class Dispatcher:
         if isinstance(described, str):
             return described
         memory, constants, results = described
-        storages = [x.untyped_storage() for x in memory]
-        free = _count_references(storages)
+        cells = [x.untyped_storage()._cdata for x in memory]
         mine = Counter(x.untyped_storage()._cdata for _, x in copied)
+        free = _count_references(memory, cells)
         # a tensor and its storage refer to memory that is ours; others have a constant besides
-        if any(n > 2 + mine[x._cdata] for n, x in zip(free[0], storages, strict=True)):
+        if any(n > 2 + mine[cell] for n, cell in zip(free[0], cells, strict=True)):
             return "it gives a constant"
         gives = [
             memory[i].data_ptr() + offset * memory[i].element_size()
@@ -485,7 +487,7 @@ class Dispatcher:
             if i < len(memory) and memory[i].numel() and not copies_out
         ]
         return _Recording(
-            replay, at, [addresses[i] for i in at], copied, memory, constants, results, storages,
+            replay, at, [addresses[i] for i in at], copied, memory, constants, results, cells,
             free, gives, copies_out, size,
         )  # fmt: skip
 
