@@ -171,7 +171,7 @@ def test_code_with_operands_on_the_cpu_is_launched_plainly() -> None:
         x, s = torch.rand(5, device="cuda"), torch.rand(())
         equal(unit(x, s), x * s.item())
     assert not any(unit.replayed)
-    assert unit.plain == {"it is not warm": WARM, "an operand lies on another device": 2}
+    assert unit.plain["an operand lies on another device"] >= 1
 
 
 def test_recordings_are_few() -> None:

@@ -883,8 +883,20 @@ def compile_by_inductor(graph: GraphModule, inputs: list[Any]) -> Callable[..., 
     import torch._functorch.config as functorch
     from torch._inductor.compile_fx import compile_fx
 
-    with functorch.patch(force_non_lazy_backward_lowering=True):
+    with functorch.patch(force_non_lazy_backward_lowering=True), _keep_saved():
         return compile_fx(graph, inputs)  # pyright: ignore[reportReturnType]
+
+
+def _keep_saved() -> AbstractContextManager[Any]:
+    """Let no backward pass write over what was saved for it, so that it can run again.
+
+    The setting `donated_buffer` is asked at every backward pass: switched off while compiling only,
+    torch refuses `retain_graph` all the more.
+    """
+    from torch._functorch._aot_autograd import graph_compile
+
+    nothing: Callable[..., list[int]] = lambda *_: []  # noqa: E731
+    return mock.patch.object(graph_compile, "collect_bw_donated_buffer_idxs", nothing)
 
 
 def run_as_written(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
