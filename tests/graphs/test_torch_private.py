@@ -648,3 +648,31 @@ def test_compiled_code_and_code_from_the_caches_can_be_wrapped() -> None:
     assert [code.is_backward for code in wrapped] == [False, True] * 2
     assert called == [False, True] * 2
     assert all(code.devices == {"cpu"} and not code.writes for code in wrapped)
+
+
+def test_a_capture_that_failed_is_forgotten() -> None:
+    """Without that, torch would refuse random numbers; how much it keeps is for tests/gpu."""
+    assert torch._C._cuda_endAllocateToPool and torch._C._cuda_releasePool
+    if not torch.cuda.is_available():
+        return
+    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    x = torch.ones(3, device="cuda")
+    with pytest.raises(RuntimeError), torch.cuda.stream(torch.cuda.Stream()):
+        graph.capture_begin(pool, capture_error_mode="thread_local")
+        try:
+            x.sum().item()
+        finally:
+            graph.capture_end()
+    torch_private.abandon_capture(0, pool)
+    assert torch.rand(3, device="cuda").shape == (3,)
+
+
+def test_backward_passes_would_write_over_what_was_saved() -> None:
+    import torch._functorch.config as functorch
+    from torch._functorch._aot_autograd import graph_compile
+
+    assert functorch.donated_buffer
+    usual = graph_compile.collect_bw_donated_buffer_idxs
+    with torch_private._keep_saved():
+        assert graph_compile.collect_bw_donated_buffer_idxs(None, None, None) == []  # pyright: ignore
+    assert graph_compile.collect_bw_donated_buffer_idxs is usual

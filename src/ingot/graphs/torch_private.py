@@ -215,7 +215,8 @@ def wrap_inductor_code(wrap: Callable[[InductorCode], Callable[..., Any]]) -> It
     """
     from torch._inductor.output_code import CompiledFxGraph
 
-    usual = CompiledFxGraph.post_compile
+    kind: Any = CompiledFxGraph
+    usual = kind.post_compile
 
     def post_compile(code: Any, inputs: Any, constants: Any, settings: Any) -> None:
         usual(code, inputs, constants, settings)
@@ -235,7 +236,7 @@ def wrap_inductor_code(wrap: Callable[[InductorCode], Callable[..., Any]]) -> It
 
     if not hasattr(usual, "_wrapping"):
         post_compile._wrapping = True  # pyright: ignore[reportFunctionMemberAccess]
-        CompiledFxGraph.post_compile = post_compile
+        kind.post_compile = post_compile
     before = getattr(_wrapping, "wrap", None)
     _wrapping.wrap = wrap
     try:

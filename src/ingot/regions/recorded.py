@@ -519,7 +519,7 @@ def _describe(
             i, x = of.get(at) or memory[at]
             if x.dtype != y.dtype:
                 return "it gives a view of another type"
-            offset = y.storage_offset() - x.storage_offset()
+            offset = int(y.storage_offset() - x.storage_offset())
             number = i if at in memory else first + i
             results.append((number, tuple(y.shape), y.stride(), offset))
     if any(x.device != y.device for _, x in memory.values() for _, y in operands):
