@@ -219,6 +219,14 @@ def test_open_sizes_of_zero_and_one_are_guarded() -> None:
     assert len(torch_private.guards_of(frame.mode)) == 1
 
 
+def test_what_was_compiled_is_found_again() -> None:
+    module = nn.Linear(2, 2)
+    assert torch_private.uncompiled(torch.compile(module, backend="eager")) is module
+    assert torch_private.uncompiled(module) is module
+    compiled = torch.compile(_count_calls, backend="eager")
+    assert torch_private.uncompiled(compiled) is _count_calls
+
+
 def test_dynamo_says_where_it_gave_up() -> None:
     with pytest.raises(Exception, match="Data-dependent") as refusal:
         torch_private.trace_frame(lambda x: 1 if x.sum() > 0 else 2, (torch.randn(3),))

@@ -14,6 +14,7 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.checkpoint import checkpoint
 
 import ingot.train as train
+from ingot.cli.inspect import inspect
 from ingot.errors import IngotError
 from tests.train.models import eager
 
@@ -275,3 +276,78 @@ def test_a_package_keeps_dataclasses_and_constants(tmp_path: Path) -> None:
     found = train.load(tmp_path / "scaled")(x)
     assert type(found) is Output
     assert torch.equal(found.value, x * table)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_transformer_takes_batches_and_sequences_of_one(training: bool) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).train(training)
+    joint = eager(layer, torch.randn(2, 7, 8), dynamic={"src": {0: "batch", 1: "time"}})
+    for sizes in ((2, 7), (1, 7), (3, 1), (1, 1)):
+        x = torch.randn(*sizes, 8)
+        torch.manual_seed(1)
+        expected = layer(x)
+        torch.manual_seed(1)
+        torch.testing.assert_close(joint(x), expected)
+
+
+def test_a_decision_by_two_sizes_is_checked_for_both() -> None:
+    def decide(x: Tensor) -> Tensor:
+        return x * 2 if x.shape[0] > 1 or x.shape[1] > 1 else x - 100
+
+    joint = eager(decide, torch.randn(2, 3), dynamic={"x": {0: "rows", 1: "columns"}})
+    for sizes in ((4, 4), (1, 3), (3, 1)):
+        x = torch.randn(sizes)
+        assert torch.equal(joint(x), decide(x))
+    with pytest.raises(IngotError, match="wrong-shape"):
+        joint(torch.randn(1, 1))
+
+
+def test_recurrent_networks_are_traced() -> None:
+    net = nn.LSTM(3, 5, batch_first=True)
+    joint = eager(net, torch.randn(2, 7, 3), dynamic={"input": {0: "batch"}})
+    for size in (1, 4):
+        x = torch.randn(size, 7, 3)
+        torch.testing.assert_close(joint(x), net(x))
+
+
+def test_a_compiled_module_is_what_it_was_made_of() -> None:
+    net, x = nn.Linear(3, 3), torch.randn(2, 3)
+    joint = eager(torch.compile(net, backend="eager"), x)
+    assert torch.equal(joint(x), net(x))
+    assert set(joint.state_dict()) == set(net.state_dict())
+
+
+def test_sizes_may_have_bounds() -> None:
+    for size in (("batch", 2, 8), torch.export.Dim("batch", min=2, max=8)):
+        joint = eager(lambda x: x * 2, torch.randn(3, 2), dynamic={"x": {0: size}})
+        assert joint(torch.randn(8, 2)).shape == (8, 2)
+        for wrong in (1, 9):
+            with pytest.raises(IngotError, match=r"wrong-shape.*batch"):
+                joint(torch.randn(wrong, 2))
+
+
+def test_constants_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.kind = 2.5, "tanh"
+
+        def forward(self, x: Tensor) -> Tensor:
+            return (x.tanh() if self.kind == "tanh" else x) * self.scale
+
+    eager(Scaled(), torch.randn(3)).save(tmp_path / "scaled")
+    joint = train.load(tmp_path / "scaled")
+    assert joint.signature.constants == {"kind": "'tanh'", "scale": "2.5"}
+    assert "taken  scale = 2.5" in str(joint.signature)
+    assert inspect(tmp_path / "scaled") == 0
+    assert "taken  kind = 'tanh'" in capsys.readouterr().out
+
+
+def test_decompositions_go_before_ours() -> None:
+    def tanh(x: Tensor) -> Tensor:
+        return x.sigmoid()
+
+    table = {torch.ops.aten.tanh.default: tanh}
+    x = torch.randn(3)
+    assert torch.equal(eager(torch.tanh, x, decompositions=table)(x), x.sigmoid())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ingot.train.describe import Section, Shown
     from ingot.train.signature import Saved, Signature
 
-__all__ = ["is_package", "is_target", "region_report", "show_module", "show_package"]
+__all__ = ["is_joint", "is_package", "is_target", "region_report", "show_module", "show_package"]
 
 JOINT, REGIONS = "joint.json", "regions.json"
 
@@ -35,6 +35,11 @@ def is_target(word: str) -> bool:
 def is_package(word: str) -> bool:
     """Whether a folder holds the package of a joint or of regions."""
     return any(Path(word, name).is_file() for name in (JOINT, REGIONS))
+
+
+def is_joint(word: str) -> bool:
+    """Whether a folder holds the package of a joint."""
+    return Path(word, JOINT).is_file()
 
 
 def show_module(target: str, stage: str) -> "Shown":

@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.fx import GraphModule, Interpreter, Node
+from torch.fx import GraphModule, Node
 from torch.fx.graph import CodeGen
 
 from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.graphs.guards import Course, find_guards
 from ingot.graphs.layout import blank, order_of
-from ingot.graphs.sizes import Dynamic, Size, evaluated, open_sizes, print_size
+from ingot.graphs.sizes import Dynamic, open_sizes, print_size
 from ingot.graphs.torch_private import (
     FOLDER,
     Frame,
@@ -24,17 +25,16 @@ from ingot.graphs.torch_private import (
     buffers_of,
     equal_sizes,
     expression_of,
-    fake_mode,
-    guards_of,
     mark_open,
     sources_of_sizes,
     stack_of_error,
     trace_frame,
+    uncompiled,
 )
 from ingot.graphs.tree import Tree, flatten, unflatten
 
 __all__ = [
-    "Captured", "Constant", "Input", "Leaf", "adopt", "capture", "find_excluded", "find_tensors",
+    "Captured", "Constant", "Input", "Leaf", "adopt", "capture", "find_tensors",
 ]  # fmt: skip
 
 VALUES = (bool, int, float, str, type(None))
@@ -118,39 +118,53 @@ def capture(
     """Trace a function or module by Dynamo, whole; `names` are those of positional arguments."""
     leaves, takes = flatten((tuple(args), dict(kwargs or {})))
     arguments = tuple((_argument(path, names), leaf) for path, leaf in leaves)
-    chosen, hints = open_sizes(dynamic, [(n, x) for n, x in arguments if isinstance(x, Tensor)])
+    tensors = [(n, x) for n, x in arguments if isinstance(x, Tensor)]
+    chosen, hints, bounds = open_sizes(dynamic, tensors)
     rest = iter(chosen)
     axes = tuple(next(rest) if isinstance(leaf, Tensor) else {} for _, leaf in leaves)
-    examples, size_names = [_example(leaf) for _, leaf in leaves], {}
-    for (path, _), example, opened in zip(leaves, examples, axes, strict=True):
-        for axis, size in opened.items():
-            mark_open(example, axis)
-            size_names[f"{_local(path)}.size()[{axis}]"] = size
+    examples = [_example(x, opened, {}) for (_, x), opened in zip(leaves, axes, strict=True)]
+    size_names = {
+        f"{_local(path)}.size()[{axis}]": size
+        for (path, _), opened in zip(leaves, axes, strict=True)
+        for axis, size in opened.items()
+    }
+    source = uncompiled(source)
     module = source if isinstance(source, nn.Module) else None
     name = type(source).__name__ if module else getattr(source, "__name__", "function")
-    values, named = unflatten(takes, examples)
-    frame = _trace(name, source, values, named, ())
+
+    def trace(examples: Sequence[Any], written: Sequence[str]) -> Frame:
+        values, named = unflatten(takes, examples)
+        words = tuple(n.split(".") for n in written)
+        return _trace(name, source, values, named, words)
+
+    frame = trace(examples, ())
     written = _find_written(name, module, frame)
     if written:
-        frame = _trace(name, source, values, named, tuple(n.split(".") for n in written))
+        frame = trace(examples, written)
     result, bound, _ = frame.run([_Stand(i) for i in range(len(frame.outputs))])
     symbols = _name_symbols(name, frame, size_names)
-    tensors = _Tensors(module, examples)
+
+    def retrace(fixed: Mapping[str, int]) -> Course:
+        again = [_example(x, opened, fixed) for (_, x), opened in zip(arguments, axes, strict=True)]
+        other = trace(again, written)
+        return Course(other, _name_symbols(name, other, size_names), hints | dict(fixed))
+
+    whose = _Tensors(module, examples)
     places = zip(frame.graph.graph.find_nodes(op="placeholder"), frame.given, strict=True)
     nested, tree = flatten(result)
     new = zip(written, bound, strict=True)
     return Captured(
         name=name,
-        inputs=tuple(tensors.find_input(*place, frame, symbols) for place in places),
+        inputs=tuple(whose.find_input(*place, frame, symbols) for place in places),
         arguments=arguments,
         axes=axes,
         takes=takes,
-        leaves=tuple(tensors.find_leaf(name, *leaf) for leaf in nested),
+        leaves=tuple(whose.find_leaf(name, *leaf) for leaf in nested),
         tree=tree,
         written=tuple((n, stand.index) for n, stand in new if isinstance(stand, _Stand)),
         constants=_find_constants(frame),
         open=hints,
-        guards=_find_guards(frame, symbols, hints),
+        guards=(*bounds, *find_guards(Course(frame, symbols, hints), retrace)),
         training=module.training if module else None,
         grad=torch.is_grad_enabled(),
         autocast=autocast_now(),
@@ -163,7 +177,7 @@ def adopt(
 ) -> Captured:
     """A graph that is there already, a piece of a captured one say, with tensors for its inputs."""
     arguments = tuple((f"argument{i}", x) for i, x in enumerate(args))
-    axes, hints = open_sizes(dynamic, list(arguments))
+    axes, hints, bounds = open_sizes(dynamic, list(arguments))
     places = graph.graph.find_nodes(op="placeholder")
     nested, tree = flatten(graph.graph.output_node().args[0])
     outputs = [leaf for _, leaf in nested if isinstance(leaf, Node)]
@@ -177,7 +191,7 @@ def adopt(
             Leaf("output", outputs.index(x)) if isinstance(x, Node) else Leaf("value", value=x)
             for _, x in nested
         ),
-        written=(), constants=(), open=hints, guards=(), training=None,
+        written=(), constants=(), open=hints, guards=bounds, training=None,
         grad=torch.is_grad_enabled(), autocast=autocast_now(),
     )  # fmt: skip
 
@@ -203,12 +217,19 @@ class _Stand:
         self.index = index
 
 
-def _example(leaf: Any) -> Any:
-    """A tensor of the same layout that may be marked; nobody reads its numbers."""
+def _example(leaf: Any, opened: Mapping[int, str], fixed: Mapping[str, int]) -> Any:
+    """A tensor of the same layout with its open sizes marked; nobody reads its numbers."""
     if not isinstance(leaf, Tensor):
         return leaf
-    blank = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
-    return blank.requires_grad_(leaf.requires_grad)
+    if any(size in fixed for size in opened.values()):
+        sizes = [fixed.get(opened.get(i, ""), n) for i, n in enumerate(leaf.shape)]
+        made = blank(sizes, order_of(leaf), leaf.dtype, leaf.device)
+    else:
+        made = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+    for axis, size in opened.items():
+        if size not in fixed:
+            mark_open(made, axis)
+    return made.requires_grad_(leaf.requires_grad)
 
 
 def _argument(path: str, names: Sequence[str]) -> str:
@@ -359,74 +380,6 @@ def _name_symbols(name: str, frame: Frame, size_names: Mapping[str, str]) -> dic
         for tied in fixed
     )  # fmt: skip
     return symbols
-
-
-def _find_guards(
-    frame: Frame, symbols: Mapping[Any, Any], hints: Mapping[str, int]
-) -> tuple[str, ...]:
-    """What was decided by open sizes, and which of 0 and 1 other shapes would come of."""
-    found = [g.expr.xreplace(symbols) for g in guards_of(frame.mode)]
-    guards = dict.fromkeys(str(print_size(e)) for e in found if e.free_symbols)
-
-    def text(size: Any) -> Size:
-        return size if isinstance(size, int) else print_size(expression_of(size).xreplace(symbols))
-
-    return find_excluded(frame.graph, "example_value", text, hints, tuple(guards))
-
-
-def find_excluded(
-    graph: GraphModule, meta: str, text: Callable[[Any], Size], hints: Mapping[str, int],
-    guards: tuple[str, ...],
-) -> tuple[str, ...]:  # fmt: skip
-    """The guards, and which of the sizes 0 and 1 would make other shapes than the open trace has.
-
-    A size of 1 is squeezed and broadcast, and some operations refuse 0 or 1. `meta` is where nodes
-    keep their fake value, `text` writes a size of one in the names of the open sizes.
-    """
-    for name in hints:
-        for size in (0, 1):
-            sizes = {**hints, name: size}
-            allowed = all(evaluated(guard, sizes) for guard in guards)
-            if allowed and not _Shapes(graph, meta, text, sizes).hold():
-                guards = (*guards, f"{name} != {size}")
-    return guards
-
-
-class _Shapes(Interpreter):
-    """Runs a graph on fake tensors of given sizes and compares the shapes."""
-
-    def __init__(
-        self, graph: GraphModule, meta: str, text: Callable[[Any], Size], sizes: Mapping[str, int]
-    ) -> None:
-        super().__init__(graph)
-        self.meta, self.text, self.sizes = meta, text, sizes
-
-    def hold(self) -> bool:
-        """Whether all shapes are as expected, and nothing is refused."""
-        places = self.module.graph.find_nodes(op="placeholder")  # pyright: ignore
-        try:
-            with torch.no_grad(), fake_mode():
-                self.run(*(self.blank(node.meta[self.meta]) for node in places))
-        except Exception:
-            return False
-        return True
-
-    def run_node(self, n: Node) -> Any:
-        """Compare one result."""
-        found, expected = super().run_node(n), n.meta.get(self.meta)
-        if isinstance(found, Tensor) and isinstance(expected, Tensor):
-            assert tuple(found.shape) == tuple(map(self.number, expected.shape))
-        return found
-
-    def number(self, size: Any) -> int:
-        """A size of the open trace for the given ones."""
-        return evaluated(self.text(size), self.sizes)
-
-    def blank(self, value: Any) -> Any:
-        """An input."""
-        if not isinstance(value, Tensor):
-            return self.number(value)
-        return blank([*map(self.number, value.shape)], order_of(value), value.dtype, value.device)
 
 
 def _find_constants(frame: Frame) -> tuple[Constant, ...]:

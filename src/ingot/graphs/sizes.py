@@ -16,8 +16,11 @@ __all__ = ["Dynamic", "Open", "Size", "evaluated", "open_sizes", "print_size"]
 Size = int | str
 """A fixed size, or an expression in the names of the open sizes."""
 
-Dynamic = Mapping[str, Mapping[int, str]] | Literal["batch"] | None
-"""Which sizes stay open: by the name of an argument, axis -> name; equal names are equal sizes."""
+Dynamic = Mapping[str, Mapping[int, Any]] | Literal["batch"] | None
+"""Which sizes stay open: by the name of an argument, axis -> name; equal names are equal sizes.
+
+A size may have bounds: (name, smallest, largest), or a torch.export.Dim.
+"""
 
 
 class Open:
@@ -79,13 +82,17 @@ def evaluated(size: Size, sizes: Mapping[str, int]) -> Any:
 
 def open_sizes(
     dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]]
-) -> tuple[list[dict[int, str]], dict[str, int]]:
-    """The open axes of each tensor, and an example of each open size."""
+) -> tuple[list[dict[int, str]], dict[str, int], tuple[str, ...]]:
+    """The open axes of each tensor, an example of each open size, and the bounds given."""
+    bounds: dict[str, None] = {}
     if dynamic == "batch":
         axes = [{0: "batch"} if tensor.dim() else {} for _, tensor in tensors]
     else:
         wanted = dict(dynamic or {})
-        axes = [dict(wanted.pop(name, {})) for name, _ in tensors]
+        axes = [
+            {axis: _named(size, bounds) for axis, size in dict(wanted.pop(name, {})).items()}
+            for name, _ in tensors
+        ]
         raise_if(_unknown(wanted, [name for name, _ in tensors]))
     hints: dict[str, int] = {}
     problems: list[Problem] = []
@@ -103,10 +110,33 @@ def open_sizes(
                 problems.append(Problem("wrong-argument", told, None, "give the sizes two names"))
             if found < 2:
                 told = f"axis {axis} of '{name}' is to stay open, and its example has size {found}"
-                fix = "trace with an example of size 2 or more; the result also takes size 1"
+                fix = "trace with an example of size 2 or more; 1 is taken where nothing asks"
                 problems.append(Problem("fixed-size", told, None, fix))
     raise_if(problems)
-    return axes, hints
+    for bound in bounds:
+        if not evaluated(bound, hints):
+            told = f"the example is to have {bound}, and has {names_told(hints)}"
+            raise_if([Problem("wrong-argument", told, None, "widen the range, or pass another")])
+    return axes, hints, tuple(bounds)
+
+
+def names_told(sizes: Mapping[str, int]) -> str:
+    """Sizes as a list of equations."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def _named(size: Any, bounds: dict[str, None]) -> str:
+    """The name of an open size; its bounds, where there are any, are noted."""
+    if isinstance(size, str):
+        return size
+    if isinstance(size, tuple):
+        name, low, high = size
+    else:
+        name, low, high = size.__name__, getattr(size, "min", None), getattr(size, "max", None)
+    # torch.export.Dim has a number near 2**63 for no bound
+    bounds |= {f"{name} >= {low}": None} if low else {}
+    bounds |= {f"{name} <= {high}": None} if high is not None and high < 2**62 else {}
+    return name
 
 
 def _unknown(wanted: Mapping[str, Any], names: list[str]) -> list[Problem]:

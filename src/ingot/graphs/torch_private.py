@@ -44,9 +44,9 @@ __all__ = [
     "run_as_written", "run_operations", "same_layout", "same_tensors", "schema_of",
     "see_lost_gradients", "simplify_expression", "sources_of_sizes", "stack_of_error",
     "substitute_sizes", "take_out_tokens", "trace_frame", "trace_values", "traced_mode",
-    "tracing_context", "transformed", "transforms", "use_count", "view_memory", "was_written",
-    "watch_calls", "watch_lowering", "without_storage", "wrap_inductor_code", "wrapped",
-    "write_archive",
+    "tracing_context", "transformed", "transforms", "uncompiled", "use_count", "view_memory",
+    "was_written", "watch_calls", "watch_lowering", "without_storage", "wrap_inductor_code",
+    "wrapped", "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -359,6 +359,12 @@ def frames_of(guard: Any) -> tuple[Any, Any]:
     return guard.sloc.maybe_user_loc, guard.sloc.framework_loc
 
 
+def uncompiled(source: Any) -> Any:
+    """What torch.compile was given, if this is what it gave."""
+    inner = getattr(source, "_orig_mod", None)
+    return inner or getattr(source, "_torchdynamo_orig_callable", source)
+
+
 def mark_open(tensor: Tensor, axis: int) -> None:
     """Let Dynamo keep a size of a tensor open; the mark stays on the tensor."""
     from torch._dynamo import mark_dynamic
@@ -530,6 +536,8 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
         replay_side_effects=False, side_effect_replay_policy="info",
         # sizes that differ from an earlier trace of the same code would be open
         automatic_dynamic_shapes=False, assume_static_by_default=True,
+        # recurrent networks are one operation of torch's, as in export
+        allow_rnn=True,
     )  # fmt: skip
     with (
         convert_frame.compile_lock, quiet, any_size(),

@@ -1,6 +1,6 @@
 """A function or module and an example -> Joint: all stages, from tracing to something to call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,14 +25,16 @@ def joint(
     partition: Partition = "min-cut",
     compile_forward: Compiler = "inductor",
     compile_backward: Compiler = "inductor",
+    decompositions: Mapping[Any, Any] | None = None,
 ) -> Joint:
     """Compile a function or module together with its gradient.
 
     `example` holds the arguments: a tuple, or a dict of named ones; those that are to get
     gradients have `requires_grad`. `dynamic` says which sizes stay open:
-    "batch" (the first axis of every tensor), or `{"x": {0: "batch", 1: "time"}}`.
+    "batch" (the first axis of every tensor), or `{"x": {0: "batch", 1: ("time", 1, 64)}}`, the
+    latter with bounds. `decompositions` replace operations of ATen before Inductor's own do.
     """
-    traced = trace(prepare(function, example, dynamic))
+    traced = trace(prepare(function, example, dynamic), decompositions)
     return assembled(partitioned(traced, partition), compile_forward, compile_backward)
 
 

@@ -13,7 +13,7 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.capture import VALUES, Captured, capture, find_tensors
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, Open, evaluated
-from ingot.graphs.torch_private import autocast_now, without_storage
+from ingot.graphs.torch_private import autocast_now, uncompiled, without_storage
 from ingot.graphs.tree import Tree, flatten
 from ingot.train.signature import Argument, Held, Shaped
 
@@ -70,8 +70,9 @@ def prepare(
     if isinstance(function, Captured):
         names = tuple(name for name, _ in function.arguments)
         return _prepared(function, names, (), [])
+    source: Callable[..., Any] = uncompiled(function)
     positional, keyword = _example(example)
-    names = _names(function, positional, keyword)
+    names = _names(source, positional, keyword)
     nested = [*positional, *keyword.values()]
     raise_if(
         problem
@@ -79,13 +80,13 @@ def prepare(
         for path, leaf in flatten(value)[0]
         for problem in _refused(name + path, leaf)
     )
-    module = function if isinstance(function, nn.Module) else None
+    module = source if isinstance(source, nn.Module) else None
     held, values = held_tensors(module)
-    captured = capture(function, positional, keyword, dynamic, names)
+    captured = capture(source, positional, keyword, dynamic, names)
     found = {name for h in held for name in h.names}
     others = {i.name: i.value for i in captured.inputs if i.kind in ("held", "constant")}
     for name, _ in captured.written:
-        others.setdefault(name, _attribute(function, name))
+        others.setdefault(name, _attribute(source, name))
     extra = {name: value for name, value in others.items() if name not in found}
     raise_if(_hidden(extra))
     held += tuple(Held((n,), _shaped(n, v), False, False) for n, v in extra.items())

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
-from ingot.graphs.sizes import evaluated
+from ingot.graphs.sizes import evaluated, names_told
 from ingot.graphs.tree import TreeMismatch, leaves_like
 from ingot.train.call import autocast_now, plain_tensor
 from ingot.train.signature import Argument, Shaped, Signature
@@ -46,7 +46,7 @@ def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]
     raise_if(problems)
     for rule in signature.constraints:
         if not evaluated(rule, sizes):
-            told = f"'{signature.name}' was traced for {rule}; here {_sizes_told(sizes)}"
+            told = f"'{signature.name}' was traced for {rule}; here {names_told(sizes)}"
             problems.append(Problem("wrong-shape", told, None, "trace it for these sizes"))
     raise_if(problems)
     return sizes
@@ -144,7 +144,7 @@ def _kind(shaped: Shaped, value: Any) -> Problems:
 def _sizes(shaped: Shaped, value: Tensor, sizes: Mapping[str, int]) -> Problems:
     for wanted, size in zip(shaped.sizes, value.shape, strict=True):
         if wanted != size and (isinstance(wanted, int) or evaluated(wanted, sizes) != size):
-            known = f" with {_sizes_told(sizes)}" if sizes else ""
+            known = f" with {names_told(sizes)}" if sizes else ""
             told = f"'{shaped.name}' has shape {tuple(value.shape)}; it was traced as"
             fix = "pass that shape, or name more sizes in 'dynamic'"
             return [Problem("wrong-shape", f"{told} {_list(shaped)}{known}", None, fix)]
@@ -178,10 +178,6 @@ def out_of_bounds(signature: Signature, status: Sequence[bool]) -> Problems:
 
 def _list(shaped: Shaped) -> str:
     return f"({', '.join(map(str, shaped.sizes))}{',' if len(shaped.sizes) == 1 else ''})"
-
-
-def _sizes_told(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
 def _told(values: Sequence[Any]) -> str:

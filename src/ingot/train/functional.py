@@ -51,6 +51,7 @@ def decompositions() -> dict[Any, Any]:
 def _dropout(value: Tensor, probability: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if train is False or probability == 0:
         return value.clone(), torch.ones_like(value, dtype=torch.bool)
-    kept = torch.ops.aten.bernoulli.p(value, 1 - probability)
+    # as torch does: numbers are drawn in the order in which the tensor lies
+    kept = torch.ops.aten.bernoulli.p(torch.empty_like(value), 1 - probability)
     scale = 0.0 if probability == 1 else 1 / (1 - probability)
     return value * (kept * scale), kept.to(torch.bool)

@@ -29,7 +29,7 @@ from ingot.train.compile import Half, from_source, inductor
 from ingot.train.module import Joint
 from ingot.train.signature import FORMAT, SCHEMA, Saved, Signature
 
-__all__ = ["Described", "from_bytes", "load", "save", "to_bytes"]
+__all__ = ["Described", "from_bytes", "load", "read_description", "save", "to_bytes"]
 
 NAME = "joint.json"
 STATE = "state.pt"
@@ -102,7 +102,7 @@ def _write(half: Half, folder: Path, name: str) -> None:
 def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
     place = Path(folder)
-    described = _checked(place)
+    described = read_description(place)
     contents = read_files(described, place, AGAIN)
     halves = {name: _half(kind, contents, name) for name, kind in described.halves.items()}
     values: list[Tensor] = torch.load(io.BytesIO(contents[STATE]), weights_only=True)
@@ -143,7 +143,7 @@ def _half(kind: str, contents: Mapping[str, bytes], name: str) -> Half:
     return Half(kind, run, source=source, constants=constants, text=text)
 
 
-def _checked(folder: Path) -> Described:
+def read_description(folder: Path) -> Described:
     """The metadata of a package that can be loaded here."""
     file = folder / NAME
     if not file.is_file():

@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem
-from ingot.graphs.layout import blank, order_of
+from ingot.graphs.layout import Order, blank, order_of
 from ingot.graphs.sizes import Open, evaluated
 from ingot.graphs.torch_private import schema_of
 from ingot.train.signature import Draw, Shaped
-from ingot.train.views import decoded, encoded, operation
+from ingot.train.views import decoded, encoded, operation, root
 
 __all__ = ["DRAWS", "drawn", "lift", "undrawable"]
 
@@ -25,6 +25,9 @@ LIKE = (
     "exponential.default", "geometric.default", "log_normal.default", "cauchy.default",
 )  # fmt: skip
 NEW = ("rand.default", "randn.default", "randint.default", "randint.low", "randperm.default")
+IN_PLACE = "aten.bernoulli.p"
+"""What torch writes for dropout's `bernoulli_` once there are no writes."""
+
 DRAWS = frozenset(f"aten.{name}" for name in (*LIKE, *NEW))
 
 
@@ -42,8 +45,9 @@ def lift(graph: GraphModule, shapes: Open) -> tuple[Draw, ...]:
         with graph.graph.inserting_before(first):
             place = graph.graph.placeholder(f"primals_random_{len(found) + 1}")
         value: Tensor = node.meta["val"]
+        order = draw.like.order if draw.operation == IN_PLACE else order_of(value)
         with shapes.mode:
-            place.meta["val"] = blank(value.shape, order_of(value), value.dtype, value.device)
+            place.meta["val"] = blank(value.shape, order, value.dtype, value.device)
         node.replace_all_uses_with(place)
         graph.graph.erase_node(node)
         found.append(draw)
@@ -73,13 +77,20 @@ def _draw(node: Node, shapes: Open) -> Draw:
         sizes = tuple(shapes.text(n) for n in value.shape)
         dtype = str(value.dtype).removeprefix("torch.")
         return Draw(
-            name, Shaped(name, sizes, dtype, value.device.type, False, order_of(value)),
+            name, Shaped(name, sizes, dtype, value.device.type, False, _order(node, source)),
             tuple(encoded(a, shapes) for a in node.args[int(takes_like) :]),
             {key: encoded(a, shapes) for key, a in node.kwargs.items()},
             takes_like,
         )  # fmt: skip
     except TypeError as error:
         raise undrawable(name, str(error)) from None
+
+
+def _order(node: Node, source: Node) -> Order:
+    """How what is drawn lies; a copy drawn by its probability alone is row-major in torch."""
+    if str(node.target) == IN_PLACE and ".empty" not in str(root(source).target):
+        return ()
+    return order_of(source.meta["val"])
 
 
 def undrawable(name: str, why: str) -> IngotError:
@@ -96,6 +107,9 @@ def drawn(draw: Draw, sizes: Mapping[str, int]) -> Tensor:
     arguments = [decoded(a, sizes) for a in draw.arguments]
     if draw.takes_like:
         shape = [evaluated(n, sizes) for n in like.sizes]
-        arguments.insert(0, blank(shape, like.order, getattr(torch, like.dtype), like.device))
+        made = blank(shape, like.order, getattr(torch, like.dtype), like.device)
+        if draw.operation == IN_PLACE:
+            return made.bernoulli_(*arguments)
+        arguments.insert(0, made)
     keywords = {key: decoded(a, sizes) for key, a in draw.keywords.items()}
     return operation(draw.operation)(*arguments, **keywords)

@@ -103,6 +103,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call. Primals are the held tensors, then the tensors of the arguments, then the draws.
 
     tangents: the results that each of the gradients comes from.
+    constants: what was taken from attributes and globals when it was traced, as Python writes it.
     Where there are `indices`, the last result says of each whether it was in bounds.
     """
 
@@ -123,6 +124,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     constraints: tuple[str, ...]
     autocast: dict[str, str]
     indices: tuple[str, ...]
+    constants: dict[str, str]
 
     @property
     def tensors(self) -> tuple[Shaped, ...]:
@@ -140,4 +142,5 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         lines += [f"  draws  {d.operation} {d.like}" for d in self.draws]
         lines += [f"  gives  {r}" for r in self.results]
         lines += [f"  holds for  {c}" for c in self.constraints]
+        lines += [f"  taken  {name} = {value}" for name, value in self.constants.items()]
         return "\n".join(lines)

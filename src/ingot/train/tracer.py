@@ -3,7 +3,7 @@
 The graph writes to nothing, holds no dead lines and draws no numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.capture import VALUES, find_excluded
+from ingot.graphs.capture import VALUES
+from ingot.graphs.guards import find_excluded
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.torch_private import (
     base_of,
@@ -58,10 +59,10 @@ class _Survey:
     mutated: tuple[int, ...]
 
 
-def trace(call: Call) -> Traced:
-    """Trace forward and backward into one graph and clean it."""
+def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced:
+    """Trace forward and backward into one graph and clean it; decompositions go before ours."""
     survey = _survey(call)
-    graph, wanted = _joint(call, survey)
+    graph, wanted = _joint(call, survey, {**functional.decompositions(), **(decompositions or {})})
     draws = random.lift(graph, call.open)
     _without_aliases(graph)
     given = _flat_output(graph)
@@ -85,11 +86,12 @@ def trace(call: Call) -> Traced:
         tangents=_tangents(graph, len(results), survey.requires_grad), sizes=call.axes,
         constraints=_constraints(call, graph), autocast=call.captured.autocast,
         indices=tuple(indices),
+        constants={c.name: repr(c.value) for c in call.captured.constants},
     )  # fmt: skip
     return Traced(call, signature, graph, len(results))
 
 
-def _joint(call: Call, survey: _Survey) -> tuple[GraphModule, list[int]]:
+def _joint(call: Call, survey: _Survey, table: dict[Any, Any]) -> tuple[GraphModule, list[int]]:
     """The graph of results and gradients, and the primals that the gradients are of."""
     differ = survey.requires_grad
     tangents = [_blank(x, call) for x, d in zip(survey.results, differ, strict=True) if d]
@@ -105,7 +107,6 @@ def _joint(call: Call, survey: _Survey) -> tuple[GraphModule, list[int]]:
         return [*map(plain, results)], [*map(plain, grads)]
 
     with _translated(call):
-        table = functional.decompositions()
         graph = functional.graph_of(joint, call.open, call.primals, tangents, table=table)
     return graph, wanted
 
