@@ -230,7 +230,7 @@ def run_child(job: dict[str, Any], caches: str, source: Path) -> dict[str, Any]:
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One row after another; compilations in turns, so that no way has the machine at its best."""
     sources = {"ingot": ROOT, **({"old": options.old} if options.old else {})}
-    ways = [*WAYS, *(["old"] if options.old else [])]
+    ways = [*options.ways, *(["old"] if options.old else [])]
     turns = product(range(options.repeats), options.counts, (False, True), ways)
     for repeat, count, train, way in turns if "compile" in options.what else ():
         job = {"what": "compile", "way": "ingot" if way == "old" else way,
@@ -338,6 +338,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="4 and 16 blocks, once; short calls")
     parser.add_argument("--what", nargs="+", choices=("compile", "calls"))
     parser.add_argument("--counts", nargs="+", type=int, default=[4, 16, 64])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="to compile")
     parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--repeats", type=int, default=3, help="compilations of each")
     parser.add_argument("--seconds", type=float, default=5.0, help="of calls, for each way")

@@ -684,3 +684,99 @@ def test_backward_passes_would_write_over_what_was_saved() -> None:
     with torch_private._keep_saved():
         assert graph_compile.collect_bw_donated_buffer_idxs(None, None, None) == []  # pyright: ignore
     assert graph_compile.collect_bw_donated_buffer_idxs is usual
+
+
+def mark(value: Tensor) -> Tensor:
+    return value
+
+
+class Broken(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(mark(x))
+        with torch.no_grad():
+            y = y * 2
+        torch._dynamo.graph_break()
+        return y + 1
+
+
+def test_dynamo_tells_a_backend_of_markers_modes_breaks_and_open_sizes() -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def backend(graph: torch.fx.GraphModule, example: Any) -> Any:
+        inputs = torch_private.fake_inputs(example)
+        assert inputs is not None
+        mode = torch_private.traced_mode()
+        assert all(x.fake_mode is mode for x in inputs if isinstance(x, Tensor))
+        kinds = [type(x) for x in example]
+        where = torch_private.break_of(graph), torch_private.compilation_now()
+        seen.append(([n.target for n in graph.graph.nodes], kinds, *where))
+        return torch_private.run_as_written(graph, list(example))
+
+    run = torch_private.compile_calls(Broken(), backend, [mark])
+    x = torch.ones(3)
+    torch_private.hint_open(x, [-1])
+    assert torch_private.compilation_now() == (0, 0)
+    assert torch.equal(run(x), torch.tanh(torch.ones(3)) * 2 + 1)
+    (targets, kinds, broken, first), *_, (_, _, whole, last) = seen
+    assert mark in targets and any(map(torch_private.is_mode_switch, targets))
+    assert torch.SymInt in kinds
+    assert broken is not None and "test_torch_private.py:" in broken and " in forward: " in broken
+    assert whole is None and first[0] < last[0]
+    count, layer = len(seen), nn.Tanh()
+    for _ in range(2):  # nothing is shared with another
+        torch_private.compile_calls(layer, backend, [])(torch.ones(3))
+    assert len(seen) == count + 2
+
+
+def test_a_backend_that_is_given_a_class_of_tensors_is_told() -> None:
+    class Own(Tensor):
+        pass
+
+    mode = torch_private.fake_mode()
+    x = torch.ones(3, requires_grad=True)
+    with torch_private.tracing_context(mode):
+        assert torch_private.fake_inputs([torch.ones(3).as_subclass(Own)]) is None
+        y = x * 1
+        assert torch_private.fake_inputs([y, y[:2]]) is None
+        (found,) = torch_private.fake_inputs([x]) or []
+        assert found.requires_grad and found.fake_mode is mode
+    assert torch_private.memory_of(y) == torch_private.memory_of(y[1:])
+    assert torch_private.memory_of(y) != torch_private.memory_of(x)
+
+
+def test_transforms_are_told_from_other_calls_in_a_graph() -> None:
+    seen: list[Any] = []
+
+    def backend(graph: torch.fx.GraphModule, example: Any) -> Any:
+        seen.extend(node.target for node in graph.graph.nodes)
+        return graph.forward
+
+    def slope(x: Tensor) -> Tensor:
+        return torch.func.grad(lambda y: y.sin().sum())(x)
+
+    torch.compile(slope, backend=backend, fullgraph=True)(torch.ones(2))
+    assert any(map(torch_private.is_transform, seen))
+    assert not torch_private.is_transform(torch.sin)
+
+
+def test_modes_are_entered_and_left_again() -> None:
+    now, around = torch_private.Modes.now(), torch_private.ambient()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        other = torch_private.Modes.now()
+        assert other != now and torch_private.ambient() != around
+    with other.entered():
+        assert torch_private.Modes.now() == other
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+    assert torch_private.Modes.now() == now and torch_private.ambient() == around
+
+
+def test_inductor_compiles_what_dynamo_wrote_with_its_backward() -> None:
+    graph = torch.fx.symbolic_trace(lambda a, b: (a @ b,))
+    mode = torch_private.fake_mode()
+    kinds = torch.float32, "cpu"
+    fakes = [torch_private.fake_tensor(mode, (3, 3), (False, False), *kinds) for _ in range(2)]
+    with torch_private.tracing_context(mode):
+        run = torch_private.compile_by_inductor(graph, [f.requires_grad_() for f in fakes])
+    a, b = torch.randn(3, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True)
+    run(a, b)[0].sum().backward()
+    torch.testing.assert_close(a.grad, torch.ones(3, 3) @ b.detach().T)
