@@ -93,7 +93,6 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=16)
     parser.add_argument("--stacks", nargs="+", default=["transformer-64", "tiny"])
     arguments = parser.parse_args()
-    torch.set_float32_matmul_precision("high")
     rows = []
     for stack in arguments.stacks:
         for train in (True, False):

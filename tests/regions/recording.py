@@ -21,6 +21,8 @@ from ingot.regions import recorded
 from ingot.regions.recorded import RECORDINGS, WARM, Dispatcher, Gpu
 
 WIDTH = 8
+DTYPE = torch.float64
+"""Sums of gradients over many calls differ in their last digits."""
 
 
 class Replayed:
@@ -99,10 +101,10 @@ class Block(nn.Module):
     def __init__(self, code: Callable[..., Tensor] = block) -> None:
         super().__init__()
         self.code = code
-        self.norm = nn.Parameter(1 + 0.1 * torch.randn(WIDTH))
-        self.up = nn.Parameter(torch.randn(2 * WIDTH, WIDTH) / 3)
-        self.bias = nn.Parameter(torch.randn(2 * WIDTH))
-        self.down = nn.Parameter(torch.randn(2 * WIDTH, WIDTH) / 4)
+        self.norm = nn.Parameter(1 + 0.1 * torch.randn(WIDTH, dtype=DTYPE))
+        self.up = nn.Parameter(torch.randn(2 * WIDTH, WIDTH, dtype=DTYPE) / 3)
+        self.bias = nn.Parameter(torch.randn(2 * WIDTH, dtype=DTYPE))
+        self.down = nn.Parameter(torch.randn(2 * WIDTH, WIDTH, dtype=DTYPE) / 4)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.code(x, self.norm, self.up, self.bias, self.down)
@@ -164,7 +166,7 @@ def twins(unit: Unit, count: int = 3) -> tuple[nn.ModuleList, nn.ModuleList]:
 
 
 def given(unit: Unit, batch: int = 5) -> Tensor:
-    return torch.randn(batch, WIDTH, device=unit.place.device).requires_grad_()
+    return torch.randn(batch, WIDTH, dtype=DTYPE, device=unit.place.device).requires_grad_()
 
 
 def through(blocks: Any, x: Tensor) -> Tensor:
@@ -174,7 +176,7 @@ def through(blocks: Any, x: Tensor) -> Tensor:
 
 
 def equal(ours: Any, theirs: Any) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-5)
+    torch.testing.assert_close(ours, theirs)
 
 
 def equal_gradients(ours: nn.Module, theirs: nn.Module) -> None:
@@ -336,7 +338,10 @@ def drawn_calls_give_eagers_numbers(unit: Unit, draws: int = 60, seeds: int = 4)
                     for blocks in (ours, theirs):
                         blocks[i].bias.mul_(1.1)
             elif what == "new" and draw.random() < 0.3:
-                i, new = draw.randrange(3), torch.randn(WIDTH, device=unit.place.device)
+                i, new = (
+                    draw.randrange(3),
+                    torch.randn(WIDTH, dtype=DTYPE, device=unit.place.device),
+                )
                 for blocks in (ours, theirs):
                     blocks[i].norm = nn.Parameter(new.clone())
             elif what == "drop" and pending:
@@ -380,7 +385,8 @@ def run_threads(unit: Unit, count: int = 3) -> None:
         try:
             with on_stream(unit):
                 for _ in range(12):
-                    x = torch.randn(5, WIDTH, device=device, generator=generator).requires_grad_()
+                    x = torch.randn(5, WIDTH, dtype=DTYPE, device=device, generator=generator)
+                    x.requires_grad_()
                     a, b = through(ours, x), through(theirs, x)
                     equal(a, b)
                     mine, other = (torch.autograd.grad(y.square().sum(), x)[0] for y in (a, b))
