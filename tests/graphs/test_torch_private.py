@@ -329,13 +329,6 @@ def test_hooks_of_all_modules_are_not_guarded() -> None:
             hook.remove()
 
 
-def test_a_module_can_hold_other_tensors_for_a_while() -> None:
-    module, other = nn.Linear(2, 2), torch.zeros(2, 2)
-    with torch_private.replace_tensors(module, {"weight": other}):
-        assert module.weight is other
-    assert isinstance(module.weight, nn.Parameter)
-
-
 def test_layouts_are_told_apart() -> None:
     x = torch.ones(2, 3)
     same = torch_private.same_layout([x])

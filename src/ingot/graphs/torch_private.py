@@ -40,13 +40,13 @@ __all__ = [
     "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform", "keep_lines",
     "load_graph", "mark_open", "memory_of", "merge_equal_lines", "non_persistent", "note_writes",
     "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
-    "raw_stream", "reads_values", "refuses_generator", "register_value", "replace_tensors",
-    "run_as_written", "run_operations", "same_layout", "same_tensors", "schema_of",
-    "see_lost_gradients", "simplify_expression", "sources_of_sizes", "stack_of_error",
-    "substitute_sizes", "take_out_tokens", "trace_frame", "trace_values", "traced_mode",
-    "tracing_context", "transformed", "transforms", "uncompiled", "use_count", "view_memory",
-    "was_written", "watch_calls", "watch_lowering", "without_storage", "wrap_inductor_code",
-    "wrapped", "write_archive",
+    "raw_stream", "reads_values", "refuses_generator", "register_value", "run_as_written",
+    "run_operations", "same_layout", "same_tensors", "schema_of", "see_lost_gradients",
+    "simplify_expression", "sources_of_sizes", "stack_of_error", "substitute_sizes",
+    "take_out_tokens", "trace_frame", "trace_values", "traced_mode", "tracing_context",
+    "transformed", "transforms", "uncompiled", "use_count", "view_memory", "was_written",
+    "watch_calls", "watch_lowering", "without_storage", "wrap_inductor_code", "wrapped",
+    "write_archive",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -107,13 +107,6 @@ def register_value(kind: type) -> None:
         kind, lambda value: ([value.data], value.sub), rebuild, flatten_with_keys_fn=keyed,
         serialized_type_name=f"{kind.__module__}.{kind.__qualname__}",
     )  # fmt: skip
-
-
-def replace_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> AbstractContextManager:
-    """Let a module hold other tensors; unlike functional_call also after the call has returned."""
-    from torch.nn.utils.stateless import _reparametrize_module
-
-    return _reparametrize_module(module, dict(tensors))
 
 
 def autocast_now() -> dict[str, str]:

@@ -28,7 +28,7 @@ from ingot.graphs.torch_private import (
 from ingot.train import functional, random
 from ingot.train.bounds import guard
 from ingot.train.call import Call
-from ingot.train.cut import ahead, constants_of
+from ingot.train.cut import ahead
 from ingot.train.signature import Output, Shaped, Signature
 from ingot.train.views import root, steps
 
@@ -72,7 +72,7 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
     gradients = {i: g for i, g in zip(wanted, given[count:], strict=True) if g is not None}
     _keep(graph, [*given[:count], *told, *gradients.values()])
     _clean(graph)
-    raise_if([*_open_problems(call), *_constant_problems(graph)])
+    raise_if(_open_problems(call))
     results = [*zip(survey.results, survey.requires_grad, strict=True)]
     results += [(node.meta["val"], False) for node in told]
     first = count - len(survey.mutated)
@@ -138,11 +138,8 @@ def _survey(call: Call) -> _Survey:
 
     def forward(primals: list[Tensor]) -> Any:
         noted = wrapped(primals)
-        shapes = [tuple(n.shape) for n in noted]
         before = [n.grad_fn for n in noted]
         found = call.run(noted)
-        reshaped = [i for i, n in enumerate(noted) if tuple(n.shape) != shapes[i]]
-        raise_if(_reshaped(call, reshaped))
         raise_if(_differentiated(call, [i for i, n in enumerate(noted) if n.grad_fn != before[i]]))
         leaves.extend(found)
         written.update((i, n.requires_grad) for i, n in enumerate(noted) if was_written(n))
@@ -262,15 +259,6 @@ def _differentiated(call: Call, which: list[int]) -> list[Problem]:
     ]  # fmt: skip
 
 
-def _reshaped(call: Call, which: list[int]) -> list[Problem]:
-    named = _named(call)
-    return [
-        Problem("reshaped-input", f"'{named[i]}' changes its shape during the call", None,
-                "make a view of it, or write to a tensor of the function's own")
-        for i in which
-    ]  # fmt: skip
-
-
 def _aliased(told: str) -> IngotError:
     return IngotError([Problem("aliased-outputs", told, None, "return clones")])
 
@@ -355,14 +343,3 @@ def _value_problems(graph: GraphModule, call: Call) -> list[Problem]:
                 fix = "use torch.where and masks; sizes and Python numbers cannot come from tensors"
                 return [Problem("untraceable-function", told, None, fix)]
     return []
-
-
-def _constant_problems(graph: GraphModule) -> list[Problem]:
-    found = []
-    values = {id(v): v for v in constants_of(graph).values()}
-    for value in values.values():
-        if isinstance(value, Tensor) and value.requires_grad:
-            told = f"a tensor of shape {tuple(value.shape)} that asks for a gradient is no argument"
-            fix = "pass it as an argument, or make it a parameter of a module"
-            found.append(Problem("hidden-parameter", told, None, fix))
-    return found
