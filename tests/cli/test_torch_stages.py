@@ -142,7 +142,13 @@ def test_a_package_shows_what_it_holds(package: Path, capsys: Captured) -> None:
 def test_a_graph_that_runs_line_by_line_is_shown_as_it_is_kept(
     folder: Path, capsys: Captured
 ) -> None:
-    joint = train.joint(torch.tanh, torch.ones(3), compile_forward="eager")
+    scale = 3.0
+
+    def scaled(x: Tensor) -> Tensor:
+        return torch.tanh(x) * scale
+
+    joint = train.joint(scaled, torch.ones(3), compile_forward="eager")
+    assert joint.signature.constants
     joint.save(folder / "tanh")
     assert status(["show", "tanh", "--stage", "code"]) == 0
     assert "torch.ops.aten.tanh.default(" in capsys.readouterr().out
@@ -151,6 +157,10 @@ def test_a_graph_that_runs_line_by_line_is_shown_as_it_is_kept(
     assert "tanh = aten.tanh.default(" in capsys.readouterr().out
     assert status(["show", "again", "--stage", "backward"]) == 1
     assert "'again' does not hold its stage 'backward'" in capsys.readouterr().err
+    assert status(["show", "again", "--stage", "constants", "--json"]) == 0
+    (section,) = json.loads(capsys.readouterr().out)["sections"]
+    constants = train.load(folder / "again").signature.constants
+    assert {row["name"]: row["value"] for row in section["rows"]} == constants
     (folder / "tanh" / "joint.json").write_text("{}")
     assert status(["show", "tanh", "--stage", "code"]) == 1
     assert "error[broken-package]: " in capsys.readouterr().err

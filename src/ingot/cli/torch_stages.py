@@ -193,10 +193,18 @@ def show_package(folder: str, stage: str) -> "Shown":
         texts = [(name, place / f"{files.get(stage, '').partition('.')[0]}_graph.txt")
                  for name, _, _, files in parts]  # fmt: skip
         sections = [Section(name=n, text=t.read_text()) for n, t in texts if t.is_file()]
+    elif stage == "constants":
+        for name, signature, _, _ in parts:
+            taken = [
+                {"name": k, "value": v, "becomes": "fixed"} for k, v in signature.constants.items()
+            ]
+            text = "\n".join(f"{row['name']} = {row['value']}: fixed" for row in taken)
+            counts = {"constants": len(taken)}
+            sections.append(Section(name=name, counts=counts, rows=tuple(taken), text=text))
     if not sections:
         told = f"the package '{place.name}' does not hold its stage '{stage}'"
         fix = f"ingot show module:name --stage {stage}; of a package --stage model, forward,"
-        fix += " backward or code"
+        fix += " backward, constants or code"
         raise _problem("stage-not-kept", told, fix)
     return Shown(place.name, stage, tuple(sections))
 
