@@ -55,7 +55,7 @@ def compiled(module: nn.Module, block: type[nn.Module] = Block) -> Compiled:
     """A compiled module that has been called until it replays."""
     before = replays()
     with torch.no_grad():
-        made = regions.compile(module, blocks=block, dynamic={0: "batch"})
+        made = regions.compile(module, blocks=block, dynamic={0: "batch"}, cuda_graphs=True)
         for _ in range(WARM + 2):
             made(given())
     assert replays() > before
@@ -64,7 +64,7 @@ def compiled(module: nn.Module, block: type[nn.Module] = Block) -> Compiled:
 
 def test_training_gives_eagers_losses() -> None:
     ours, theirs = stack(), stack()
-    made = regions.compile(ours, blocks=Block)
+    made = regions.compile(ours, blocks=Block, cuda_graphs=True)
     before = replays()
     losses = []
     for module, call in ((ours, made), (theirs, theirs)):

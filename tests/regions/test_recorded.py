@@ -142,7 +142,8 @@ def test_blocks_of_a_module_are_replayed_each(
     ours, theirs = (nn.Sequential(*twin) for twin in twins(Unit(recording.block, Replayed()), 4))
     for one in ours:
         one.code = recording.block
-    fast = regions.compile(ours, blocks=Block, dynamic={0: "batch"} if is_open else {})
+    dynamic = {0: "batch"} if is_open else {}
+    fast = regions.compile(ours, blocks=Block, dynamic=dynamic, cuda_graphs=True)
     for i in range(3 * (WARM + 4) if is_open else WARM + 4):
         x = given(whole, 5 + i % 3 if is_open else 5)
         y = x.detach().clone().requires_grad_()

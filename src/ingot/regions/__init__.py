@@ -16,7 +16,7 @@ from ingot.regions.report import Report
 __all__ = ["Compiled", "Report", "compile", "load", "noinline"]
 
 
-def load(folder: str | Path, *, cuda_graphs: bool = True) -> nn.Module:
+def load(folder: str | Path, *, cuda_graphs: bool = False) -> nn.Module:
     """The module of a package that `compile(..., mode="aot", output=folder)` wrote."""
     from ingot.regions.aot import load
 

@@ -163,7 +163,7 @@ def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
 
 
 def load(
-    folder: str | Path, *, tensors: Sequence[Tensor] | None = None, cuda_graphs: bool = True
+    folder: str | Path, *, tensors: Sequence[Tensor] | None = None, cuda_graphs: bool = False
 ) -> Loaded:
     """The module of a package; `tensors` take the place of the parameters that are in it."""
     place = Path(folder)

@@ -72,7 +72,7 @@ class Loaded(nn.Module):
     def __init__(
         self, module: nn.Module, report: Report,
         make: Callable[[bool, str, Sequence[Any] | None], Planned] | None, *,
-        cuda_graphs: bool = True,
+        cuda_graphs: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.module = module
