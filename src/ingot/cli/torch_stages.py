@@ -34,12 +34,13 @@ def is_target(word: str) -> bool:
 
 def is_package(word: str) -> bool:
     """Whether a folder holds the package of a joint or of regions."""
-    return any(Path(word, name).is_file() for name in (JOINT, REGIONS))
+    # a word may be no path at all
+    return any(os.path.isfile(os.path.join(word, name)) for name in (JOINT, REGIONS))
 
 
 def is_joint(word: str) -> bool:
     """Whether a folder holds the package of a joint."""
-    return Path(word, JOINT).is_file()
+    return os.path.isfile(os.path.join(word, JOINT))
 
 
 def show_module(target: str, stage: str) -> "Shown":
