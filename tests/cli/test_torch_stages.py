@@ -84,6 +84,7 @@ def test_the_graph_shown_is_that_of_the_joint(capsys: Captured) -> None:
     assert (matrix["line"], matrix["code"]) == (7, "y = torch.tanh(x @ w)")
 
 
+@pytest.mark.exhaustive
 def test_a_stage_of_inductor_is_text_of_both_halves(capsys: Captured) -> None:
     assert status(["show", "shown:loss", "--stage", "fused"]) == 0
     heads = [x for x in capsys.readouterr().out.splitlines() if x.startswith(("# for", "# back"))]
@@ -166,7 +167,7 @@ def test_a_graph_that_runs_line_by_line_is_shown_as_it_is_kept(
     assert "error[broken-package]: " in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_report_of_a_module_has_the_whole_beside_its_blocks(capsys: Captured) -> None:
     assert status(["show", "shown:stack", "--stage", "regions", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -241,7 +241,7 @@ def test_a_label_tells_what_of_a_package_runs() -> None:
         torch.testing.assert_close(by_graphs.outputs[name], values, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_live_model_runs_as_compiled_graphs() -> None:
     driver = build_driver(read_text(DECAY), "driver")
     assert isinstance(driver, TransientDriver)

@@ -135,7 +135,7 @@ def test_a_solve_that_fails_is_told() -> None:
     assert problem.code == "not-converged"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_law_is_checked_by_compiled_graphs() -> None:
     verdict = judged(ELASTIC, backend="inductor")
     assert verdict.passed, verdict.problems

@@ -694,7 +694,7 @@ def compiled(program: Program, pairs: Sequence[Pair], folder: Path, **more: Any)
     return InductorProgram(lambda name: (folder / name).read_bytes(), said, parameters=held)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiled_elasticity_agrees(cases: Path, tmp_path: Path) -> None:
     tree = read(cases / SEVEN[0])
     (name,) = self_checking(tree)
@@ -729,7 +729,7 @@ def test_compiled_update_agrees(tmp_path: Path) -> None:
         assert_agrees(run, program, sampled(program, batch), pairs)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiled_cells_agree(cases: Path, tmp_path: Path) -> None:
     tree = read(cases / SEVEN[5])
     (name,) = self_checking(tree)

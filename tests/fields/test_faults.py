@@ -60,8 +60,8 @@ def survive(tmp_path: Path, how: str, most: int) -> None:
 @pytest.mark.parametrize(
     ("how", "most"),
     [
-        ("full", 6),
-        ("kill", 6),
+        ("full", 3),
+        ("kill", 3),
         pytest.param("full", 0, marks=pytest.mark.exhaustive),
         pytest.param("kill", 20, marks=pytest.mark.exhaustive),
     ],

@@ -111,7 +111,7 @@ def test_a_loop_inside_a_loop_agrees_with_torch() -> None:
     agree(program, on_tensors(Inner, strain=SR2, knots=Scalar, values=Scalar), point)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiled_graphs_of_loops_and_tables_hold_for_any_batch(tmp_path: Path) -> None:
     program = program_of(Inner, shapes={"knots": (5,), "values": (5,)})
     pairs = [("out", "strain")]

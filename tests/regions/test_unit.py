@@ -24,7 +24,9 @@ def attention() -> tuple[nn.Module, regions.Compiled]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(2, 5), (7, 3), (1, 4), (3, 3)])
+@pytest.mark.parametrize(
+    "size", [(2, 5), (7, 3), pytest.param((1, 4), marks=pytest.mark.exhaustive), (3, 3)]
+)
 def test_values_and_gradients_are_those_of_eager(
     attention: tuple[nn.Module, regions.Compiled], size: tuple[int, int]
 ) -> None:

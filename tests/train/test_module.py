@@ -396,7 +396,7 @@ def test_a_cnn_with_batch_norm_and_dropout_trains_as_eager_does(cnn_package: Pat
     assert state["1.num_batches_tracked"] == 100
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_transformer_block_trains_as_eager_does(block_package: Path) -> None:
     joint = train.load(block_package)
     source = MODELS["block"][0]()
