@@ -18,9 +18,12 @@ from tests.zoo.models import ZOO, Entry, Llama, LlamaBlock
 BACKENDS = {
     "eager": ("eager", same_bits, 1),
     "eager-sizes": ("eager", same_bits, 2),
-    "inductor": ("inductor", within(1e-4), 2),
+    "inductor": ("inductor", within(1e-9), 2),
 }
-"""What compiles units, how near results are to eager's, and how many calls of other sizes."""
+"""What compiles units, how near results are to eager's, and how many calls of other sizes.
+
+Generated code sums in another order, which training makes much of: it is compared in double.
+"""
 
 backends = pytest.mark.parametrize("backend", [
     pytest.param(b, id=n, marks=[pytest.mark.exhaustive] if b[2] > 1 else [])
@@ -39,10 +42,16 @@ def same_random_numbers() -> Any:
     torch._dynamo.reset()
 
 
-def prepare(entry: Entry) -> tuple[nn.Module, list[tuple[Any, ...]]]:
+def prepare(entry: Entry, *, double: bool = False) -> tuple[nn.Module, list[tuple[Any, ...]]]:
     """A model with its numbers, and the arguments of its calls."""
     torch.manual_seed(0)
-    return entry.make(), entry.calls()
+    model, calls = entry.make(), entry.calls()
+    if not double:
+        return model, calls
+    wide = torch.utils._pytree.tree_map_only(
+        Tensor, lambda t: t.double() if t.is_floating_point() else t, calls
+    )
+    return model.double(), wide
 
 
 def steps(module: nn.Module, calls: list[tuple[Any, ...]]) -> list[Any]:
@@ -63,7 +72,7 @@ def steps(module: nn.Module, calls: list[tuple[Any, ...]]) -> list[Any]:
 @entries
 @backends
 def test_inference_is_that_of_eager(entry: Entry, backend: Any) -> None:
-    model, calls = prepare(entry)
+    model, calls = prepare(entry, double=backend[0] == "inductor")
     model.eval()
     fast = regions.compile(model, calls[0], entry.block, backend=backend[0])
     with torch.no_grad():
@@ -74,7 +83,7 @@ def test_inference_is_that_of_eager(entry: Entry, backend: Any) -> None:
 @entries
 @backends
 def test_training_is_that_of_eager(entry: Entry, backend: Any) -> None:
-    model, calls = prepare(entry)
+    model, calls = prepare(entry, double=backend[0] == "inductor")
     eager = copy.deepcopy(model)
     fast = regions.compile(model, calls[0], entry.block, backend=backend[0])
     several = [calls[0], calls[0], *calls[1 : backend[2]]]
@@ -152,8 +161,9 @@ def test_a_package_of_blocks_runs_without_the_source(entry: Entry, tmp_path: Pat
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("entry", STATIC.values(), ids=STATIC)
 def test_a_package_for_training_runs_without_the_source(entry: Entry, tmp_path: Path) -> None:
-    model, calls = prepare(entry)
-    model.train(not any(isinstance(m, nn.Dropout) for m in model.modules()))
+    model, calls = prepare(entry, double=True)
+    twice = [describe(copy.deepcopy(model)(*calls[0])) for _ in range(2)]
+    model.train(not differences(*twice, same_bits))  # not where random numbers are drawn
     train.joint(copy.deepcopy(model), calls[0]).save(tmp_path / "package")
     found, gradients = call_elsewhere(tmp_path, "train", calls[:1])
     out = model(*calls[0])
@@ -161,7 +171,7 @@ def test_a_package_for_training_runs_without_the_source(entry: Entry, tmp_path: 
     assert loss is not None
     loss.backward()
     wanted = {name: p.grad for name, p in model.named_parameters()}
-    near = within(1e-4)
+    near = within(1e-9)
     detached = torch.utils._pytree.tree_map(lambda t: t.detach(), out)
     wrong = differences(describe(detached), describe(found[0]), near)
     wrong += differences(wanted, gradients[0], near)
