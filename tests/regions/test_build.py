@@ -325,6 +325,27 @@ def test_modes_at_the_call_and_between_blocks_are_followed(counted: mock.Mock) -
     assert compiled.report.distinct == 3  # one block under three modes
 
 
+def test_a_call_that_raises_leaves_the_modes_it_switched(counted: mock.Mock) -> None:
+    class Indexing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = Residual(8)
+
+        def forward(self, x: Tensor, i: Tensor) -> Tensor:
+            with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+                y = self.block(x)[i]
+            return self.block(x) + y.sum()
+
+    model = Indexing()
+    compiled = regions.compile(model, blocks=Residual, backend=counted)
+    x = torch.randn(4, 8)
+    compiled(x, torch.tensor([3, 0]))
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([7, 0]))
+    assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+    torch.testing.assert_close(compiled(x, torch.tensor([1, 2])), model(x, torch.tensor([1, 2])))
+
+
 def test_breaks_of_the_graph_run_eagerly_and_are_reported(counted: mock.Mock) -> None:
     class Decides(nn.Module):
         def __init__(self) -> None:
@@ -453,12 +474,15 @@ def test_copies_and_pickles_are_compiled_modules(counted: mock.Mock) -> None:
     compiled = regions.compile(model, blocks=[model.blocks[0]], backend="eager")
     x = torch.randn(4, 8)
     compiled(x)
+    model.blocks[1].eval()
     copied = copy.deepcopy(compiled)
     file = io.BytesIO()
     torch.save(compiled, file)
     file.seek(0)
     for other in (copied, torch.load(file, weights_only=False)):
         assert isinstance(other, regions.Compiled)
+        modes = [[m.training for m in each.module.modules()] for each in (compiled, other)]
+        assert modes[0] == modes[1] and other.training
         torch.testing.assert_close(other(x), model(x))
         assert other.report.instances == 1
         with torch.no_grad():

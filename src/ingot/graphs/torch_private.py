@@ -962,6 +962,11 @@ class Modes:
             finally:
                 before._switch_autocast()
 
+    def restore(self) -> None:
+        """Switch back to these for good."""
+        torch._C._set_grad_enabled(self.grad)
+        self._switch_autocast()
+
     def _switch_autocast(self) -> None:
         for kind, on, dtype in self.autocast:
             torch.set_autocast_enabled(kind, on)

@@ -101,7 +101,9 @@ class _Stitching:
             call.node.target = _named(unit, call.piece)
         (end,) = self.module.graph.find_nodes(op="output")
         self.graph.node_copy(end, self.at.__getitem__)
-        return fx.GraphModule(self.module, self.graph, "Stitched").forward
+        run = fx.GraphModule(self.module, self.graph, "Stitched").forward
+        switches = any(torch_private.is_mode_switch(node.target) for node in self.graph.nodes)
+        return _left_on_error(run) if switches else run
 
     def _follow(self, part: Piece | fx.Node) -> str | None:
         try:
@@ -167,6 +169,20 @@ def _join_needs(calls: Sequence[_Call]) -> Iterator[tuple[_Call, tuple[bool, ...
         needs = call.operands.needs
         wider = [o for o in known[key] if all(map(operator.ge, o, needs))]
         yield call, max(wider, key=sum) if call.free else needs
+
+
+def _left_on_error(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A graph whose modes are left where it raises, as a with statement leaves them."""
+
+    def call(*values: Any) -> Any:
+        before = torch_private.Modes.now()
+        try:
+            return run(*values)
+        except BaseException:
+            before.restore()
+            raise
+
+    return call
 
 
 class _Unfollowed(Exception):

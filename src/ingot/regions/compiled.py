@@ -31,6 +31,7 @@ class Compiled(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.module = module
+        self.training = module.training
         self._how = marks, compiler, dynamic
         self.forget()
 
@@ -77,7 +78,6 @@ class Compiled(nn.Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Compiled":
         made = Compiled(copy.deepcopy(self.module, memo), *self._how)
-        made.train(self.training)
         memo[id(self)] = made
         return made
 
