@@ -198,6 +198,17 @@ def test_one_unit_takes_all_open_sizes_that_it_guards_nothing_of(counted: mock.M
     assert counted.call_count == 2
 
 
+def test_sizes_of_one_module_do_not_open_those_of_another(counted: mock.Mock) -> None:
+    shapes = []
+    for rows in (4, 5):
+        model = stack(2).requires_grad_(False)
+        compiled = regions.compile(model, blocks=Residual, backend=counted)
+        x = torch.randn(rows, 8)
+        close(compiled(x), model(x))
+        shapes.append(counted.call_args.args[1][0].shape[0])
+    assert shapes == [4, 5]
+
+
 def test_a_unit_is_not_used_beyond_what_it_guards(counted: mock.Mock) -> None:
     class Halves(nn.Module):
         def __init__(self) -> None:

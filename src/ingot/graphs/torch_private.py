@@ -4,6 +4,7 @@ All of it is so in torch 2.11, 2.12, 2.13, 2.14 and 2.15, except where a line na
 in tests/graphs/test_torch_private.py fail once it is not. Importing this imports no compiler.
 """
 
+import itertools
 import logging
 import operator
 import threading
@@ -810,6 +811,9 @@ def compile_now(
 # what Dynamo gives a backend
 
 
+_CALLS = itertools.count()
+
+
 def compile_calls(
     module: nn.Module, backend: Callable[..., Any], markers: Sequence[Callable[..., None]]
 ) -> Callable[..., Any]:
@@ -825,8 +829,10 @@ def compile_calls(
     def call(*args: Any, **kwargs: Any) -> Any:
         return module(*args, **kwargs)
 
-    # Dynamo counts what it has compiled by the code of a function
-    own = FunctionType(call.__code__.replace(), globals(), "call", None, call.__closure__)
+    # Dynamo counts what it has compiled by the code of a function, and by its name and line it
+    # remembers which sizes have varied
+    code = call.__code__.replace(co_name=f"call_{next(_CALLS)}")
+    own = FunctionType(code, globals(), "call", None, call.__closure__)
     return torch.compile(own, backend=backend)
 
 
