@@ -499,8 +499,8 @@ def test_graphs_are_compiled_in_process() -> None:
     with mode:
         fake = torch.empty(3, 3)
     module = torch.fx.GraphModule(nn.Module(), graph)
-    with torch_private.fresh_cache():
-        run = torch_private.compile_now(module, mode, [fake], grad=False)
+    with torch_private.fresh_cache(), torch_private.tracing_context(mode), torch.no_grad():
+        run = torch_private.compile_by_inductor(module, [fake])
     given = torch.rand(3, 3)
     torch.testing.assert_close(run(given)[0], given @ given)
 

@@ -35,7 +35,7 @@ __all__ = [
     "VERSION", "Change", "Frame", "InductorCode", "Lowering", "Modes", "OpOverload", "Scheduled",
     "abandon_capture", "ambient", "any_autocast", "any_dispatch", "any_size", "apply_of",
     "autocast_now", "base_of", "break_of", "buffers_of", "children_of", "compilation_now",
-    "compile_ahead", "compile_by_inductor", "compile_calls", "compile_now", "equal_sizes",
+    "compile_ahead", "compile_by_inductor", "compile_calls", "equal_sizes",
     "expression_of", "fake_inputs", "fake_mode", "fake_tensor", "follow_gradients", "forward_mode",
     "frames_of", "fresh_cache", "guards_of", "has_global_hooks", "has_hooks", "hide_from_trace",
     "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform", "keep_lines",
@@ -791,21 +791,6 @@ def compile_ahead(
         files = torch._inductor.aot_compile(module, tuple(inputs), options=options)
     assert isinstance(files, list)
     return files
-
-
-def compile_now(
-    graph: GraphModule, mode: Any, inputs: Sequence[Tensor], *, grad: bool
-) -> Callable[..., Sequence[Tensor]]:
-    """A graph compiled in process, its backward too; the result checks nothing.
-
-    Unlike what `torch.compile` gives it has no guards, and none are asked at a call.
-    """
-    import torch._functorch.config as functorch
-    from torch._inductor.compile_fx import compile_fx
-
-    ahead = functorch.patch(force_non_lazy_backward_lowering=True)
-    with ahead, tracing_context(mode), torch.set_grad_enabled(grad):
-        return compile_fx(graph, list(inputs))  # pyright: ignore[reportReturnType]
 
 
 # what Dynamo gives a backend

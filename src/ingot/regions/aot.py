@@ -182,11 +182,7 @@ def load(
         )
         units.append(AheadUnit(info, made, packaged.seconds, made.settled))
     module = _tree(plan, tensors)
-    result = Loaded(module, description.report, None, cuda_graphs=cuda_graphs)
-    result.prepare(Planned(plan, units))
-    result.train(plan.training)
-    result.look()
-    return result
+    return Loaded(module, description.report, Planned(plan, units), cuda_graphs=cuda_graphs)
 
 
 def _held(info: StateInfo, value: Tensor) -> Tensor:

@@ -16,16 +16,12 @@ from ingot.regions.plan import Plan
 from ingot.regions.recorded import wrap_calls
 from ingot.regions.report import Report
 from ingot.regions.state import state_of, unliftable
-from ingot.regions.structure import structure
 from ingot.regions.unit import AheadUnit
 from ingot.regions.watch import Watch
 from ingot.train.call import autocast_now
 from ingot.train.ready import is_whole, whole
 
 __all__ = ["Loaded", "Planned", "autocast_told"]
-
-VARIANTS = 8
-"""How many plans one mode may have: each holds for sizes that the others do not take."""
 
 REMEMBERED = 1024
 """How many different calls are remembered as checked."""
@@ -35,16 +31,14 @@ LAST = 4
 
 Run = Callable[..., Sequence[Tensor]]
 Prepared = tuple[Run, list[Tensor], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-Mode = tuple[Hashable, bool, str]
 
 
 @dataclass(slots=True)
 class Planned:
-    """A plan and its compiled units; `other` compiles a unit again for sizes it does not take."""
+    """A plan and its compiled units."""
 
     plan: Plan
     units: Sequence[AheadUnit]
-    other: Callable[[int, Sequence[Tensor]], AheadUnit] | None = None
     input_tree: pytree.TreeSpec = field(init=False)
     output_tree: pytree.TreeSpec = field(init=False)
     plain: bool = field(init=False)
@@ -70,37 +64,29 @@ class Loaded(nn.Module):
     """
 
     def __init__(
-        self, module: nn.Module, report: Report,
-        make: Callable[[bool, str, Sequence[Any] | None], Planned] | None, *,
-        cuda_graphs: bool = False,
-    ) -> None:  # fmt: skip
+        self, module: nn.Module, report: Report, planned: Planned, *, cuda_graphs: bool = False
+    ) -> None:
         super().__init__()
         self.module = module
         self.report = report
-        self._make = make
+        self.planned = planned
         self._recorded = cuda_graphs
-        self._plans: dict[Mode, list[Planned]] = {}
+        self.train(planned.plan.training)
         self.look()
 
     def look(self) -> None:
         """Note what the module holds now, and refuse what cannot be compiled."""
         raise_if(unliftable(self.module))
         state = [s.tensor for s in state_of(self.module)]
-        self._key = structure(self.module) if self._make is not None else None
         self._watch = Watch(self.module, state)
         self._learns = any(t.requires_grad for t in state)
-        self._taken: dict[Hashable, tuple[Planned, list[Prepared]]] = {}
+        self._taken: dict[Hashable, list[Prepared]] = {}
         self._again: tuple[_Again, ...] = ()
-
-    def prepare(self, planned: Planned) -> None:
-        """Take a plan for the mode that it was made for."""
-        plan = planned.plan
-        self._plans.setdefault((self._key, plan.grad, plan.autocast), []).append(planned)
 
     @property
     def plan(self) -> Plan:
-        """The first plan: what a call runs, step by step."""
-        return next(iter(self._plans.values()))[0].plan
+        """What a call runs, step by step."""
+        return self.planned.plan
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives; tensors may have any stride."""
@@ -124,82 +110,52 @@ class Loaded(nn.Module):
         except (AttributeError, RuntimeError):
             return self._first(None, args, kwargs)
         key = (looks, torch.is_grad_enabled(), autocast_told())
-        taken = self._taken.get(key)
-        if taken is None:
+        steps = self._taken.get(key)
+        if steps is None:
             return self._first(key, args, kwargs)
-        planned, steps = taken
-        self._remember(planned, steps, args)
-        return _given(planned, _run(planned, steps, args, in_order=False))
+        self._remember(steps, args)
+        return _given(self.planned, _run(self.planned, steps, args, in_order=False))
 
-    def _remember(
-        self, planned: Planned, steps: Sequence[Prepared], args: Sequence[Tensor]
-    ) -> None:
+    def _remember(self, steps: Sequence[Prepared], args: Sequence[Tensor]) -> None:
         # a tensor that is given twice, or autocast of some type, is looked at anew at each call
         if len(set(map(id, args))) == len(args) and not any_autocast():
-            state = self._state(planned) if self._recorded else None
-            self._again = (_Again(planned, steps, args, state), *self._again[: LAST - 1])
+            state = self._state() if self._recorded else None
+            self._again = (_Again(self.planned, steps, args, state), *self._again[: LAST - 1])
 
     # the slow way: a call unlike those before
 
     def _first(self, key: Hashable, args: Any, kwargs: Any) -> Any:
-        """Find or make a plan that takes these arguments, and check every unit on its way."""
+        """Check the arguments, and every unit on its way."""
         leaves = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         grad = torch.is_grad_enabled() and (self._learns or any(x.requires_grad for x in leaves))
-        mode = (self._key, grad, autocast_told())
-        planned, inputs = self._found(mode, args, kwargs)
-        steps, values = self._checked(planned, inputs)
-        if planned.plain and key is not None:
+        steps, values = self._checked(self._fitting(grad, args, kwargs))
+        if self.planned.plain and key is not None:
             if len(self._taken) >= REMEMBERED:
                 self._taken.clear()
-            self._taken[key] = planned, steps
-            self._remember(planned, steps, args)
-        return _given(planned, values)
+            self._taken[key] = steps
+            self._remember(steps, args)
+        return _given(self.planned, values)
 
-    def _found(self, mode: Mode, args: Any, kwargs: Any) -> tuple[Planned, list[Tensor]]:
-        """A plan of a mode that takes these arguments, and the tensors among them."""
-        plans = self._plans.get(mode, [])
-        key, grad, autocast = mode
-        if not plans and self._make is None and not grad:
-            plans = self._plans.get((key, True, autocast), [])
-        if not plans:
-            plans = [self._another(mode, None)]
-        first = plans[0]
-        inputs = flattened(first.plan, first.input_tree, args, kwargs)
-        raise_if(input_problems(first.plan.inputs, first.plan.sizes, (), inputs))
-        problems: list[Problem] = []
-        for planned in plans:
-            plan = planned.plan
-            problems = input_problems(plan.inputs, plan.sizes, plan.guards, inputs)
-            if not problems:
-                return planned, inputs
-        if self._make is None or len(plans) >= VARIANTS:
-            raise IngotError(problems)
-        return self._another(mode, inputs), inputs
+    def _fitting(self, grad: bool, args: Any, kwargs: Any) -> list[Tensor]:
+        """The tensors among the arguments, shown to be what the plan was compiled for."""
+        plan, autocast = self.plan, autocast_told()
+        if plan.autocast != autocast or (grad and not plan.grad):
+            raise IngotError([_wrong_mode(plan, autocast=autocast)])
+        inputs = flattened(plan, self.planned.input_tree, args, kwargs)
+        raise_if(input_problems(plan.inputs, plan.sizes, (), inputs))
+        raise_if(input_problems(plan.inputs, plan.sizes, plan.guards, inputs))
+        return inputs
 
-    def _another(self, mode: Mode, inputs: Sequence[Any] | None) -> Planned:
-        _, grad, autocast = mode
-        if self._make is None:
-            raise IngotError([_wrong_mode(self.plan, grad=grad, autocast=autocast)])
-        planned = self._make(grad, autocast, inputs)
-        self.prepare(planned)
-        return planned
-
-    def _checked(
-        self, planned: Planned, inputs: Sequence[Tensor]
-    ) -> tuple[list[Prepared], list[Any]]:
+    def _checked(self, inputs: Sequence[Tensor]) -> tuple[list[Prepared], list[Any]]:
         """Run the units in turn, each shown to take what it is given."""
+        planned, state = self.planned, self._state()
         steps: list[Prepared] = []
         values: list[Any] = [whole(x) for x in inputs] + [None] * planned.values
-        state = self._state(planned)
         for step in planned.plan.steps:
             unit = planned.units[step.unit]
             given = [values[i].contiguous() for i in step.reads]
             raise_if(input_problems(unit.info.inputs, unit.info.sizes, (), given))
-            problems = input_problems(unit.info.inputs, unit.info.sizes, unit.info.guards, given)
-            if problems:
-                if planned.other is None:
-                    raise IngotError(problems)
-                unit = planned.other(step.unit, given)
+            raise_if(input_problems(unit.info.inputs, unit.info.sizes, unit.info.guards, given))
             lifted = [state[i] for i in step.state]
             for i, value in zip(step.gives, unit.run(*lifted, *given), strict=True):
                 values[i] = value
@@ -207,10 +163,10 @@ class Loaded(nn.Module):
             steps.append((run, lifted, step.reads, step.gives, step.ends))
         return steps, values
 
-    def _state(self, planned: Planned) -> list[Tensor]:
-        """The module's tensors in the order of a plan."""
+    def _state(self) -> list[Tensor]:
+        """The module's tensors in the order of the plan."""
         names = {p.name: s.tensor for s in state_of(self.module) for p in s.places}
-        return [names[info.places[0]] for info in planned.plan.state]
+        return [names[info.places[0]] for info in self.plan.state]
 
     def _changed(self) -> None:
         """Something was replaced: refuse what does not fit, find what is still right."""
@@ -221,8 +177,7 @@ class Loaded(nn.Module):
             for info in plan.state for name in info.places
         )  # fmt: skip
         raise_if(p for p in wrong if p is not None)
-        if self._make is None:
-            raise_if(_fixed(plan, self.module, found))
+        raise_if(_fixed(plan, self.module, found))
         self.look()
 
 
@@ -303,18 +258,13 @@ def autocast_told() -> str:
     return " ".join(f"{device}:{dtype}" for device, dtype in autocast_now().items())
 
 
-def _wrong_mode(plan: Plan, *, grad: bool, autocast: str) -> Problem:
+def _wrong_mode(plan: Plan, *, autocast: str) -> Problem:
     if plan.autocast != autocast:
         said = (
             f"called under autocast '{autocast or 'off'}', compiled for '{plan.autocast or 'off'}'"
         )
         return Problem("region-mode", said, None, "compile the package under the same autocast")
-    if grad:
-        return Problem(
-            "region-mode", "called where a gradient is needed, compiled without", None,
-            "call it under torch.no_grad(), or compile it with grad=True",
-        )  # fmt: skip
     return Problem(
-        "region-mode", "called where no gradient is needed, compiled for training only", None,
-        "leave torch.no_grad(), or compile it again under it",
+        "region-mode", "called where a gradient is needed, compiled without", None,
+        "call it under torch.no_grad(), or compile it with grad=True",
     )  # fmt: skip
