@@ -18,8 +18,9 @@ from unittest import mock
 
 import torch
 
-from ingot.execute import compiler, cxx_source, kernel
-from ingot.execute.cxx_build import NATIVE_FLAGS
+from ingot.codegen import compiler, source
+from ingot.codegen.build import NATIVE_FLAGS
+from ingot.execute import kernel
 from ingot.execute.transient import Transient
 from ingot.hit import read_text
 from ingot.model import Model, build
@@ -246,7 +247,7 @@ def row(count: int, chosen: argparse.Namespace) -> list[str]:
     shared = tracing + cleaning + factoring
     totals = []
     for mode in MODES:
-        text, printing = timed(partial(cxx_source.write_source, compiled_program, mode))
+        text, printing = timed(partial(source.write_source, compiled_program, mode))
         compiling = compiled(text)
         totals.append(shared + printing + compiling)
         cells += [str(text.count("\n")), f"{printing:.2f}", f"{compiling:.2f}"]
@@ -273,9 +274,7 @@ def ratio(program: Program, count: int, chosen: argparse.Namespace) -> float:
     """Seconds of a transient, `auto` over `all`: the best of many in turns."""
     runs = {}
     for mode in MODES:
-        with mock.patch.object(
-            kernel, "write_section", partial(cxx_source.write_section, inline=mode)
-        ):
+        with mock.patch.object(kernel, "write_section", partial(source.write_section, inline=mode)):
             runs[mode] = kernel.Kernel(program).arrange(loading(count, chosen.points, 60))
     best = dict.fromkeys(MODES, float("inf"))
     for _ in range(chosen.rounds):

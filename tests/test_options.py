@@ -11,7 +11,7 @@ import torch
 
 from ingot import IngotError
 from ingot.catalog import CATALOG, load
-from ingot.execute.abi import Knobs, pack_knobs, write_rules_struct
+from ingot.codegen.abi import Knobs, pack_knobs, write_rules_struct
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text
 from ingot.model import build

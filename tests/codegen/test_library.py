@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ingot.codegen import compiler
 from ingot.codegen.library import open_library, private_file
-from ingot.execute import compiler
 
 
 def library_of(folder: Path, number: int) -> Path:

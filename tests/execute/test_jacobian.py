@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen.source import OUTPUT_TILE
 from ingot.drivers.transient import transient_driver
 from ingot.execute import Transient
-from ingot.execute.cxx_source import OUTPUT_TILE
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read

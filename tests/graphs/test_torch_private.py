@@ -265,9 +265,8 @@ def test_version_is_that_of_torch() -> None:
     assert (torch_private.FOLDER / "nn" / "__init__.py").is_file()
 
 
-def test_cuda_builds_have_a_compiler_and_streams_by_number() -> None:
+def test_cuda_builds_have_streams_by_number() -> None:
     has_cuda = torch.version.cuda is not None
-    assert torch_private.NVRTC.is_file() == has_cuda
     assert hasattr(torch._C, "_cuda_getCurrentRawStream") == has_cuda
     if torch.cuda.is_available():
         assert torch_private.raw_stream(0) == torch.cuda.current_stream(0).cuda_stream

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import ingot
 from ingot import IngotError
-from ingot.execute import compiler
+from ingot.codegen import compiler
 from ingot.execute.inductor_metadata import ImplicitSegment
 from ingot.execute.interpret import Interpreter
 from ingot.hit import read_text

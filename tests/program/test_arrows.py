@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ingot.execute.cxx_source import write_source
+from ingot.codegen.source import write_source
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read_text

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ingot.catalog import Parameter
+from ingot.codegen.source import write_source
 from ingot.errors import IngotError
-from ingot.execute.cxx_source import write_source
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import Program, compile_passes, freeze, trace, verify, with_jacobian

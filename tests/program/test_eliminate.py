@@ -463,7 +463,7 @@ def test_operations_are_those_that_the_residual_does_not_have(plastic: System) -
 
 SAME = """
 from hashlib import sha256
-from ingot.execute.cxx_source import write_source
+from ingot.codegen.source import write_source
 from ingot.program import compile_passes
 from tests.systems import plasticity, program_of
 text = plasticity("MinMapComplementarity", isotropic=True, kinematic=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from ingot.execute.cxx_source import write_source
+from ingot.codegen.source import write_source
 from ingot.execute.inductor import plan_graphs
 from ingot.execute.interpret import Interpreter
 from ingot.program import (

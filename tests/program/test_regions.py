@@ -14,8 +14,10 @@ import torch
 from benchmarks.chaboche import BackStress, back_stresses, chaboche, loading
 from ingot.catalog import Parameter
 from ingot.cli.main import status
+from ingot.codegen import compiler
+from ingot.codegen.source import write_section, write_source
 from ingot.errors import IngotError
-from ingot.execute import compiler, cxx_source, kernel
+from ingot.execute import kernel
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
@@ -47,13 +49,11 @@ def found(program: Program) -> tuple[Region, ...]:
 
 @cache
 def source(count: int, inline: Inline) -> str:
-    return cxx_source.write_source(compile_passes(repeated(count)), inline)
+    return write_source(compile_passes(repeated(count)), inline)
 
 
 def compiled(program: Program, inline: Inline) -> Kernel:
-    with mock.patch.object(
-        kernel, "write_section", partial(cxx_source.write_section, inline=inline)
-    ):
+    with mock.patch.object(kernel, "write_section", partial(write_section, inline=inline)):
         return Kernel(program)
 
 
@@ -274,7 +274,7 @@ def test_inline_all_writes_no_function_and_none_writes_one_for_two() -> None:
 
 def same_bits(program: Program, run: Callable[[Kernel], dict[str, torch.Tensor]]) -> None:
     """All modes give the same bits."""
-    texts = {m: cxx_source.write_source(compile_passes(program), m) for m in ("all", "none")}
+    texts = {m: write_source(compile_passes(program), m) for m in ("all", "none")}
     assert texts["all"] != texts["none"]
     plain = run(compiled(program, "all"))
     for mode in ("auto", "none"):
@@ -327,9 +327,7 @@ def test_instances_that_read_each_other_give_the_same_bits() -> None:
         return rows
 
     program = implicit(residual, 7, 2)
-    assert "(V)x" in cxx_source.write_source(
-        compile_passes(program), "none"
-    )  # a mask passed as bits
+    assert "(V)x" in write_source(compile_passes(program), "none")  # a mask passed as bits
     random = torch.Generator().manual_seed(5)
     inputs = {v.name: torch.rand(9, generator=random, dtype=torch.float64) for v in program.inputs}
     same_bits(program, lambda kernel: kernel(inputs)[0])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from ingot.codegen.source import write_source
 from ingot.errors import IngotError
-from ingot.execute.cxx_source import write_source
 from ingot.execute.inductor import plan_graphs
 from ingot.program import (
     Axis,

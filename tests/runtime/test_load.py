@@ -14,8 +14,8 @@ import torch
 
 import ingot
 from ingot import IngotError
+from ingot.codegen import compiler
 from ingot.errors import Problem
-from ingot.execute import compiler
 from ingot.package.metadata import Metadata
 from ingot.package.seal import seal
 from ingot.runtime import load

@@ -225,6 +225,10 @@ EXPLAIN: dict[str, str] = {
         "The kernel backend writes C++ and compiles it, but no compiler was found. Install g++,"
         " or run with `--backend interpret`."
     ),
+    "no-cuda-compiler": (
+        "Kernels of a GPU are compiled by NVRTC, which a torch with CUDA brings along. Without one"
+        ' install it alone, `pip install "ingot[cuda]"`; no GPU is needed to compile.'
+    ),
     "no-derivatives": (
         "A derivative was asked of a package that does not hold it. Pairs are chosen when"
         " compiling: add -d OUT:IN for this pair, or -d : for all. Gradients alone (vjp, param_vjp,"

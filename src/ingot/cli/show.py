@@ -112,7 +112,7 @@ def show(
 
     program = prepared(built, shapes)
     if stage == "source":
-        from ingot.execute.cxx_source import write_source
+        from ingot.codegen.source import write_source
         from ingot.program import compile_passes
         from ingot.program.boundaries import find_points_apart
 

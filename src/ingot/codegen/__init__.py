@@ -1,5 +1,6 @@
-"""What is generated, and how it is kept and opened.
+"""Programs of one point -> source -> machine code: written, compiled, kept and opened.
 
-Here: the one cache of all that is compiled, and bytes opened as a library of this process alone.
-Not here: what writes sources (execute/, fields/jit), where packages lie (package/).
+Here: the lines of a program as C++, the headers around them, the compilers (g++, NVRTC), the one
+cache of all that is compiled, and what was compiled opened in this process or on a GPU.
+Not here: what runs it on tensors (execute/), fusion of fields (fields/jit), packages (package/).
 """

@@ -19,10 +19,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
-from ingot.execute import compiler, inductor_child
+from ingot.execute import inductor_child
 from ingot.execute.inductor_graphs import PrintedGraph
 from ingot.graphs import torch_private
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from ingot.codegen.build import NATIVE_FLAGS, load_library
+from ingot.codegen.shared import SharedDefinitions
+from ingot.codegen.source import write_entries, write_section, write_unit
 from ingot.errors import raise_if
 from ingot.execute.autograd_guard import find_lost_gradients
 from ingot.execute.batch_shape import find_slopes, shape_of
-from ingot.execute.cxx_build import NATIVE_FLAGS, load_library
-from ingot.execute.cxx_shared import SharedDefinitions
-from ingot.execute.cxx_source import write_entries, write_section, write_unit
 from ingot.execute.kernel_run import KernelEntry, KernelTransient, SolveRules
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient

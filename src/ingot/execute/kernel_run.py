@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ingot.execute.abi import RUN_ARGTYPES, GivenStruct, GivesStruct, InputSlot, pack_knobs
+from ingot.codegen.abi import RUN_ARGTYPES, GivenStruct, GivesStruct, InputSlot, pack_knobs
+from ingot.codegen.parallel import Work, run_parallel
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.call_layout import (
     NO_MEMORY,
@@ -23,7 +24,6 @@ from ingot.execute.call_layout import (
     Signature,
     signature_of,
 )
-from ingot.execute.parallel import Work, run_parallel
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.options import Newton

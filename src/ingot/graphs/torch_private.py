@@ -31,7 +31,7 @@ from torch.utils import _pytree as pytree
 from ingot.codegen.library import private_file
 
 __all__ = [
-    "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "NVRTC", "OPTIONS",
+    "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "OPTIONS",
     "VERSION", "Change", "Frame", "InductorCode", "Lowering", "Modes", "OpOverload", "Scheduled",
     "abandon_capture", "ambient", "any_autocast", "any_dispatch", "any_size", "apply_of",
     "autocast_now", "base_of", "break_of", "buffers_of", "children_of", "compilation_now",
@@ -56,9 +56,6 @@ BUILD: str = torch.__version__
 VERSION = BUILD.split("+")[0]
 
 FOLDER = Path(torch.__file__).parent
-
-NVRTC = FOLDER / "lib" / "libcaffe2_nvrtc.so"
-"""Torch's own library in front of CUDA's compiler: it finds that where pip has put it."""
 
 OpOverload = torch._ops.OpOverload
 

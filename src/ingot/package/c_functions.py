@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from ingot.execute.compiler import join_headers
-from ingot.execute.cxx_source import write_entries
-from ingot.execute.cxx_values import write_number
+from ingot.codegen.compiler import join_headers
+from ingot.codegen.source import write_entries
+from ingot.codegen.values import write_number
 from ingot.options import Knob, Newton, knobs_of, meta_of
 from ingot.package.header import ERRORS, count_block_sizes
 from ingot.package.metadata import Metadata

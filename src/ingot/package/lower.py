@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from ingot.codegen import compiler
+from ingot.codegen.abi import write_rules_struct
+from ingot.codegen.cpu_levels import choose_levels
+from ingot.codegen.shared import SharedDefinitions
+from ingot.codegen.source import write_section
 from ingot.errors import Problem, raise_if
-from ingot.execute import compiler
-from ingot.execute.abi import write_rules_struct
-from ingot.execute.cpu_levels import choose_levels
-from ingot.execute.cxx_shared import SharedDefinitions
-from ingot.execute.cxx_source import write_section
 from ingot.execute.segments import describe_segments
 from ingot.execute.segments_run import SegmentedInfo
 from ingot.model import Law, Model

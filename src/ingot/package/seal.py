@@ -15,8 +15,8 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
+from ingot.codegen.cpu_levels import find_supported_levels
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.cpu_levels import find_supported_levels
 from ingot.graphs.torch_private import VERSION
 
 __all__ = [

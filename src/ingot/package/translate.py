@@ -4,8 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ingot.execute import compiler
-from ingot.execute.cpu_levels import choose_flags
+from ingot.codegen import compiler
+from ingot.codegen.cpu_levels import choose_flags
 from ingot.package.compilation import Compilation
 from ingot.package.metadata import Metadata
 from ingot.package.seal import write_sealed

@@ -13,8 +13,8 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
+from ingot.codegen.cpu_levels import find_supported_levels
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.cpu_levels import find_supported_levels
 from ingot.graphs.capture import adopt
 from ingot.graphs.torch_private import children_of
 from ingot.package.seal import (

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, overload
 
 import torch
 
+from ingot.codegen import compiler
+from ingot.codegen.cpu_levels import choose_flags, find_supported_levels
 from ingot.codegen.library import open_library
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
-from ingot.execute import compiler
-from ingot.execute.cpu_levels import choose_flags, find_supported_levels
 from ingot.options import PackagedBackend
 from ingot.package.consistent import find_inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, Metadata

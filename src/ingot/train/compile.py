@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
-from ingot.execute import compiler
 from ingot.graphs import torch_private
 from ingot.graphs.openmp import run_alone
 from ingot.graphs.sizes import Open

@@ -13,8 +13,8 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
+from ingot.codegen.cpu_levels import find_supported_levels
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.execute.cpu_levels import find_supported_levels
 from ingot.package.seal import (
     BLANK,
     Digest,

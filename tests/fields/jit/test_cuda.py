@@ -11,12 +11,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen import build, compiler, nvrtc
 from ingot.codegen.library import open_library
-from ingot.execute import compiler, cxx_build
-from ingot.fields.jit import cuda
+from ingot.errors import IngotError
+from ingot.fields.jit import launch
 from ingot.fields.jit.capture import capture
 from ingot.fields.jit.clusters import KernelCall, Loop
+from ingot.fields.jit.frames import THREADS
 from ingot.fields.jit.fuse import Fused, fuse
+from ingot.fields.jit.launch import Launch
 from ingot.fields.jit.native import function
 from ingot.fields.jit.nodes import name_of
 from ingot.fields.jit.program import SequenceSource, write
@@ -50,17 +53,17 @@ extern "C" void host_{name}(const void* task, unsigned blocks, unsigned threads)
 """
 
 
-def on_host(program: SequenceSource, folder: Path) -> dict[str, cuda.Launch]:
+def on_host(program: SequenceSource, folder: Path) -> dict[str, Launch]:
     """The loops of a program for GPUs, run by this process."""
     entries = "".join(ENTRY.format(name=slot.name) for slot in program.kernels)
     source = f"{HOST}{program.source}{entries}"
-    library = open_library(cxx_build.compile_library(source, compiler.FLAGS, folder))
+    library = open_library(build.compile_library(source, compiler.FLAGS, folder))
 
     def launched(name: str) -> Callable[[int, bytes], None]:
         entry = getattr(library, f"host_{name}")
-        return lambda blocks, task: entry(task, blocks, cuda.THREADS)
+        return lambda blocks, task: entry(task, blocks, THREADS)
 
-    return {slot.name: cuda.Launch(launched(slot.name)) for slot in program.kernels}
+    return {slot.name: Launch(launched(slot.name)) for slot in program.kernels}
 
 
 class Printed:
@@ -186,7 +189,7 @@ def test_no_points_and_one_are_a_grid_too(operations: Printed, sizes: tuple[int,
 def test_threads_take_several_points_where_there_are_fewer_of_them(
     operations: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda, "BLOCKS", 2)
+    monkeypatch.setattr(launch, "BLOCKS", 2)
     operations.agrees(State(space((41, 37)), buffers=fields((41, 37))), 1e-12)
 
 
@@ -248,13 +251,13 @@ def test_the_compiler_of_cuda_takes_every_operation(
     operations: Printed, architecture: str, tmp_path: Path
 ) -> None:
     try:
-        cuda.nvrtc()
-    except OSError as error:
+        nvrtc.open_nvrtc()
+    except IngotError as error:
         pytest.skip(str(error))
-    code = cuda.compiled(operations.program.source, architecture, tmp_path)
+    code = nvrtc.compile_cubin(operations.program.source, architecture, tmp_path)
     assert code.startswith(b"\x7fELF")
     with pytest.raises(RuntimeError, match="NVRTC cannot compile a kernel for sm_90"):
-        cuda.compiled("none", "sm_90", tmp_path)
+        nvrtc.compile_cubin("none", "sm_90", tmp_path)
 
 
 def test_machine_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +267,9 @@ def test_machine_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         compiled.append(f"{source} {architecture}")
         return b"\0code"
 
-    monkeypatch.setattr(cuda, "translated", translated)
+    monkeypatch.setattr(nvrtc, "_translate", translated)
     versions = iter(["12.9", "12.9", "12.9", "13.0"])
-    monkeypatch.setattr(cuda, "version", lambda: next(versions))
+    monkeypatch.setattr(nvrtc, "read_version", lambda: next(versions))
     for architecture in ("sm_80", "sm_80", "sm_90", "sm_90"):
-        assert cuda.compiled("a", architecture, tmp_path) == b"\0code"
+        assert nvrtc.compile_cubin("a", architecture, tmp_path) == b"\0code"
     assert compiled == ["a sm_80", "a sm_90", "a sm_90"]

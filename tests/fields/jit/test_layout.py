@@ -2,7 +2,8 @@
 
 import torch
 
-from ingot.fields.jit.cuda import THREADS, Launch
+from ingot.fields.jit.frames import THREADS
+from ingot.fields.jit.launch import Launch
 from ingot.fields.jit.layout import joined, order_of
 
 

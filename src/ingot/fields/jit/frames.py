@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
+from ingot.codegen.compiler import HEADER_FOLDER
 from ingot.fields.jit.operations import Kind
 
 __all__ = ["FRAMES", "THREADS", "Body", "Frame", "unit"]
-
-HERE = Path(__file__).parent
 
 THREADS = 256
 """How many threads of a GPU work together."""
@@ -100,6 +98,6 @@ FRAMES = {
 def unit(kernels: list[str], real: torch.dtype, frame: Frame) -> str:
     """The source of a library of kernels."""
     name = "double" if real == torch.float64 else "float"
-    texts = (h if h.startswith("#") else (HERE / h).read_text() for h in frame.headers)
+    texts = (h if h.startswith("#") else (HEADER_FOLDER / h).read_text() for h in frame.headers)
     head = [f"#define INGOT_REAL {name}", *texts]
     return "\n".join([*head, *kernels]) if kernels else ""

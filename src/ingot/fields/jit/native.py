@@ -11,8 +11,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ingot.execute.cxx_build import NATIVE_FLAGS, load_library
-from ingot.fields.jit.cuda import OPTIONS, Launch, loaded
+from ingot.codegen.build import NATIVE_FLAGS, load_library
+from ingot.codegen.cuda import load_functions
+from ingot.codegen.nvrtc import OPTIONS
+from ingot.fields.jit.launch import Launch, on_current_stream
 from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import SequenceSource, Slot
 
@@ -140,8 +142,10 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
         return {}
     device = torch.device(program.device)
     if device.type == "cuda":
-        functions = loaded(program.source, device)
-        return {slot.name: Launch(functions(slot.name)) for slot in program.kernels}
+        functions = load_functions(program.source, device)
+        return {
+            slot.name: Launch(on_current_stream(functions(slot.name))) for slot in program.kernels
+        }
     library = load_library(program.source, FLAGS)
     return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_values import ARRAY_ENTRY, read_entry, read_name
+from ingot.codegen.values import ARRAY_ENTRY, read_entry, read_name
 from ingot.program import Node
 from ingot.program.regions import Twins
 from ingot.types.elementwise import ELEMENTWISE
 
 if TYPE_CHECKING:
-    from ingot.execute.cxx_lines import Lines
+    from ingot.codegen.lines import Lines
 
 __all__ = ["SumLoops"]
 

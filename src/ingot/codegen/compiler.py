@@ -13,6 +13,7 @@ from ingot.errors import IngotError, Problem
 __all__ = [
     "FLAGS",
     "HEADERS",
+    "HEADER_FOLDER",
     "find_compiler",
     "join_headers",
     "read_processor_flags",
@@ -20,7 +21,7 @@ __all__ = [
     "translate",
 ]
 
-HERE = Path(__file__).parent
+HEADER_FOLDER = Path(__file__).parent
 HEADERS = ("lanes.h", "newton.h", "parts.h", "band.h", "entry.h", "steps.h")
 """What a kernel includes, in order."""
 
@@ -69,7 +70,7 @@ def read_processor_flags() -> str:
 @functools.cache
 def join_headers(names: tuple[str, ...] = HEADERS) -> str:
     """Headers as one text, each standing where the next may use it."""
-    texts = [(HERE / name).read_text() for name in names]
+    texts = [(HEADER_FOLDER / name).read_text() for name in names]
     return "".join(re.sub(r'#pragma once\n|#include "\w+\.h"\n', "", text) for text in texts)
 
 
@@ -77,7 +78,7 @@ def translate(source: Path, flags: tuple[str, ...], library: Path) -> None:
     """Compile one source into a shared library."""
     own = () if "clang" in read_version() else GCC_FLAGS
     done = subprocess.run(
-        [find_compiler(), *flags, *own, f"-I{HERE}", str(source), "-o", str(library)],
+        [find_compiler(), *flags, *own, f"-I{HEADER_FOLDER}", str(source), "-o", str(library)],
         capture_output=True, text=True, check=False,
         # in its own words, which are looked into
         env={**os.environ, "LC_ALL": "C"},

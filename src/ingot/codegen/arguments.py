@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_values import (
+from ingot.codegen.values import (
     ARRAY_ENTRY,
     Access,
     cast_mask,
@@ -14,7 +14,7 @@ from ingot.program import Node
 from ingot.program.regions import Twins
 
 if TYPE_CHECKING:
-    from ingot.execute.cxx_lines import Lines
+    from ingot.codegen.lines import Lines
 
 __all__ = ["RegionCall"]
 

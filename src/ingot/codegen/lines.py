@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ingot.execute.cxx_loops import Loops
-from ingot.execute.cxx_outline import Outline, write_outlined
-from ingot.execute.cxx_values import Access, cast_mask, read_name, write_number
+from ingot.codegen.loops import Loops
+from ingot.codegen.outline import Outline, write_outlined
+from ingot.codegen.values import Access, cast_mask, read_name, write_number
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.operations import Place
 from ingot.program.schedule import schedule_lines

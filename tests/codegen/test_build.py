@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from ingot.codegen import build
 from ingot.codegen.cache import Cache
 from ingot.codegen.library import open_library
 from ingot.errors import IngotError
-from ingot.execute import cxx_build
 
-SOURCE = Path(cxx_build.__file__).parents[2]
+SOURCE = Path(build.__file__).parents[2]
 TINY = 'extern "C" int answer() {{ return {number}; }}\n'
 
 
@@ -26,25 +26,25 @@ def answer(library: bytes) -> int:
 def test_an_equal_source_is_not_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = cxx_build.compile_library(TINY.format(number=41), folder=tmp_path)
+    first = build.compile_library(TINY.format(number=41), folder=tmp_path)
 
     def refuse(*command: object, **named: object) -> None:
         raise AssertionError(f"called {command}")
 
     monkeypatch.setattr(subprocess, "run", refuse)
-    assert cxx_build.compile_library(TINY.format(number=41), folder=tmp_path) == first
+    assert build.compile_library(TINY.format(number=41), folder=tmp_path) == first
     assert answer(first) == 41
     with pytest.raises(AssertionError, match="called"):
-        cxx_build.compile_library(TINY.format(number=42), folder=tmp_path)
+        build.compile_library(TINY.format(number=42), folder=tmp_path)
     with pytest.raises(AssertionError, match="called"):
-        cxx_build.compile_library(TINY.format(number=41), ("-shared", "-fPIC"), folder=tmp_path)
+        build.compile_library(TINY.format(number=41), ("-shared", "-fPIC"), folder=tmp_path)
 
 
 CHILD = """
 from pathlib import Path
-from ingot.execute import cxx_build
+from ingot.codegen import build
 from ingot.codegen.library import open_library
-print(open_library(cxx_build.compile_library({source!r}, folder=Path({folder!r}))).answer())
+print(open_library(build.compile_library({source!r}, folder=Path({folder!r}))).answer())
 """
 
 
@@ -97,22 +97,22 @@ def test_a_killed_compilation_leaves_no_library(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not Cache(cache).entries()
-    assert answer(cxx_build.compile_library(TINY.format(number=44), folder=cache)) == 44
+    assert answer(build.compile_library(TINY.format(number=44), folder=cache)) == 44
 
 
 def test_a_source_that_does_not_compile_leaves_no_library(tmp_path: Path) -> None:
     with pytest.raises(IngotError, match="nonsense"):
-        cxx_build.compile_library("nonsense", folder=tmp_path)
+        build.compile_library("nonsense", folder=tmp_path)
     assert not Cache(tmp_path).entries()
     with pytest.raises(IngotError, match="nonsense"):
-        cxx_build.compile_library("nonsense", folder=tmp_path)
+        build.compile_library("nonsense", folder=tmp_path)
 
 
 @pytest.mark.parametrize("keep", [0, 31, 32, 40, -1])
 def test_a_library_that_was_cut_short_is_compiled_anew(tmp_path: Path, keep: int) -> None:
     """A library of which a part is mapped ends the process (SIGBUS)."""
-    assert answer(cxx_build.compile_library(TINY.format(number=45), folder=tmp_path)) == 45
+    assert answer(build.compile_library(TINY.format(number=45), folder=tmp_path)) == 45
     (file,) = (tmp_path / "kernel").iterdir()
     os.truncate(file, keep % file.stat().st_size)
-    assert answer(cxx_build.compile_library(TINY.format(number=45), folder=tmp_path)) == 45
+    assert answer(build.compile_library(TINY.format(number=45), folder=tmp_path)) == 45
     assert Cache(tmp_path).find("kernel", file.name) is not None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
-HEADER = Path(__file__).parents[2] / "src" / "ingot" / "execute"
+HEADER = Path(__file__).parents[2] / "src" / "ingot" / "codegen"
 FLAGS = (
     *("-O2", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-std=c++17"),
     *("-mprefer-vector-width=512", "-Wall", "-Wextra", "-Wno-psabi", "-Werror", f"-I{HEADER}"),

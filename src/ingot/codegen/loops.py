@@ -7,12 +7,12 @@ in small arrays of one entry of it.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_values import Access, find_operands, read_name
+from ingot.codegen.values import Access, find_operands, read_name
 from ingot.program import Axis, Node, operation
 from ingot.program.operations import Place
 
 if TYPE_CHECKING:
-    from ingot.execute.cxx_lines import Lines
+    from ingot.codegen.lines import Lines
 
 __all__ = ["Loops"]
 

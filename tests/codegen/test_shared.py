@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from ingot.execute.cxx_shared import SharedDefinitions
-from ingot.execute.cxx_source import write_section
+from ingot.codegen.shared import SharedDefinitions
+from ingot.codegen.source import write_section
 from ingot.program import Choices, compile_passes, with_adjoint, with_jacobian
 from tests.systems import plasticity, program_of
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ingot.execute.cxx_arguments import RegionCall
-from ingot.execute.cxx_sums import SumLoops
-from ingot.execute.cxx_values import cast_mask, find_operands, read_entry, read_name
+from ingot.codegen.arguments import RegionCall
+from ingot.codegen.sums import SumLoops
+from ingot.codegen.values import cast_mask, find_operands, read_entry, read_name
 from ingot.program import Node, Solve
 from ingot.program.regions import (
     MIN_INSTANCES_TO_OUTLINE,
@@ -26,7 +26,7 @@ from ingot.program.regions import (
 from ingot.program.schedule import schedule_lines
 
 if TYPE_CHECKING:
-    from ingot.execute.cxx_lines import Lines
+    from ingot.codegen.lines import Lines
 
 __all__ = ["Outline", "plan_outline", "write_outlined"]
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from ingot.execute.abi import write_rules_struct
-from ingot.execute.compiler import HEADERS
-from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_outline import plan_outline
-from ingot.execute.cxx_parts import PartWriter
-from ingot.execute.cxx_shared import SharedDefinitions
-from ingot.execute.cxx_solve import SolveWriter
-from ingot.execute.cxx_values import read_name
+from ingot.codegen.abi import write_rules_struct
+from ingot.codegen.compiler import HEADERS
+from ingot.codegen.lines import Access, Lines
+from ingot.codegen.outline import plan_outline
+from ingot.codegen.parts import PartWriter
+from ingot.codegen.shared import SharedDefinitions
+from ingot.codegen.solve import SolveWriter
+from ingot.codegen.values import read_name
 from ingot.program import Linear, Node, Program, Solve, Variable, sort_lines
 from ingot.program.regions import Inline, find_regions
 from ingot.program.schedule import schedule_lines

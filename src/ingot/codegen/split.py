@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_values import read_entry
+from ingot.codegen.lines import Access, Lines
+from ingot.codegen.values import read_entry
 from ingot.program import Node, operation
 from ingot.program.schedule import schedule_lines
 

@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Mapping, Sequence
 
-from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_solve import SolveWriter
-from ingot.execute.cxx_values import read_name
+from ingot.codegen.lines import Access, Lines
+from ingot.codegen.solve import SolveWriter
+from ingot.codegen.values import read_name
 from ingot.program import Node, Solve
 from ingot.program.operations import Place
 from ingot.program.solve_operations import Accumulate, find_leaf_arguments

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from ingot.execute.cxx_lines import Access, Lines
-from ingot.execute.cxx_split import MAX_FUNCTION_LINES, is_long, split_functions
+from ingot.codegen.lines import Access, Lines
+from ingot.codegen.split import MAX_FUNCTION_LINES, is_long, split_functions
 from ingot.program import Axis, Node, Solve, Space, sort_lines
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated

@@ -4,9 +4,9 @@ import ctypes
 import tempfile
 from pathlib import Path
 
+from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.library import open_library
-from ingot.execute import compiler
 
 __all__ = ["NATIVE_FLAGS", "compile_library", "load_library"]
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from ingot.execute import parallel
-from ingot.execute.parallel import run_parallel
+from ingot.codegen import parallel
+from ingot.codegen.parallel import run_parallel
 
 RANGES = [(i, i + 10) for i in range(0, 640, 10)]
 
@@ -60,7 +60,7 @@ def test_an_error_in_a_thread_reaches_the_caller(is_long: bool) -> None:
 
 FORKED = """
 import os
-from ingot.execute.parallel import run_parallel
+from ingot.codegen.parallel import run_parallel
 done = []
 run_parallel(lambda *each: done.append(each), [(0, 1), (1, 2)], is_long=True)
 child = os.fork()

@@ -1,0 +1,80 @@
+"""CUDA source -> machine code of a GPU, by NVRTC: no GPU and no CUDA toolkit are needed for it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+from ingot.codegen.cache import key_of, open_cache
+from ingot.errors import IngotError, Problem
+
+__all__ = ["OPTIONS", "compile_cubin"]
+
+OPTIONS = ("--std=c++17", "--fmad=false")
+"""Products and sums are rounded one by one, as they are on CPUs."""
+
+
+@functools.cache
+def open_nvrtc() -> ctypes.CDLL:
+    """NVRTC: torch's own, that of its wheel, or the system's."""
+    for name in _find_candidates():
+        with suppress(OSError):
+            return ctypes.CDLL(name)
+    raise IngotError([Problem(
+        "no-cuda-compiler", "no CUDA compiler (libnvrtc) is installed", None,
+        'install a torch with CUDA, or NVRTC alone: pip install "ingot[cuda]"',
+    )])  # fmt: skip
+
+
+def _find_candidates() -> Iterator[str]:
+    """Where NVRTC may lie: torch's front to it finds it where pip has put it."""
+    yield str(Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so")
+    wheel = importlib.util.find_spec("nvidia")
+    for folder in wheel.submodule_search_locations or () if wheel else ():
+        found = sorted(Path(folder).glob("*/lib/libnvrtc.so.*"), reverse=True)
+        yield from (str(file) for file in found if "alt" not in file.name)
+    yield from ("libnvrtc.so.13", "libnvrtc.so.12")
+
+
+def read_version() -> str:
+    """The version of NVRTC."""
+    parts = ctypes.c_int(), ctypes.c_int()
+    open_nvrtc().nvrtcVersion(*map(ctypes.byref, parts))
+    return ".".join(str(part.value) for part in parts)
+
+
+def compile_cubin(source: str, architecture: str, folder: Path | None = None) -> bytes:
+    """The machine code of a source, compiled unless an equal one is in the cache."""
+    key = key_of(read_version(), architecture, *OPTIONS, source)
+    return open_cache(folder).obtain("cuda", key, lambda: _translate(source, architecture))
+
+
+def _translate(source: str, architecture: str) -> bytes:
+    """The machine code of a source."""
+    library, program = open_nvrtc(), ctypes.c_void_p()
+    options = [each.encode() for each in (f"--gpu-architecture={architecture}", *OPTIONS)]
+    text = source.encode()
+    library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None)
+    try:
+        array = (ctypes.c_char_p * len(options))(*options)
+        if library.nvrtcCompileProgram(program, len(options), array):
+            log = _take(program, "ProgramLog").decode(errors="replace").strip("\0\n")
+            raise RuntimeError(f"NVRTC cannot compile a kernel for {architecture}: {log}")
+        return _take(program, "CUBIN")
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _take(program: ctypes.c_void_p, what: str) -> bytes:
+    """What NVRTC holds of a program."""
+    size = ctypes.c_size_t()
+    getattr(open_nvrtc(), f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    found = ctypes.create_string_buffer(size.value)
+    getattr(open_nvrtc(), f"nvrtcGet{what}")(program, found)
+    return found.raw

@@ -1,0 +1,46 @@
+"""A loop of a field simulation by threads of a GPU."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ingot.codegen.cuda import DeviceFunction
+from ingot.fields.jit.frames import THREADS
+from ingot.fields.jit.layout import Layout
+from ingot.graphs.torch_private import raw_stream
+
+__all__ = ["Launch", "on_current_stream"]
+
+BLOCKS = 2**20
+"""The most groups of threads that are started; with more points each takes several."""
+
+
+class Launch:
+    """A loop by threads of a GPU, one a point."""
+
+    any_order = True
+
+    def __init__(self, function: Callable[[int, bytes], None]) -> None:
+        self.function = function
+
+    def arranged(self, layout: Layout, threads: int) -> Any:
+        """How many groups of threads, and the second half of the Task of grid_cuda.h."""
+        unused = layout.rank - len(layout.extents)
+        strides = [stride for row in layout.strides for stride in ((0,) * unused + row)]
+        words = [layout.points, unused, *[1] * unused, *layout.extents, *strides]
+        blocks = min(-(-layout.points // THREADS), BLOCKS)
+        return blocks, struct.pack(f"={len(words)}q", *words)
+
+    def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
+        """Start the loop over all points."""
+        blocks, rest = arranged
+        values = numbers or (0.0,)
+        head = struct.pack(f"={len(addresses)}Q{len(values)}d", *addresses, *values)
+        self.function(blocks, head + rest)
+
+
+def on_current_stream(function: DeviceFunction) -> Callable[[int, bytes], None]:
+    """A function on a GPU, started on torch's current stream."""
+    return lambda blocks, task: function(blocks, THREADS, raw_stream(function.index), task)
