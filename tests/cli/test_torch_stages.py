@@ -71,7 +71,7 @@ def test_the_graph_shown_is_that_of_the_joint(capsys: Captured) -> None:
     example = torch.ones(4, 3), torch.ones(3, 2, requires_grad=True)
     dynamic = {"x": {0: "batch"}}
     eager = {"compile_forward": "eager", "compile_backward": "eager"}
-    halves = train.joint(loss, example, dynamic=dynamic, **eager).halves
+    halves = train.joint(loss, example, dynamic=dynamic, **eager).codes[0].halves
     assert halves is not None and halves.backward is not None
     assert status(["show", "shown:loss", "--stage", "backward", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -127,7 +127,7 @@ def test_a_package_shows_what_it_holds(package: Path, capsys: Captured) -> None:
     said = capsys.readouterr().out
     assert "# Sequential\nSequential(input float64[batch, 3])" in said
     assert "  param  0.weight float64[8, 3]" in said and "  keeps  " in said
-    assert " forward.pt2\n" in said and " state.pt" in said
+    assert " graph0.pt2\n" in said and " state.pt" in said
     assert status(["show", str(package), "--stage", "code", "--json"]) == 0
     names = [s["name"] for s in json.loads(capsys.readouterr().out)["sections"]]
     assert "Sequential, forward, wrapper.cpp" in names
@@ -162,7 +162,7 @@ def test_a_graph_that_runs_line_by_line_is_shown_as_it_is_kept(
     (section,) = json.loads(capsys.readouterr().out)["sections"]
     constants = train.load(folder / "again").signature.constants
     assert {row["name"]: row["value"] for row in section["rows"]} == constants
-    (folder / "tanh" / "joint.json").write_text("{}")
+    (folder / "tanh" / "graphs.json").write_text("{}")
     assert status(["show", "tanh", "--stage", "code"]) == 1
     assert "error[broken-package]: " in capsys.readouterr().err
 

@@ -1,5 +1,7 @@
 """What Ingot works around in torch is still so: where one of these fails, the workaround may go."""
 
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Callable
@@ -772,3 +774,15 @@ def test_inductor_compiles_what_dynamo_wrote_with_its_backward() -> None:
     a, b = torch.randn(3, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True)
     run(a, b)[0].sum().backward()
     torch.testing.assert_close(a.grad, torch.ones(3, 3) @ b.detach().T)
+
+
+def test_operations_of_inductor_are_missing_until_it_is_imported() -> None:
+    code = """
+import torch
+from ingot.graphs import torch_private
+print(hasattr(torch.ops.prims, "fma"), end=" ")
+torch_private.register_operations("x = torch.ops.prims.fma.default(a, b, c)")
+print(hasattr(torch.ops.prims, "fma"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]

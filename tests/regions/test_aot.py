@@ -213,20 +213,20 @@ def test_broken_packages_are_refused(
         regions.load(tmp_path)
     copy = tmp_path / "copy"
     shutil.copytree(inference[1], copy)
-    text = (copy / "regions.json").read_text()
+    text = (copy / "graphs.json").read_text()
     for key, value, said in (
-        ("schema_version", 99, "schema version 99, this Ingot reads 3"),
+        ("schema_version", 99, "schema version 99, this Ingot reads 5"),
         ("torch_version", "1.0", "compiled by torch 1.0"),
-        ("format", "x", "describes no package 'ingot-regions'"),
+        ("format", "x", "describes no package 'ingot-graphs'"),
         ("level", "x86-64-v9", "compiled for x86-64-v9"),
     ):
         changed = json.dumps(json.loads(text) | {key: value}).encode()
-        (copy / "regions.json").write_bytes(seal(changed))
+        (copy / "graphs.json").write_bytes(seal(changed))
         with pytest.raises(IngotError, match=said):
             regions.load(copy)
-    (copy / "regions.json").write_text(text)
-    (copy / "unit0_forward.pt2").write_bytes(b"changed")
-    with pytest.raises(IngotError, match=r"'unit0_forward.pt2' was changed after it was compiled"):
+    (copy / "graphs.json").write_text(text)
+    (copy / "graph0.pt2").write_bytes(b"changed")
+    with pytest.raises(IngotError, match=r"'graph0.pt2' was changed after it was compiled"):
         regions.load(copy)
 
 
@@ -238,7 +238,7 @@ def test_a_package_shows_its_units(
     *units, files = shown["model"]
     assert [s.name for s in shown["backward"]] == [s.name for s in units]
     assert all(re.match(r"# backward: \d+ operations, ", s.text) for s in shown["backward"])
-    assert "unit0_forward.pt2" in files.text
+    assert "graph0.pt2" in files.text
     kernels = [s.name for s in shown["code"] if s.name.endswith("kernel.cpp")]
     assert kernels == [f"{s.name}, {half}, kernel.cpp" for s in units
                        for half in ("forward", "backward")]  # fmt: skip

@@ -56,10 +56,10 @@ def test_edited_metadata_is_refused_or_gives_the_same_numbers(
 ) -> None:
     seed = random.Random(kind).randrange(2**31) + count
     if kind == "joint":
-        source, name = request.getfixturevalue("joint_package"), "joint.json"
+        source, name = request.getfixturevalue("joint_package"), "graphs.json"
         given: Any = torch.randn(4, 3, dtype=torch.float64)
     elif kind == "regions":
-        source, name = request.getfixturevalue("regions_package"), "regions.json"
+        source, name = request.getfixturevalue("regions_package"), "graphs.json"
         given = torch.randn(4, 8, dtype=torch.float64)
     else:
         one = packages.decay()

@@ -85,8 +85,8 @@ def test_a_save_replaces_all_that_was_there(package: Path, tmp_path: Path) -> No
     joint.save(place)
     names = {f.name for f in place.iterdir()}
     assert "stray" not in names
-    assert json.loads((place / "joint.json").read_text())["digests"].keys() == names - {
-        "joint.json"
+    assert json.loads((place / "graphs.json").read_text())["digests"].keys() == names - {
+        "graphs.json"
     }
     assert [f.name for f in tmp_path.iterdir()] == ["joint"]
 
@@ -103,7 +103,7 @@ def test_a_half_compiled_by_a_callable_is_not_saved(tmp_path: Path) -> None:
 
 def broken(package: Path, place: Path, **changes: object) -> Path:
     shutil.copytree(package, place)
-    file = place / "joint.json"
+    file = place / "graphs.json"
     file.write_bytes(seal(json.dumps({**json.loads(file.read_text()), **changes}).encode()))
     return place
 
@@ -111,11 +111,11 @@ def broken(package: Path, place: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"format": "ingot"}, "broken-package.*describes no package 'ingot-joint'"),
-        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 4"),
+        ({"format": "ingot"}, "broken-package.*describes no package 'ingot-graphs'"),
+        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 5"),
         ({"torch_version": "1.0.0"}, "wrong-torch.*compiled by torch 1.0.0"),
-        ({"saved": 3}, "broken-package.*Expected `object`"),
-        ({"level": "z9", "halves": {"forward": "inductor"}}, "wrong-level.*compiled for z9"),
+        ({"calls": 3}, "broken-package.*Expected `array`"),
+        ({"level": "z9", "graphs": ["inductor", "inductor"]}, "wrong-level.*compiled for z9"),
     ],
 )
 def test_metadata_that_does_not_fit_is_refused(
@@ -134,7 +134,7 @@ def test_files_that_were_changed_or_lost_are_refused(package: Path, tmp_path: Pa
     (place / "state.pt").unlink()
     with pytest.raises(IngotError, match=r"broken-package.*'state.pt' is missing"):
         train.load(place)
-    (place / "joint.json").write_text("{")
+    (place / "graphs.json").write_text("{")
     with pytest.raises(IngotError, match=r"broken-package.*is no JSON"):
         train.load(place)
     with pytest.raises(IngotError, match=r"file-not-found.*no joint package"):

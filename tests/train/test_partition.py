@@ -82,7 +82,7 @@ def test_a_callable_partitions_by_names() -> None:
         return [n.name for n in joint.graph.nodes if "sin" in str(n.target)]
 
     joint = eager(smooth, X, partition=sines)
-    assert [s.name for s in joint.saved.extra] == ["sin"]
+    assert [s.name for s in joint.codes[0].saved.extra] == ["sin"]
     assert disagreement(smooth, joint, (X,)) < 1e-5
     with pytest.raises(IngotError, match=r"wrong-partition.*saves 'nothing'"):
         eager(smooth, X, partition=lambda *_, **__: ["nothing"])

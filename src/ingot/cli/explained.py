@@ -246,6 +246,11 @@ EXPLAIN: dict[str, str] = {
         " derivatives of an artifact. Trace with requires_grad=True; else pass a detached tensor,"
         " or call under torch.no_grad()."
     ),
+    "no-signature": (
+        "A joint that was traced with several examples runs a call by the first that it is like: in"
+        " how the arguments are nested, their types, devices and sizes. This call is like none, and"
+        " the message tells for each why. Change the call, or add an example of it to examples=."
+    ),
     "no-law": (
         "A Python file of --load was run, and no law joined the catalogue. A law is a function"
         " under @model(gives=...); one that is imported by the file counts too."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ingot.cli.flags import tell_code, wrong_usage
 from ingot.cli.inspected import Inspected, inspected_model, inspected_package
 from ingot.cli.package import folder_of
-from ingot.cli.torch_stages import is_joint
+from ingot.cli.torch_stages import is_package, read_graphs
 from ingot.errors import IngotError, Problem, did_you_mean
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def inspect(
     Parameters
     ----------
     place
-        A package's folder, that of a joint too, a stub, or an input file.
+        A package's folder, that of a joint or of regions too, a stub, or an input file.
     overrides
         Values that replace those of an input file, such as Models/elasticity/E:=210000.
     model
@@ -57,8 +57,8 @@ def inspect(
     from ingot.hit import read
     from ingot.runtime.stub import stub_block
 
-    if is_joint(str(place)):
-        return of_joint(place, json=json)
+    if is_package(str(place)):
+        return of_graphs(place, json=json)
     tree = read(place, overrides) if place.suffix == ".i" else None
     packaged = tree is None or stub_block(tree) is not None
     unused = {"--source": source} if not packaged else {"--model": model, "--driver": driver}
@@ -82,15 +82,13 @@ def inspect(
     return 0
 
 
-def of_joint(place: Path, *, json: bool) -> int:
-    """What a joint takes, holds and gives, and the constants that were taken when it was traced."""
+def of_graphs(place: Path, *, json: bool) -> int:
+    """What joints or regions take, hold and give, and the constants taken when they were traced."""
     import msgspec
 
-    from ingot.train.package import read_description
-
-    described = read_description(place)
-    told = msgspec.json.encode(described).decode() if json else str(described.signature)
-    print(told)
+    described = read_graphs(place)
+    told = [str(call.signature) for call in described.calls]
+    print(msgspec.json.encode(described).decode() if json else "\n\n".join(told))
     return 0
 
 

@@ -19,11 +19,12 @@ from ingot.errors import IngotError, Problem, did_you_mean
 if TYPE_CHECKING:
     from ingot.regions.report import Report
     from ingot.train.describe import Section, Shown
+    from ingot.train.package import Described
     from ingot.train.signature import Saved, Signature
 
-__all__ = ["is_joint", "is_package", "is_target", "region_report", "show_module", "show_package"]
+__all__ = ["is_package", "is_target", "read_graphs", "region_report", "show_module", "show_package"]
 
-JOINT, REGIONS = "joint.json", "regions.json"
+PACKAGE = "graphs.json"
 
 
 def is_target(word: str) -> bool:
@@ -35,12 +36,15 @@ def is_target(word: str) -> bool:
 def is_package(word: str) -> bool:
     """Whether a folder holds the package of a joint or of regions."""
     # a word may be no path at all
-    return any(os.path.isfile(os.path.join(word, name)) for name in (JOINT, REGIONS))
+    return os.path.isfile(os.path.join(word, PACKAGE))
 
 
-def is_joint(word: str) -> bool:
-    """Whether a folder holds the package of a joint."""
-    return os.path.isfile(os.path.join(word, JOINT))
+def read_graphs(place: Path) -> "Described[Any]":
+    """The metadata of a package of graphs, whatever its kind."""
+    from ingot.package.seal import open_metadata
+    from ingot.train.package import AGAIN, FORMAT, SCHEMA, Described
+
+    return open_metadata(place / PACKAGE, Described[Any], FORMAT, SCHEMA, AGAIN["joint"])
 
 
 def show_module(target: str, stage: str) -> "Shown":
@@ -191,7 +195,7 @@ def show_package(folder: str, stage: str) -> "Shown":
                 else:
                     sections.append(Section(name=title, text=text.decode()))
     elif stage in ("forward", "backward"):
-        texts = [(name, place / f"{files.get(stage, '').partition('.')[0]}_graph.txt")
+        texts = [(name, place / f"{files.get(stage, '').partition('.')[0]}.txt")
                  for name, _, _, files in parts]  # fmt: skip
         sections = [Section(name=n, text=t.read_text()) for n, t in texts if t.is_file()]
     elif stage == "constants":
@@ -212,22 +216,14 @@ def show_package(folder: str, stage: str) -> "Shown":
 
 def _parts(place: Path) -> Iterator[tuple[str, "Signature", "Saved", dict[str, str]]]:
     """The joints of a package: name, signature, what is saved, and the file of each half."""
-    from ingot.package.seal import open_metadata
+    from ingot.train.package import FILES
 
-    if (place / JOINT).is_file():
-        from ingot.train.package import AGAIN, Described
-        from ingot.train.signature import FORMAT, SCHEMA
-
-        joint = open_metadata(place / JOINT, Described, FORMAT, SCHEMA, AGAIN)
-        ends = {"inductor": "pt2", "eager": "py.txt"}
-        files = {name: f"{name}.{ends[kind]}" for name, kind in joint.halves.items()}
-        yield joint.signature.name, joint.signature, joint.saved, files
-        return
-    from ingot.regions import aot
-
-    regions = open_metadata(place / REGIONS, aot.Description, aot.FORMAT, aot.SCHEMA, aot.AGAIN)
-    for info, unit in zip(regions.plan.units, regions.units, strict=True):
-        yield info.name, unit.signature, unit.saved, {k: str(f) for k, f in unit.files.items()}
+    described = read_graphs(place)
+    units = described.more["plan"]["units"] if described.kind == "regions" else ()
+    for i, call in enumerate(described.calls):
+        name = units[i]["name"] if units else call.signature.name
+        files = {k: FILES[described.graphs[n]][1].format(n) for k, n in call.graphs.items()}
+        yield name, call.signature, call.saved, files
 
 
 def _signature(name: str, signature: "Signature", saved: "Saved") -> "Section":

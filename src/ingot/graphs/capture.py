@@ -114,12 +114,13 @@ def capture(
     kwargs: Mapping[str, Any] | None = None,
     dynamic: Dynamic = None,
     names: Sequence[str] = (),
+    one_of_several: bool = False,
 ) -> Captured:
     """Trace a function or module by Dynamo, whole; `names` are those of positional arguments."""
     leaves, takes = flatten((tuple(args), dict(kwargs or {})))
     arguments = tuple((_argument(path, names), leaf) for path, leaf in leaves)
     tensors = [(n, x) for n, x in arguments if isinstance(x, Tensor)]
-    chosen, hints, bounds = open_sizes(dynamic, tensors)
+    chosen, hints, bounds = open_sizes(dynamic, tensors, one_of_several)
     rest = iter(chosen)
     axes = tuple(next(rest) if isinstance(leaf, Tensor) else {} for _, leaf in leaves)
     examples = [_example(x, opened, {}) for (_, x), opened in zip(leaves, axes, strict=True)]

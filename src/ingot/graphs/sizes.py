@@ -8,10 +8,10 @@ from torch import Tensor
 
 from ingot.errors import Problem, raise_if
 from ingot.graphs import torch_private
-from ingot.graphs.expression import expression
+from ingot.graphs.expression import expression, names_of
 from ingot.graphs.torch_private import expression_of, print_expression
 
-__all__ = ["Dynamic", "Open", "Size", "evaluated", "open_sizes", "print_size"]
+__all__ = ["Dynamic", "Open", "Size", "evaluated", "find_unknown", "open_sizes", "print_size"]
 
 Size = int | str
 """A fixed size, or an expression in the names of the open sizes."""
@@ -81,9 +81,12 @@ def evaluated(size: Size, sizes: Mapping[str, int]) -> Any:
 
 
 def open_sizes(
-    dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]]
+    dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]], one_of_several: bool = False
 ) -> tuple[list[dict[int, str]], dict[str, int], tuple[str, ...]]:
-    """The open axes of each tensor, an example of each open size, and the bounds given."""
+    """The open axes of each tensor, an example of each open size, and the bounds given.
+
+    One of several examples need not have all tensors, and its open sizes of 0 and 1 are fixed.
+    """
     bounds: dict[str, None] = {}
     if dynamic == "batch":
         axes = [{0: "batch"} if tensor.dim() else {} for _, tensor in tensors]
@@ -93,7 +96,19 @@ def open_sizes(
             {axis: _named(size, bounds) for axis, size in dict(wanted.pop(name, {})).items()}
             for name, _ in tensors
         ]
-        raise_if(_unknown(wanted, [name for name, _ in tensors]))
+        if not one_of_several:
+            raise_if(find_unknown(wanted, [name for name, _ in tensors]))
+    if one_of_several:
+        pairs = [*zip(tensors, axes, strict=True)]
+        sizes = [
+            (s, x.shape[a])
+            for (_, x), each in pairs
+            for a, s in each.items()
+            if -x.dim() <= a < x.dim()
+        ]
+        fixed = {name for name, size in sizes if size < 2}
+        axes = [{a: name for a, name in each.items() if name not in fixed} for each in axes]
+        bounds = {b: None for b in bounds if not names_of(b) & fixed}
     hints: dict[str, int] = {}
     problems: list[Problem] = []
     for (name, tensor), chosen in zip(tensors, axes, strict=True):
@@ -139,7 +154,8 @@ def _named(size: Any, bounds: dict[str, None]) -> str:
     return name
 
 
-def _unknown(wanted: Mapping[str, Any], names: list[str]) -> list[Problem]:
+def find_unknown(wanted: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
+    """What `dynamic` names and is no tensor among the arguments."""
     from ingot.errors import did_you_mean
 
     return [

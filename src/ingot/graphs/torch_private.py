@@ -4,9 +4,11 @@ All of it is so in torch 2.11, 2.12, 2.13, 2.14 and 2.15, except where a line na
 in tests/graphs/test_torch_private.py fail once it is not. Importing this imports no compiler.
 """
 
+import importlib
 import itertools
 import logging
 import operator
+import re
 import threading
 import traceback
 import warnings
@@ -41,7 +43,8 @@ __all__ = [
     "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform", "keep_lines",
     "load_graph", "mark_open", "memory_of", "merge_equal_lines", "non_persistent", "note_writes",
     "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
-    "raw_stream", "reads_values", "refuses_generator", "register_value", "run_as_written",
+    "raw_stream", "reads_values", "refuses_generator",
+    "register_operations", "register_value", "run_as_written",
     "run_operations", "same_layout", "same_tensors", "schema_of", "see_lost_gradients",
     "simplify_expression", "sources_of_sizes", "stack_of_error", "substitute_sizes",
     "take_out_tokens", "trace_frame", "trace_values", "traced_mode", "tracing_context",
@@ -1134,6 +1137,16 @@ def write_archive(path: Path, files: list[Any]) -> None:
     from torch.export.pt2_archive._package import package_pt2
 
     package_pt2(str(path), aoti_files={_MODEL: files})
+
+
+def register_operations(code: str) -> None:
+    """Import Inductor's own operations where code names one that is not there, such as prims.fma.
+
+    2.13: its decompositions use them, as that of the gradient of softmax does.
+    """
+    prims: Any = torch.ops.prims
+    if not all(hasattr(prims, name) for name in re.findall(r"torch\.ops\.prims\.(\w+)", code)):
+        importlib.import_module("torch._inductor.inductor_prims")
 
 
 def load_graph(archive: bytes) -> Any:

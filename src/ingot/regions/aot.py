@@ -3,31 +3,17 @@
 A package is native code: load only packages you trust as you trust a program.
 """
 
-import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import torch
 from torch import Tensor, nn
 
-from ingot.codegen.cpu_levels import find_supported_levels
-from ingot.errors import IngotError, Problem, raise_if
+from ingot.errors import raise_if
 from ingot.graphs.capture import adopt
 from ingot.graphs.torch_private import children_of
-from ingot.package.seal import (
-    BLANK,
-    Digest,
-    find_other_level,
-    find_other_torch,
-    open_metadata,
-    read_files,
-    read_torch_version,
-    write_sealed,
-)
-from ingot.package.write import open_scratch, put, save_tensors
 from ingot.regions.capture import LOCK, Example, captured, translated
 from ingot.regions.mark import Blocks, selected
 from ingot.regions.plan import Plan, StateInfo, check
@@ -36,52 +22,19 @@ from ingot.regions.run import Loaded, Planned, autocast_told
 from ingot.regions.split import Cutout, split
 from ingot.regions.state import state_of, unliftable
 from ingot.regions.unit import AheadUnit
-from ingot.train import Half, Joint, Saved, Signature, joint
-from ingot.train.compile import inductor
+from ingot.train import Joint, joint
+from ingot.train.package import Described as Package
+from ingot.train.package import read_codes, read_description, write
 
-__all__ = ["Packaged", "aot", "load", "save"]
-
-FORMAT = "ingot-regions"
-SCHEMA = 3
-"""The version of this layout; loaders refuse any other."""
-
-NAME = "regions.json"
-STATE = "state.pt"
-AGAIN = 'compile it again: ingot.regions.compile(..., mode="aot", output=FOLDER)'
+__all__ = ["Described", "aot", "load", "save"]
 
 
-class Packaged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A unit of a package: its signature, and the stem of its files."""
+class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a package of regions has besides its joints, one for each unit."""
 
-    signature: Signature
-    saved: Saved
-    files: dict[Literal["forward", "backward"], str]
-    seconds: float
-
-
-class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that a loader needs to know."""
-
-    format: str = FORMAT
-    schema_version: int = SCHEMA
-    torch_version: str
-    level: str
     plan: Plan
-    units: tuple[Packaged, ...]
     report: Report
-    digests: dict[str, Digest]
-    seal: Digest = BLANK
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The state, and the files of all units: archives, and their graphs for readers."""
-        archives = [f for unit in self.units for f in unit.files.values()]
-        return (STATE, *archives, *map(name_graph, archives))
-
-
-def name_graph(archive: str) -> str:
-    """The file that holds the graph of an archive as text."""
-    return archive.replace(".pt2", "_graph.txt")
+    seconds: tuple[float, ...]
 
 
 def aot(piece: Cutout, *, grad: bool) -> tuple[AheadUnit, Joint]:
@@ -102,7 +55,7 @@ def aot(piece: Cutout, *, grad: bool) -> tuple[AheadUnit, Joint]:
         made = joint(adopt(piece.graph(), (*state, *inputs), dynamic, piece.info.name))
     guards = made.signature.constraints
     info = msgspec.structs.replace(piece.info, guards=guards)
-    return AheadUnit(info, made, time.perf_counter() - begun, made.settled), made
+    return AheadUnit(info, made, time.perf_counter() - begun, made.codes[0].settle), made
 
 
 def package(
@@ -136,30 +89,8 @@ def save(
     report: Report, folder: str | Path,
 ) -> Path:  # fmt: skip
     """Write a package in one step: the old one, or the new one, is there at any moment."""
-    place = Path(folder)
-    with open_scratch(place) as made:
-        units = tuple(
-            _written(j, f"unit{i}", took, made)
-            for i, (j, took) in enumerate(zip(joints, seconds, strict=True))
-        )
-        save_tensors([t.detach().clone() for t in state], made / STATE)
-        description = Description(
-            torch_version=read_torch_version(), level=find_supported_levels()[0], plan=plan,
-            units=units, report=report, digests={},
-        )  # fmt: skip
-        write_sealed(description, made / NAME)
-        put(made, place)
-    return place
-
-
-def _written(made: Joint, stem: str, seconds: float, folder: Path) -> Packaged:
-    files = {}
-    for name, half in (("forward", made.forward_half), ("backward", made.backward_half)):
-        if half is not None:
-            files[name] = f"{stem}_{name}.pt2"
-            (folder / files[name]).write_bytes(half.archive)
-            (folder / name_graph(files[name])).write_text(half.text)
-    return Packaged(made.signature, made.saved, files, seconds)
+    more = Described(plan, report, tuple(seconds))
+    return write(folder, "regions", [j.codes[0] for j in joints], state, more)
 
 
 def load(
@@ -167,22 +98,17 @@ def load(
 ) -> Loaded:
     """The module of a package; `tensors` take the place of the parameters that are in it."""
     place = Path(folder)
-    description = _checked(place)
-    contents = read_files(description, place, AGAIN)
-    plan = description.plan
+    description = read_description(place, "regions", Package[Described])
+    codes, values = read_codes(place, description)
+    plan, seconds = description.more.plan, description.more.seconds
     if tensors is None:
-        values = torch.load(io.BytesIO(contents[STATE]), weights_only=True)
         tensors = [_held(i, v) for i, v in zip(plan.state, values, strict=True)]
-    units = []
-    for info, packaged in zip(plan.units, description.units, strict=True):
-        archives = {k: contents[f] for k, f in packaged.files.items()}
-        halves = {k: Half("inductor", inductor(each), each) for k, each in archives.items()}
-        made = Joint(
-            packaged.signature, packaged.saved, halves["forward"], halves.get("backward"), ()
-        )
-        units.append(AheadUnit(info, made, packaged.seconds, made.settled))
+    units = [
+        AheadUnit(info, Joint([code], ()), took, code.settle)
+        for info, code, took in zip(plan.units, codes, seconds, strict=True)
+    ]
     module = _tree(plan, tensors)
-    return Loaded(module, description.report, Planned(plan, units), cuda_graphs=cuda_graphs)
+    return Loaded(module, description.more.report, Planned(plan, units), cuda_graphs=cuda_graphs)
 
 
 def _held(info: StateInfo, value: Tensor) -> Tensor:
@@ -207,15 +133,3 @@ def _tree(plan: Plan, tensors: Sequence[Tensor]) -> nn.Module:
             else:
                 owner.register_buffer(leaf, tensor, persistent=info.kind == "buffer")
     return root
-
-
-def _checked(folder: Path) -> Description:
-    """The metadata of a package that can be loaded here."""
-    file = folder / NAME
-    if not file.is_file():
-        told = f"no package of regions in '{folder}'"
-        raise IngotError([Problem("file-not-found", told, None, AGAIN)])
-    found = open_metadata(file, Description, FORMAT, SCHEMA, AGAIN)
-    maker = [*find_other_torch(found.torch_version, AGAIN), *find_other_level(found.level)]
-    raise_if(maker)
-    return found

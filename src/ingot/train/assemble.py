@@ -1,17 +1,21 @@
-"""A function or module and an example -> Joint: all stages, from tracing to something to call."""
+"""A function or module and examples -> Joint: all stages, from tracing to something to call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from torch import Tensor
+
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.capture import Captured
-from ingot.graphs.sizes import Dynamic
-from ingot.train.call import prepare
+from ingot.graphs.sizes import Dynamic, find_unknown
+from ingot.train.call import Call, prepare
 from ingot.train.compile import Compiler, compile_half
 from ingot.train.describe import write_graph
 from ingot.train.module import Joint
 from ingot.train.partitioner import Halves, Partition
 from ingot.train.partitioner import partition as partitioned
+from ingot.train.ready import Code
 from ingot.train.tracer import trace
 
 __all__ = ["assembled", "joint"]
@@ -21,7 +25,8 @@ def joint(
     function: Callable[..., Any] | Captured,
     example: Any = None,
     *,
-    dynamic: Dynamic = None,
+    examples: Sequence[Any] = (),
+    dynamic: Dynamic | Sequence[Dynamic] = None,
     partition: Partition = "min-cut",
     compile_forward: Compiler = "inductor",
     compile_backward: Compiler = "inductor",
@@ -33,15 +38,34 @@ def joint(
     gradients have `requires_grad`. `dynamic` says which sizes stay open:
     "batch" (the first axis of every tensor), or `{"x": {0: "batch", 1: ("time", 1, 64)}}`, the
     latter with bounds. `decompositions` replace operations of ATen before Inductor's own do.
+    `examples` are several in the place of one: a call is run by the first whose structure, types
+    and sizes it has. An open size that is 0 or 1 in one of them is fixed there; `dynamic` may also
+    be a list, one for each.
     """
-    traced = trace(prepare(function, example, dynamic), decompositions)
-    return assembled(partitioned(traced, partition), compile_forward, compile_backward)
+    calls = _prepare(function, example, examples, dynamic)
+    traces = [trace(call, decompositions) for call in calls]
+    return assembled(
+        [partitioned(each, partition) for each in traces], compile_forward, compile_backward
+    )
 
 
 def assembled(
-    halves: Halves, compile_forward: Compiler = "inductor", compile_backward: Compiler = "inductor"
+    halves: Halves | Sequence[Halves],
+    compile_forward: Compiler = "inductor",
+    compile_backward: Compiler = "inductor",
 ) -> Joint:
-    """Compile both halves and join them."""
+    """Compile the halves of each signature and join them; what they hold they share."""
+    every = [halves] if isinstance(halves, Halves) else [*halves]
+    tensors: dict[Any, Tensor] = {}
+    for each in every:
+        call = each.traced.call
+        for held, tensor in zip(call.held, call.tensors, strict=True):
+            tensors.setdefault(held, tensor)
+    codes = [_compile(each, compile_forward, compile_backward) for each in every]
+    return Joint(codes, [*tensors.values()])
+
+
+def _compile(halves: Halves, compile_forward: Compiler, compile_backward: Compiler) -> Code:
     shapes = halves.traced.call.open
     forward = compile_half(halves.forward, compile_forward, "forward", shapes)
     forward = replace(forward, text=write_graph(halves, "forward"))
@@ -49,7 +73,25 @@ def assembled(
     if halves.backward is not None:
         backward = compile_half(halves.backward, compile_backward, "backward", shapes)
         backward = replace(backward, text=write_graph(halves, "backward"))
-    return Joint(
-        halves.signature, halves.saved, forward, backward, halves.traced.call.tensors,
-        halves=halves, strategy=halves.strategy,
-    )  # fmt: skip
+    return Code(
+        halves.signature, halves.saved, forward, backward, halves=halves, strategy=halves.strategy
+    )
+
+
+def _prepare(
+    function: Callable[..., Any] | Captured, example: Any, examples: Sequence[Any],
+    dynamic: Any,
+) -> list[Call]:  # fmt: skip
+    if not examples:
+        return [prepare(function, example, dynamic)]
+    if example is not None or isinstance(function, Captured):
+        told = "one example and several are given" if example is not None else "a graph is given"
+        fix = "joint(function, example), or joint(function, examples=[...])"
+        raise IngotError([Problem("wrong-argument", told, None, fix)])
+    if isinstance(dynamic, list | tuple):
+        return [prepare(function, *pair) for pair in zip(examples, dynamic, strict=True)]
+    calls = [prepare(function, each, dynamic, one_of_several=True) for each in examples]
+    names = [a.name for call in calls for a in call.arguments if a.tensor]
+    if isinstance(dynamic, Mapping):
+        raise_if(find_unknown({n: 0 for n in dynamic if n not in names}, names))
+    return calls

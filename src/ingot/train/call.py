@@ -32,6 +32,8 @@ class Call:
     tensors: tuple[Tensor, ...]
     arguments: tuple[Argument, ...]
     names: tuple[str, ...]
+    positional: tuple[str, ...]
+    defaults: dict[str, Any]
     tree: Tree
     open: Open
     axes: dict[str, tuple[int, int]]
@@ -64,15 +66,25 @@ class Call:
 
 
 def prepare(
-    function: Callable[..., Any] | Captured, example: Any = None, dynamic: Dynamic = None
+    function: Callable[..., Any] | Captured,
+    example: Any = None,
+    dynamic: Dynamic = None,
+    *,
+    one_of_several: bool = False,
 ) -> Call:
-    """Capture a call, if it is not captured yet; open sizes become symbols."""
+    """Capture a call, if it is not captured yet; open sizes become symbols.
+
+    Where it is one of several examples, `dynamic` may name arguments that it does not have, and its
+    open sizes of 0 and 1 are fixed.
+    """
     if isinstance(function, Captured):
         names = tuple(name for name, _ in function.arguments)
-        return _prepared(function, names, (), [])
+        return _prepared(function, names, (names, {}), (), [])
     source: Callable[..., Any] = uncompiled(function)
     positional, keyword = _example(example)
-    names = _names(source, positional, keyword)
+    parameters, defaults = _parameters(source, len(positional))
+    names = (*parameters[: len(positional)], *keyword)
+    absent = {name: value for name, value in defaults.items() if name not in names}
     nested = [*positional, *keyword.values()]
     raise_if(
         problem
@@ -82,7 +94,7 @@ def prepare(
     )
     module = source if isinstance(source, nn.Module) else None
     held, values = held_tensors(module)
-    captured = capture(source, positional, keyword, dynamic, names)
+    captured = capture(source, positional, keyword, dynamic, names, one_of_several)
     found = {name for h in held for name in h.names}
     others = {i.name: i.value for i in captured.inputs if i.kind in ("held", "constant")}
     for name, _ in captured.written:
@@ -90,12 +102,14 @@ def prepare(
     extra = {name: value for name, value in others.items() if name not in found}
     raise_if(_hidden(extra))
     held += tuple(Held((n,), _shaped(n, v), False, False) for n, v in extra.items())
-    return _prepared(captured, names, held, [*values, *extra.values()])
+    return _prepared(captured, names, (parameters, absent), held, [*values, *extra.values()])
 
 
 def _prepared(
-    captured: Captured, names: tuple[str, ...], held: tuple[Held, ...], values: list[Tensor]
-) -> Call:
+    captured: Captured, names: tuple[str, ...],
+    parameters: tuple[tuple[str, ...], dict[str, Any]],
+    held: tuple[Held, ...], values: list[Tensor],
+) -> Call:  # fmt: skip
     shapes = Open(captured.open)
     tensors = [
         (n, x, axes)
@@ -116,6 +130,8 @@ def _prepared(
             for n, x in captured.arguments
         ),
         names=names,
+        positional=parameters[0],
+        defaults=parameters[1],
         tree=Tree(
             "tuple", tuple(child for half in captured.takes.children for child in half.children)
         ),
@@ -137,9 +153,8 @@ def _example(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (example,), {}
 
 
-def _names(
-    function: Callable[..., Any], positional: tuple[Any, ...], keyword: dict[str, Any]
-) -> tuple[str, ...]:
+def _parameters(function: Callable[..., Any], count: int) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The names of positional parameters, and defaults that are plain values."""
     target = function.forward if isinstance(function, nn.Module) else function
     try:
         found = list(inspect.signature(target).parameters.values())
@@ -147,8 +162,8 @@ def _names(
         found = []
     single = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     known = [p.name for p in found if p.kind in single]
-    known += [f"argument{i}" for i in range(len(known), len(positional))]
-    return (*known[: len(positional)], *keyword)
+    known += [f"argument{i}" for i in range(len(known), count)]
+    return tuple(known), {p.name: p.default for p in found if isinstance(p.default, VALUES)}
 
 
 def plain_tensor(value: Tensor) -> str | None:

@@ -6,26 +6,31 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.errors import Problem, did_you_mean, raise_if
+from ingot.graphs.calls import layouts_of
 from ingot.graphs.sizes import evaluated, names_told
 from ingot.graphs.tree import TreeMismatch, leaves_like
 from ingot.train.call import autocast_now, plain_tensor
 from ingot.train.signature import Argument, Shaped, Signature
 
-__all__ = ["arranged", "looks", "out_of_bounds", "overlaps", "sizes_of"]
+__all__ = ["bind", "look_of", "out_of_bounds", "overlaps", "sizes_of"]
 
 Problems = list[Problem]
 
 
-def arranged(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """The leaves of the arguments, if they are nested as they were when traced."""
-    values = _ordered(signature, arguments, named)
+def bind(
+    signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], Problems]:
+    """The leaves of the arguments, or why they are not nested as they were when traced."""
+    values, problems = _order(signature, arguments, named)
+    if problems:
+        return [], problems
     try:
-        return [*leaves_like(signature.tree_in, tuple(values))]
+        return [*leaves_like(signature.tree_in, tuple(values))], []
     except TreeMismatch:
         told = f"the arguments of '{signature.name}' are {_told(values)}"
         fix = f"pass what was traced: {', '.join(a.name for a in signature.arguments)}"
-        raise IngotError([Problem("wrong-call", told, None, fix)]) from None
+        return [], [Problem("wrong-call", told, None, fix)]
 
 
 def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]) -> dict[str, int]:
@@ -52,11 +57,10 @@ def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]
     return sizes
 
 
-def looks(value: Any) -> Any:
-    """All that `sizes_of` asks of a leaf, to be remembered; raises TypeError if it cannot be."""
+def look_of(value: Any) -> Any:
+    """All that a call asks of a leaf, to be remembered; raises TypeError if it cannot be."""
     if isinstance(value, Tensor):
-        dense = value.layout == torch.strided
-        return type(value), dense, value.shape, value.dtype, value.device, value.requires_grad
+        return type(value), *layouts_of([value]), value.is_conj(), value.requires_grad
     return type(value), value
 
 
@@ -75,37 +79,48 @@ def _cast(state: Mapping[str, str]) -> str:
     return "under " + " and ".join(f"autocast('{d}', {t})" for d, t in state.items())
 
 
-def _ordered(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    names = signature.names
+def _order(
+    signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], Problems]:
+    """The arguments in the order of the example; defaults that are given all the same go."""
+    names, places, defaults = signature.names, signature.positional, signature.defaults
     problems: Problems = []
     takes = f"{signature.name}({', '.join(names)})"
-    if len(arguments) > len(names):
-        told = f"'{signature.name}' takes {len(names)} arguments, {len(arguments)} were given"
+    if len(arguments) > len(places):
+        told = f"'{signature.name}' takes {len(places)} arguments, {len(arguments)} were given"
         problems.append(Problem("wrong-call", told, None, f"call {takes}"))
-    found = dict(zip(names, arguments, strict=False))
-    for name, value in named.items():
-        if name not in names:
-            fix = did_you_mean(name, names) or f"call {takes}"
-            told = f"'{signature.name}' has no argument '{name}'"
-            problems.append(Problem("wrong-call", told, None, fix))
-        elif name in found:
-            told = f"'{name}' is given twice"
-            problems.append(Problem("wrong-call", told, None, f"call {takes}"))
-        else:
-            found[name] = value
-    for name in names:
-        if name not in found and len(arguments) <= len(names):
-            told = f"'{signature.name}' needs '{name}'"
-            problems.append(Problem("wrong-call", told, None, f"call {takes}"))
-    raise_if(problems)
-    return [found[name] for name in names]
+    found = dict(zip(places, arguments, strict=False))
+    for name in named:
+        if name in found:
+            problems.append(
+                Problem("wrong-call", f"'{name}' is given twice", None, f"call {takes}")
+            )
+    found |= named
+    for name, value in found.items():
+        if name in names or (name in defaults and _same(value, defaults[name])):
+            continue
+        told = f"'{signature.name}' has no argument '{name}'"
+        fix = did_you_mean(name, names) or f"call {takes}"
+        if name in defaults or name in places:
+            told = f"'{signature.name}' was traced without '{name}', which is {_short(value)}"
+            fix = f"leave it out, or trace with an example that has '{name}'"
+        problems.append(Problem("wrong-call", told, None, fix))
+    problems += [
+        Problem("wrong-call", f"'{signature.name}' needs '{name}'", None, f"call {takes}")
+        for name in names
+        if name not in found and len(arguments) <= len(places)
+    ]
+    return ([] if problems else [found[name] for name in names]), problems
+
+
+def _same(value: Any, traced: Any) -> bool:
+    return type(value) is type(traced) and value == traced
 
 
 def _leaf(argument: Argument, leaf: Any) -> Problems:
     if argument.tensor is not None:
         return _kind(argument.tensor, leaf)
-    same = type(leaf) is type(argument.value) and leaf == argument.value
-    if same:
+    if _same(leaf, argument.value):
         return []
     told = f"'{argument.name}' is {_short(leaf)}; it was traced as {argument.value!r}"
     return [Problem("wrong-call", told, None, "trace it with this value; only tensors may vary")]

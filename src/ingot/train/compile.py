@@ -113,6 +113,7 @@ def from_source(source: str, constants: dict[str, Tensor]) -> Run:
         "torch": torch, "device": torch.device, "operator": operator, "math": math,
         "inf": math.inf, "nan": math.nan,
     }  # fmt: skip
+    torch_private.register_operations(source)
     exec(compile(source, "<graph>", "exec"), space)
     forward = space["forward"]
     return lambda given: forward(root, *given)

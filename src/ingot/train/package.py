@@ -1,13 +1,14 @@
-"""Joint -> folder -> Joint: what a process that never saw the source needs, checked at loading.
+"""Compiled signatures -> folder -> the same in a process that never saw the source.
 
-A package is native code: load only packages you trust as you trust a program.
+One format for joints and for regions, told apart by its `kind`. A package is native code: load only
+packages you trust as you trust a program.
 """
 
 import io
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 import torch
@@ -26,99 +27,185 @@ from ingot.package.seal import (
     write_sealed,
 )
 from ingot.train.compile import Half, from_source, inductor
-from ingot.train.module import Joint
-from ingot.train.signature import FORMAT, SCHEMA, Saved, Signature
+from ingot.train.module import Joint, unite
+from ingot.train.ready import Code
+from ingot.train.signature import Held, Saved, Signature
 
-__all__ = ["Described", "from_bytes", "load", "read_description", "save", "to_bytes"]
+__all__ = [
+    "NAME", "Described", "Packaged", "from_bytes", "load", "read_codes", "read_description", "save",
+    "to_bytes", "with_state", "write",
+]  # fmt: skip
 
-NAME = "joint.json"
+FORMAT = "ingot-graphs"
+SCHEMA = 5
+"""The version of this layout; loaders refuse any other."""
+
+NAME = "graphs.json"
 STATE = "state.pt"
-GRAPH = "{}_graph.txt"
-"""The graph of a half for readers; nothing runs it."""
-AGAIN = "trace and save the joint again"
+FILES = {
+    "inductor": ("graph{}.txt", "graph{}.pt2"),
+    "eager": ("graph{}.txt", "graph{}.py.txt", "graph{}_constants.pt"),
+}
+"""The files of a compiled graph, by how it was; the first is its text, which nothing runs."""
+
+AGAIN = {
+    "joint": "save it again: ingot.train.joint(...).save(FOLDER)",
+    "regions": 'compile it again: ingot.regions.compile(..., mode="aot", output=FOLDER)',
+}
+Kind = Literal["joint", "regions"]
+T = TypeVar("T")
 
 
-class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The metadata of a package."""
+class Packaged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A signature and the numbers of its graphs; equal graphs are stored once."""
+
+    signature: Signature
+    saved: Saved
+    partition: str
+    graphs: dict[Literal["forward", "backward"], int]
+
+
+class Described(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=True):
+    """The metadata of a package; `more` is what its kind has besides."""
 
     format: str
     schema_version: int
+    kind: Kind
     torch_version: str
     level: str
-    partition: str
-    halves: dict[Literal["forward", "backward"], Literal["inductor", "eager"]]
-    signature: Signature
-    saved: Saved
+    calls: tuple[Packaged, ...]
+    graphs: tuple[Literal["inductor", "eager"], ...]
+    more: T
     digests: dict[str, Digest]
     seal: Digest = BLANK
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The state, and the files of both halves."""
-        parts = {"inductor": (GRAPH, "{}.pt2"), "eager": (GRAPH, "{}.py.txt", "{}_constants.pt")}
-        names = [f.format(name) for name, kind in self.halves.items() for f in parts[kind]]
+        """The state, and the files of all graphs."""
+        names = [f.format(i) for i, kind in enumerate(self.graphs) for f in FILES[kind]]
         return (STATE, *names)
 
 
+# writing
+
+
 def save(joint: Joint, folder: str | Path) -> Path:
-    """Write a package in one step: the old one, or the new one, is there at any moment."""
+    """Write a joint in one step: the old one, or the new one, is there at any moment."""
+    return write(folder, "joint", joint.codes, joint.held(), None)
+
+
+def write(
+    folder: str | Path, kind: Kind, codes: Sequence[Code], state: Sequence[Tensor], more: Any
+) -> Path:
+    """Write a package: compiled signatures, the tensors that they hold, and what else there is."""
     # the room of packages imports what reads input files, which loading does not need
     from ingot.package.write import open_scratch, put, save_tensors
 
-    halves = {"forward": joint.forward_half, "backward": joint.backward_half}
-    present = {name: half for name, half in halves.items() if half is not None}
-    for name, half in present.items():
-        if half.kind == "callable":
-            told = f"the {name} graph was compiled by a callable, which a package cannot hold"
-            fix = f"compile_{name}='inductor' or 'eager' can be saved"
-            raise IngotError([Problem("unsaveable", told, None, fix)])
     place = Path(folder)
+    graphs: dict[tuple[str, bytes], int] = {}
+    calls = []
     with open_scratch(place) as made:
-        for name, half in present.items():
-            _write(half, made, name)
-        values = [t.detach().clone() for t in joint.held()]
-        save_tensors(values, made / STATE)
-        kinds: Any = {name: half.kind for name, half in present.items()}
+        for code in codes:
+            halves: Any = {"forward": code.forward_half, "backward": code.backward_half}
+            present = {name: half for name, half in halves.items() if half is not None}
+            numbers: Any = {
+                name: _write(half, name, made, graphs) for name, half in present.items()
+            }
+            calls.append(Packaged(code.signature, code.saved, code.strategy, numbers))
+        save_tensors([t.detach().clone() for t in state], made / STATE)
+        kinds: Any = tuple(kind for kind, _ in graphs)
         described = Described(
-            FORMAT, SCHEMA, read_torch_version(), find_supported_levels()[0], joint.strategy, kinds,
-            joint.signature, joint.saved, {},
+            FORMAT, SCHEMA, kind, read_torch_version(), find_supported_levels()[0], tuple(calls),
+            kinds, more, {},
         )  # fmt: skip
         write_sealed(described, made / NAME)
         put(made, place)
     return place
 
 
-def _write(half: Half, folder: Path, name: str) -> None:
-    from ingot.package.write import save_tensors
+def _write(half: Half, name: str, folder: Path, graphs: dict[tuple[str, bytes], int]) -> int:
+    """The number of a graph, whose files are written unless an equal one's were."""
+    if half.kind == "callable":
+        told = f"the {name} graph was compiled by a callable, which a package cannot hold"
+        fix = f"compile_{name}='inductor' or 'eager' can be saved"
+        raise IngotError([Problem("unsaveable", told, None, fix)])
+    constants = io.BytesIO()
+    torch.save(half.constants, constants)
+    contents = [half.archive]
+    if half.kind == "eager":
+        contents = [half.source.encode(), constants.getvalue()]
+    key = half.kind, b"\0".join(contents)
+    if key in graphs:
+        return graphs[key]
+    number = graphs.setdefault(key, len(graphs))
+    for file, content in zip(FILES[half.kind], [half.text.encode(), *contents], strict=True):
+        (folder / file.format(number)).write_bytes(content)
+    return number
 
-    (folder / GRAPH.format(name)).write_text(half.text)
-    if half.kind == "inductor":
-        (folder / f"{name}.pt2").write_bytes(half.archive)
-    else:
-        (folder / f"{name}.py.txt").write_text(half.source)
-        save_tensors(half.constants, folder / f"{name}_constants.pt")
+
+# reading
 
 
 def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
     place = Path(folder)
-    described = read_description(place)
-    contents = read_files(described, place, AGAIN)
-    halves = {name: _half(kind, contents, name) for name, kind in described.halves.items()}
-    values: list[Tensor] = torch.load(io.BytesIO(contents[STATE]), weights_only=True)
-    signature = described.signature
-    tensors = [
-        nn.Parameter(v, requires_grad=h.tensor.requires_grad) if h.parameter else v
-        for h, v in zip(signature.held, values, strict=True)
-    ]
-    return Joint(
-        signature, described.saved, halves["forward"], halves.get("backward"), tensors,
-        strategy=described.partition,
-    )  # fmt: skip
+    codes, values = read_codes(place, read_description(place, "joint", Described[None]))
+    states = unite([code.signature for code in codes])
+    return Joint(codes, [with_state(h, v) for h, v in zip(states, values, strict=True)])
+
+
+def with_state(held: Held, value: Tensor) -> Tensor:
+    """A tensor as what it was in the source."""
+    wanted = held.tensor.requires_grad
+    return nn.Parameter(value, requires_grad=wanted) if held.parameter else value
+
+
+def read_description(folder: Path, kind: Kind, form: type[T]) -> T:
+    """The metadata of a package that can be loaded here."""
+    file = folder / NAME
+    described: Any = None
+    if file.is_file():
+        described = open_metadata(file, form, FORMAT, SCHEMA, AGAIN[kind])
+    if described is None or described.kind != kind:
+        what = "joint package" if kind == "joint" else "package of regions"
+        other = "" if described is None else f"; it holds one of {described.kind}"
+        raise IngotError([Problem(
+            "file-not-found", f"no {what} in '{folder}'{other}", None, AGAIN[kind]
+        )])  # fmt: skip
+    problems = [*find_other_torch(described.torch_version, AGAIN[kind])]
+    if "inductor" in described.graphs:
+        problems += find_other_level(described.level)
+    raise_if(problems)
+    return described
+
+
+def read_codes(folder: Path, described: Described[Any]) -> tuple[list[Code], list[Tensor]]:
+    """The signatures of a package, ready to be called, and the tensors that it holds."""
+    contents = read_files(described, folder, AGAIN[described.kind])
+    graphs = [_half(kind, contents, i) for i, kind in enumerate(described.graphs)]
+    codes = []
+    for call in described.calls:
+        halves = {name: graphs[i] for name, i in call.graphs.items()}
+        forward, backward = halves["forward"], halves.get("backward")
+        codes.append(Code(call.signature, call.saved, forward, backward, strategy=call.partition))
+    return codes, torch.load(io.BytesIO(contents[STATE]), weights_only=True)
+
+
+def _half(kind: str, contents: Mapping[str, bytes], number: int) -> Half:
+    text, *code = (contents[file.format(number)] for file in FILES[kind])
+    if kind == "inductor":
+        return Half(kind, inductor(code[0]), code[0], text=text.decode())
+    source = code[0].decode()
+    constants = torch.load(io.BytesIO(code[1]), weights_only=True)
+    run = from_source(source, constants)
+    return Half(kind, run, source=source, constants=constants, text=text.decode())
+
+
+# pickle
 
 
 def to_bytes(joint: Joint) -> dict[str, bytes]:
-    """The files of a package, for pickle."""
+    """The files of a package."""
     with tempfile.TemporaryDirectory(prefix="ingot-") as scratch:
         place = save(joint, Path(scratch) / "joint")
         return {file.name: file.read_bytes() for file in place.iterdir()}
@@ -130,29 +217,3 @@ def from_bytes(files: Mapping[str, bytes]) -> Joint:
         for name, content in files.items():
             (Path(scratch) / name).write_bytes(content)
         return load(scratch)
-
-
-def _half(kind: str, contents: Mapping[str, bytes], name: str) -> Half:
-    text = contents[GRAPH.format(name)].decode()
-    if kind == "inductor":
-        archive = contents[f"{name}.pt2"]
-        return Half(kind, inductor(archive), archive, text=text)
-    source = contents[f"{name}.py.txt"].decode()
-    constants = torch.load(io.BytesIO(contents[f"{name}_constants.pt"]), weights_only=True)
-    run = from_source(source, constants)
-    return Half(kind, run, source=source, constants=constants, text=text)
-
-
-def read_description(folder: Path) -> Described:
-    """The metadata of a package that can be loaded here."""
-    file = folder / NAME
-    if not file.is_file():
-        told = f"no joint package in '{folder}'"
-        fix = "save one: ingot.train.joint(...).save(FOLDER)"
-        raise IngotError([Problem("file-not-found", told, None, fix)])
-    described = open_metadata(file, Described, FORMAT, SCHEMA, AGAIN)
-    problems = [*find_other_torch(described.torch_version, AGAIN)]
-    if "inductor" in described.halves.values():
-        problems += find_other_level(described.level)
-    raise_if(problems)
-    return described

@@ -1,6 +1,6 @@
 """A call of a joint laid out for tensors of one layout: nothing is left to examine, only to run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -9,18 +9,20 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.graphs.calls import CallCache
 from ingot.graphs.layout import Order, arrange, blank, is_arranged
 from ingot.graphs.sizes import evaluated
 from ingot.graphs.torch_private import (
     any_autocast,
     apply_of,
+    autocast_now,
     forward_mode,
-    same_layout,
     transforms,
 )
 from ingot.graphs.tree import unflatten
-from ingot.train.check import out_of_bounds, overlaps
+from ingot.train.check import bind, look_of, out_of_bounds, overlaps, sizes_of
 from ingot.train.compile import Half, without_autocast
+from ingot.train.partitioner import Halves
 from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
 from ingot.train.views import prepared, replayed
@@ -32,13 +34,25 @@ ALIGNED = 16
 
 
 class Code:
-    """The compiled halves of a joint, and of its signature what every call needs."""
+    """One signature of a joint: its compiled halves, and what every call needs of it.
+
+    `halves` are the graphs where they were traced in this process, `strategy` how they were cut.
+    """
 
     def __init__(
-        self, signature: Signature, saved: Saved, forward: Half, backward: Half | None
-    ) -> None:
+        self, signature: Signature, saved: Saved, forward: Half, backward: Half | None,
+        *, halves: Halves | None = None, strategy: str = "",
+    ) -> None:  # fmt: skip
         self.signature = signature
         self.saved = saved
+        self.halves, self.strategy = halves, strategy
+        self.forward_half, self.backward_half = forward, backward
+        self.calls: CallCache[Ready] = CallCache()
+        self._where = [i for i, a in enumerate(signature.arguments) if a.tensor is not None]
+        self._values = [(i, a.value) for i, a in enumerate(signature.arguments) if not a.tensor]
+        self._arity = len(signature.names)
+        self._flat = signature.names == tuple(a.name for a in signature.arguments)
+        self._flat &= signature.names == signature.positional[: self._arity]
         self.forward = forward.run
         self.backward = backward.run if backward is not None else None
         self.compiled = forward.kind == "inductor"
@@ -63,20 +77,59 @@ class Code:
         self.copied = [p for p, _ in signature.mutated if p in set(saved.primals)]
         self.edges = bool(signature.mutated or signature.draws or signature.indices)
 
+    def find_ready(
+        self, held: Sequence[Tensor], arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> "tuple[Ready | None, list[Tensor]]":
+        """A call that is laid out for what is given, and its primals."""
+        leaves = arguments
+        if named or len(arguments) != self._arity or not self._flat:
+            leaves, problems = bind(self.signature, arguments, named)
+            if problems:
+                return None, []
+        primals = [*held, *leaves]
+        if self._values:
+            primals = [*held, *(leaves[i] for i in self._where)]
+            if not all(type(leaves[i]) is type(v) and leaves[i] == v for i, v in self._values):
+                return None, []
+        return self.calls.match(torch.is_grad_enabled(), primals), primals
+
+    def lay_out(
+        self, held: Sequence[Tensor], arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> "tuple[Ready, list[Tensor]]":
+        """The same for a call that was not made before, which is checked first."""
+        leaves, problems = bind(self.signature, arguments, named)
+        raise_if(problems)
+        mode = torch.is_grad_enabled()
+        try:
+            looks = [*map(look_of, leaves), *map(look_of, held)]
+            key = (mode, *autocast_now().items(), *looks)
+            ready = self.calls.find(key)
+        except (RuntimeError, TypeError):
+            key, ready = None, None
+        primals = [*held, *(leaves[i] for i in self._where)]
+        if ready is None:
+            ready = Ready(self, primals, sizes_of(self.signature, leaves, held))
+            if key is not None:
+                self.calls.keep(key, ready)
+        # a tensor that is given twice, or a mode of some kind, is examined anew at each call
+        unusual = any_autocast() or transforms() or forward_mode()
+        if len(set(map(id, primals))) == len(primals) and not unusual:
+            self.calls.guard(mode, primals, ready)
+        return ready, primals
+
+    def settle(self, *leaves: Tensor) -> Callable[..., Any]:
+        """A call for flat tensors that lie as these; whoever makes it answers for that."""
+        assert not self.signature.held and not self._values
+        ready = Ready(self, leaves, sizes_of(self.signature, leaves, ()))
+        return lambda *given: ready([*given])
+
 
 class Ready:
-    """A call with sizes, need of a gradient, what must be copied and the outputs' views settled.
-
-    same: whether tensors lie as those for which this was made; lasting: whether that can be asked.
-    """
+    """A call with sizes, need of a gradient, what must be copied and the outputs' views settled."""
 
     def __init__(self, code: Code, primals: Sequence[Tensor], sizes: dict[str, int]) -> None:
         self.code, self.sizes = code, sizes
         self.mode = torch.is_grad_enabled()
-        self.same = same_layout(primals)
-        # a tensor that is given twice, or a mode of some kind, is examined anew at each call
-        unusual = any_autocast() or transforms() or forward_mode()
-        self.lasting = len(set(map(id, primals))) == len(primals) and not unusual
         wanted = self.mode and any(p.requires_grad for p in primals)
         self.differs = wanted and code.backward is not None
         self.quiet = not any_autocast() and (not self.mode or (code.compiled and not wanted))

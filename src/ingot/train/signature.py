@@ -11,8 +11,6 @@ from ingot.graphs.sizes import Size
 from ingot.graphs.tree import Tree
 
 __all__ = [
-    "FORMAT",
-    "SCHEMA",
     "Argument",
     "Draw",
     "Held",
@@ -22,10 +20,6 @@ __all__ = [
     "Signature",
     "Step",
 ]
-
-FORMAT = "ingot-joint"
-SCHEMA = 4
-"""The version of this layout; loaders refuse any other."""
 
 
 class Shaped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +51,9 @@ class Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     tensor: Shaped | None
     value: bool | int | float | str | None = None
+
+    def __str__(self) -> str:
+        return str(self.tensor) if self.tensor else f"{self.name} = {self.value!r}"
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,6 +99,8 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call. Primals are the held tensors, then the tensors of the arguments, then the draws.
 
+    positional: the parameters of the function in order, `names` those that the example gave.
+    defaults: of the others those that may be given too, as long as they say the same.
     tangents: the results that each of the gradients comes from.
     constants: what was taken from attributes and globals when it was traced, as Python writes it.
     Where there are `indices`, the last result says of each whether it was in bounds.
@@ -112,6 +111,8 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held: tuple[Held, ...]
     arguments: tuple[Argument, ...]
     names: tuple[str, ...]
+    positional: tuple[str, ...]
+    defaults: dict[str, bool | int | float | str | None]
     tree_in: Tree
     outputs: tuple[Output, ...]
     tree_out: Tree
@@ -136,8 +137,13 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The results that pass gradients back."""
         return tuple(i for i, r in enumerate(self.results) if r.requires_grad)
 
+    @property
+    def head(self) -> str:
+        """The call in one line."""
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
     def __str__(self) -> str:
-        lines = [f"{self.name}({', '.join(str(t) for t in self.tensors)})"]
+        lines = [self.head]
         lines += [f"  {'param' if h.parameter else 'buffer'}  {h.tensor}" for h in self.held]
         lines += [f"  draws  {d.operation} {d.like}" for d in self.draws]
         lines += [f"  gives  {r}" for r in self.results]

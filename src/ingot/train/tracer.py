@@ -78,7 +78,7 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
     first = count - len(survey.mutated)
     signature = Signature(
         name=call.name, training=call.captured.training, held=call.held, arguments=call.arguments,
-        names=call.names, tree_in=call.tree,
+        names=call.names, positional=call.positional, defaults=call.defaults, tree_in=call.tree,
         outputs=survey.outputs, tree_out=call.captured.tree,
         results=tuple(_shaped(f"result{i}", *one, call) for i, one in enumerate(results)),
         mutated=tuple((primal, first + i) for i, primal in enumerate(survey.mutated)),
