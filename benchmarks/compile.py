@@ -155,7 +155,7 @@ def alone(artifact: Artifact, values: list[torch.Tensor]) -> Callable[[], None]:
     backend = artifact._backend
     assert isinstance(backend, KernelBackend)
     native = backend._forward
-    (ready,) = native._ready.values()
+    (ready,) = native._calls.values()
     held, given = ready.pack_given(values)
     outputs, gives = ready.allocate_outputs()
     reports = Reports.allocate(native._solves, 1, ready.points, native.dtype)

@@ -25,7 +25,7 @@ def artifact() -> Artifact:
     """Plasticity: kinds with and without base, six inputs; a call was made before."""
     made = packages.plastic().artifact()
     made(inputs_of(packages.plastic(), 2))
-    assert made._again is not None
+    assert made._calls.is_guarding
     return made
 
 

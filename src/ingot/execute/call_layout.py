@@ -14,17 +14,14 @@ from torch import Tensor
 from ingot.errors import warn_of
 from ingot.execute.batch_shape import ValueShape, flatten_batch
 from ingot.execute.status import Status, failures
-from ingot.graphs.torch_private import same_layout
 
 __all__ = [
     "NO_MEMORY",
     "CallLayout",
     "FastCall",
     "Reports",
-    "Signature",
     "StatusReader",
     "lay_out_output",
-    "signature_of",
 ]
 
 StatusReader = Callable[[], tuple[Status, ...]]
@@ -35,15 +32,6 @@ NO_MEMORY = "the kernel found no memory for this call"
 data_ptr = Tensor.data_ptr
 empty = np.empty
 from_numpy = torch.from_numpy
-
-Signature = tuple[
-    tuple[torch.Size, tuple[int, ...], torch.dtype, torch.layout, torch.device, bool], ...
-]
-
-
-def signature_of(values: Sequence[Tensor]) -> Signature:
-    """The key of a call layout: shapes, strides, precisions and devices, but no addresses."""
-    return tuple([(x.shape, x.stride(), x.dtype, x.layout, x.device, x.is_neg()) for x in values])
 
 
 class Reports(NamedTuple):
@@ -149,7 +137,7 @@ class CallLayout:
 
 
 class FastCall:
-    """The fast path of small calls: guards check the layout, argument structs are used again.
+    """The fast path of small calls whose layout is known: argument structs are used again.
 
     Each call takes structs that no other thread is using.
     """
@@ -158,7 +146,6 @@ class FastCall:
         self, run: Any, knobs: object, names: Sequence[str], solves: tuple[str, ...],
         ready: CallLayout, values: Sequence[Tensor],
     ) -> None:  # fmt: skip
-        self.same = same_layout(values)
         self._run, self._knobs, self._points = run, knobs, ready.points
         like, self._gives = ready.allocate_outputs()
         self._kind = like[0].numpy().dtype

@@ -1,13 +1,8 @@
-"""The process that compiles graphs: paths of jobs come in line by line, verdicts go out.
+"""A folder with `job.pt` -> `graph.pt2`, and the graph's results at the job's points.
 
-A job is a folder with `job.pt`; `graph.pt2` and the graph's results at the job's points join it.
+Runs in a child process (graphs/child.py).
 """
 
-import json
-import os
-import sys
-import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,36 +13,14 @@ from torch.fx.proxy import GraphAppendingTracer
 
 from ingot.graphs import torch_private
 
-__all__ = ["TRACED_BATCH", "fake_inputs", "find_baked_sizes", "main"]
+__all__ = ["TRACED_BATCH", "compile_job", "fake_inputs", "find_baked_sizes"]
 
 # a size of 0 or 1 would be taken for a constant; the size decides how many threads are used
 TRACED_BATCH = 10007
 
 
-def main() -> None:
-    """Compile what standard input names until it ends."""
-    # what torch and g++ say must not be taken for a verdict
-    verdicts = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        folder = Path(line.rstrip("\n"))
-        begun = time.perf_counter(), _processor_seconds()
-        try:
-            _compile_job(folder)
-            said: dict[str, Any] = {"error": None}
-        except Exception as error:
-            said = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
-        said |= {"wall": time.perf_counter() - begun[0], "busy": _processor_seconds() - begun[1]}
-        verdicts.write(json.dumps(said) + "\n")
-        verdicts.flush()
-
-
-def _processor_seconds() -> float:
-    """Processor seconds of this process and of those that it has waited for."""
-    return sum(os.times()[:4])
-
-
-def _compile_job(folder: Path) -> None:
+def compile_job(folder: Path) -> None:
+    """Compile what a folder holds, and note what it gives at the points there."""
     job = torch.load(folder / "job.pt", weights_only=True)
     dtype = getattr(torch, job["dtype"])
     module = trace_source(job["source"], job["tables"], job["index"], len(job["rows"]))
@@ -95,7 +68,3 @@ def trace_source(
     results = space["graph"](*(torch.fx.Proxy(n, tracer) for n in (*held, *inputs)))
     graph.output(tuple(r.node for r in results))
     return torch.fx.GraphModule(root, graph)
-
-
-if __name__ == "__main__":
-    main()

@@ -21,11 +21,10 @@ from ingot.execute.call_layout import (
     CallLayout,
     FastCall,
     Reports,
-    Signature,
-    signature_of,
 )
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
+from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.options import Newton
 from ingot.types import lag
 
@@ -36,9 +35,6 @@ MIN_WORK_FOR_THREADS = 1000
 
 MIN_WORK_FOR_OPENMP = 200_000
 """Points times steps from which work runs on torch's OpenMP pool (parallel.py)."""
-
-MAX_CALL_LAYOUTS = 256
-"""Call layouts kept by signature: batches that keep changing must not fill memory."""
 
 MAX_KEPT_BYTES = 1 << 26
 """The largest history whose memory is kept for the next run of the same transient.
@@ -77,7 +73,7 @@ class KernelEntry:
         self._solves = tuple(s.name for s in solvers)
         self._knobs = pack_knobs([s.newton for s in solvers])
         self._together = any(s.newton.stop == "batch" for s in solvers)
-        self._ready: dict[Signature, CallLayout] = {}
+        self._calls: CallCache[CallLayout] = CallCache()
         self._rooms: dict[tuple[str, tuple[int, ...]], Array] = {}
 
     def __call__(
@@ -85,26 +81,24 @@ class KernelEntry:
     ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
         values = [inputs[v.name] for v in self.inputs]
-        outputs, reports = self.call(values, signature_of(values))
+        outputs, reports = self.call(values, layouts_of(values))
         return outputs, reports.read_only_step()
 
-    def call(self, values: Sequence[Tensor], key: Signature) -> tuple[dict[str, Tensor], Reports]:
+    def call(self, values: Sequence[Tensor], key: Layouts) -> tuple[dict[str, Tensor], Reports]:
         """The outputs of inputs in their order, whose signature is known, and the reports."""
-        ready = self._ready.get(key)
+        ready = self._calls.find(key)
         if ready is None:
-            ready = CallLayout(self.inputs, self.hidden, self.outputs, self.dtype, values)
-            if len(self._ready) >= MAX_CALL_LAYOUTS:
-                self._ready.clear()
-            self._ready[key] = ready
+            made = CallLayout(self.inputs, self.hidden, self.outputs, self.dtype, values)
+            ready = self._calls.keep(key, made)
         held, given = ready.pack_given(values)
         outputs, gives = ready.allocate_outputs()
         reports = self._run_reporting(given, gives, ready.points, range(1))
         del held  # until here the kernel reads them
         return dict(zip(self._names, outputs, strict=True)), reports
 
-    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> FastCall | None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make a call like one that was made, if there is one."""
-        ready = self._ready.get(key)
+        ready = self._calls.find(key)
         small = ready is not None and ready.in_place and 0 < ready.points < 2 * MIN_WORK_FOR_THREADS
         if ready is None or not small or self._together:
             return None

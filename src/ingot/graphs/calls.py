@@ -2,7 +2,7 @@
 called with tensors.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 import torch
@@ -15,7 +15,7 @@ __all__ = ["CallCache", "Layouts", "layouts_of"]
 T = TypeVar("T")
 
 GUARDED = 4  # guards are asked in turn; a fifth costs as much as the look-up by key
-KEPT = 256  # layouts that are known by their key; a loader of batches has a few dozen
+KEPT = 256  # layouts known by their key: batches that keep changing must not fill memory
 
 Layouts = tuple[
     tuple[torch.Size, tuple[int, ...], torch.dtype, torch.layout, torch.device, bool], ...
@@ -33,17 +33,16 @@ class CallCache(Generic[T]):
     Threads may share it: each field is replaced whole, and what is lost is prepared again.
     """
 
-    __slots__ = ("_guarded", "_keyed", "_room")
+    __slots__ = ("_guarded", "_keyed")
 
-    def __init__(self, guarded: int = GUARDED) -> None:
-        self._room = guarded
-        self._guarded: tuple[tuple[object, object, T], ...] = ()
+    def __init__(self) -> None:
+        self._guarded: tuple[tuple[object, Callable[..., bool], T], ...] = ()
         self._keyed: dict[Hashable, T] = {}
 
     def match(self, mode: object, tensors: Sequence[Tensor]) -> T | None:
         """What is guarded for tensors that lie as these; modes are compared by identity."""
         for known, same, value in self._guarded:
-            if known is mode and same(*tensors):  # pyright: ignore[reportCallIssue]
+            if known is mode and same(*tensors):
                 return value
         return None
 
@@ -61,11 +60,13 @@ class CallCache(Generic[T]):
     def guard(self, mode: object, tensors: Sequence[Tensor], value: T) -> None:
         """Find a value by guards from now on; the oldest is dropped."""
         entry = (mode, same_layout(tensors), value)
-        self._guarded = (entry, *self._guarded[: self._room - 1])
+        self._guarded = (entry, *self._guarded[: GUARDED - 1])
 
-    def clear(self) -> None:
-        """Forget all."""
-        self._guarded, self._keyed = (), {}
+    @property
+    def is_guarding(self) -> bool:
+        """Whether anything is found by guards."""
+        return bool(self._guarded)
 
-    def __len__(self) -> int:
-        return len(self._keyed)
+    def values(self) -> list[T]:
+        """All that is kept under a key."""
+        return [*self._keyed.values()]

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if, warn_of
 from ingot.execute.autograd_guard import find_lost_gradients, find_lost_tangents
 from ingot.execute.batch_shape import ValueShape, join_batches
-from ingot.execute.call_layout import FastCall, Signature, StatusReader, signature_of
-from ingot.execute.kernel_run import MAX_CALL_LAYOUTS
+from ingot.execute.call_layout import StatusReader
 from ingot.execute.status import Status, failures, spoil_rows
 from ingot.execute.transient import History, Transient
+from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
@@ -64,8 +64,8 @@ class Artifact(nn.Module):
         self._who = "the model" if self._lives else "the package"
         self._spellings = {p.variable.name: p.spellings for p in meta.parameters}
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
-        self._seen: set[Signature] = set()
-        self._again: FastCall | None = None
+        # by guards what calls a kernel anew, by keys what was examined
+        self._calls: CallCache[Any] = CallCache()
         self._picked = _picker(tuple(self._shapes))
         self._last = threading.local()
 
@@ -215,15 +215,14 @@ class Artifact(nn.Module):
 
     def __call__(self, inputs: Arrays) -> dict[str, Any]:
         """The same as `forward`; a call like the last one takes a shorter way."""
-        again = self._again
         hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
-        if again is not None and not hooked:
+        if self._calls.is_guarding and not hooked:
             try:
                 values: tuple[Any, ...] = self._picked(inputs)
                 if self._names:
                     values = (*values, *self._held(self._parameters))
-                alike = len(inputs) == len(self._shapes) and again.same(*values)
-                if alike and not forward_mode():
+                again = self._calls.match(None, values)
+                if again is not None and len(inputs) == len(self._shapes) and not forward_mode():
                     outputs, self._last.told = again(values)
                     return outputs
             except (AttributeError, IndexError, KeyError, TypeError):
@@ -248,7 +247,9 @@ class Artifact(nn.Module):
         if arrays:
             return {n: x.numpy() for n, x in outputs.items()}
         if not differ:
-            self._again = self._backend.make_fast_call(values, key)
+            again = self._backend.make_fast_call(values, key)
+            if again is not None:
+                self._calls.guard(None, values, again)
         return outputs
 
     def jacobian(self, inputs: Arrays) -> Blocks:
@@ -366,7 +367,7 @@ class Artifact(nn.Module):
         return f", or with --train{what}"
 
     def _both(
-        self, values: Sequence[Tensor], key: Signature, by: Collection[str], *, spread: bool = True
+        self, values: Sequence[Tensor], key: Layouts, by: Collection[str], *, spread: bool = True
     ) -> tuple[dict[str, Tensor], Slopes, Tensor | None]:
         """The outputs and blocks; where an output is NaN at a point that failed, so are its blocks.
 
@@ -522,26 +523,24 @@ class Artifact(nn.Module):
 
     # checks
 
-    def _checked(self, inputs: Arrays) -> tuple[list[Tensor], Signature]:
+    def _checked(self, inputs: Arrays) -> tuple[list[Tensor], Layouts]:
         """All values in their order and their signature; one error holds all that is wrong."""
         try:
             held: Any = self._held(self._parameters)
             values = [*map(inputs.__getitem__, self._shapes), *held]
-            key = signature_of(values)
+            key = layouts_of(values)
         except (AttributeError, KeyError, TypeError, IndexError, RuntimeError):
             pass  # whatever it is, it is told below
         else:
-            known = key in self._seen and len(inputs) == len(self._shapes)
+            known = self._calls.find(key) and len(inputs) == len(self._shapes)
             known = known and not (transforms() or forward_mode())
             if known and PLAIN.issuperset(map(type, values)):
                 return values, key
         promoted = {n: getattr(self, key, None) for n, key in self._names.items()}
         values = [*self._examined(inputs).values(), *promoted.values()]
         raise_if(self._unfit(promoted))
-        key = signature_of(values)
-        if len(self._seen) >= MAX_CALL_LAYOUTS:
-            self._seen.clear()
-        self._seen.add(key)
+        key = layouts_of(values)
+        self._calls.keep(key, True)
         return values, key
 
     def _examined(self, inputs: Arrays) -> dict[str, Tensor]:
@@ -668,7 +667,7 @@ class _Autograd(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, artifact: Artifact, *values: Tensor) -> Any:
-        key = signature_of(values)
+        key = layouts_of(values)
         ctx.artifact = artifact
         ctx.shapes = [v.shape for v in values]
         ctx.set_materialize_grads(False)

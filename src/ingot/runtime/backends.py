@@ -9,11 +9,12 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem
 from ingot.execute.batch_shape import ValueShape
-from ingot.execute.call_layout import FastCall, Signature, StatusReader, signature_of
+from ingot.execute.call_layout import FastCall, StatusReader
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.kernel_run import KernelEntry, KernelTransient, SolveRules
 from ingot.execute.segments_run import Segmented, SegmentedInfo, StepInfo
 from ingot.execute.transient import History, Transient
+from ingot.graphs.calls import Layouts, layouts_of
 from ingot.package.metadata import KernelFiles, Metadata, ParameterInfo, VariableInfo
 
 __all__ = [
@@ -36,16 +37,16 @@ class Backend(Protocol):
     has_adjoints: bool
     sums: frozenset[str]
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
         """The outputs `(*batch, *axes, *base)`; the key is the signature of the values."""
         ...
 
-    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> FastCall | None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make the call that was just made, if there is one."""
         ...
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
+        self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and at least the blocks by some of the values, of all that there are,
         unbatched where the batch does not matter.
@@ -121,17 +122,17 @@ class KernelBackend:
         """The same library under other solver rules."""
         return KernelBackend(meta, self._library)
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
         """The outputs."""
         outputs, reports = self._forward.call(values, key)
         return outputs, reports.read_only_step
 
-    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> FastCall | None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make a call like this one."""
         return self._forward.make_fast_call(values, key)
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
+        self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         assert self._jacobian is not None
@@ -152,7 +153,7 @@ class KernelBackend:
             x if x.shape == shape else x.new_ones(shape)
             for x, shape in zip(values, shapes, strict=True)
         ]
-        found, _ = self._jacobian.call(ones, signature_of(ones))
+        found, _ = self._jacobian.call(ones, layouts_of(ones))
         return {(y, x): found[f"{y}:{x}"] for y, x in self._pairs}
 
     def _first(self, block: Tensor, pair: Pair) -> Tensor:
@@ -172,7 +173,7 @@ class KernelBackend:
             for v in self._outputs
         ]
         whole = [*values[:count], *against, *values[count:]]
-        found, reports = self._adjoint.call(whole, signature_of(whole))
+        found, reports = self._adjoint.call(whole, layouts_of(whole))
         names = [v.name for v in (*self._inputs, *self._fixed)]
         return found, {x: found.pop(_mark(x)) for x in names}, reports.read_only_step
 
@@ -238,16 +239,16 @@ class SegmentedBackend:
         names = (*self._inputs, *self._parameters)
         return {n: x.detach() for n, x in zip(names, values, strict=True)}
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
         """The outputs."""
         outputs, statuses = self._runs["forward"](self._given(values))
         return outputs, lambda: statuses
 
-    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> None:
         """There is none."""
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
+        self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         run = self._runs["jacobian"]
@@ -316,16 +317,16 @@ class GraphBackend:
     def _named(self, values: Sequence[Tensor]) -> Mapping[str, Tensor]:
         return dict(zip((*self._inputs, *self._parameters), values, strict=True))
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
         """The outputs."""
         outputs, statuses = self._program(self._named(values))
         return outputs, lambda: statuses
 
-    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> None:
         """There is none."""
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
+        self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         outputs, statuses, blocks = self._program.run(self._named(values), slopes=True)

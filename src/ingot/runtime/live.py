@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.call_layout import Signature, StatusReader
+from ingot.execute.call_layout import StatusReader
 from ingot.execute.interpret import Interpreter
 from ingot.execute.transient import History, Transient
+from ingot.graphs.calls import Layouts
 from ingot.model import Model, find_buffers, lag, spell_parameters, walk
 from ingot.package.lower import describe_parameter, describe_solvers, describe_variable
 from ingot.package.metadata import Block, Metadata, Origin
@@ -59,15 +60,15 @@ class InterpretBackend:
     def _given(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
         return {n: x.detach() for n, x in zip(self._names, values, strict=True)}
 
-    def values(self, values: Sequence[Tensor], key: Signature) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
         """The outputs."""
         return self._run("values", lambda program: program, self._given(values))
 
-    def make_fast_call(self, values: Sequence[Tensor], key: Signature) -> None:
+    def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> None:
         """There is none."""
 
     def slopes(
-        self, values: Sequence[Tensor], key: Signature, by: Collection[str]
+        self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
     ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
         """The outputs and blocks."""
         pairs = tuple((y, x) for y in self._outputs for x in self._names if x in by)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.capture import Captured
+from ingot.graphs.child import TIME_LIMIT
 from ingot.graphs.sizes import Dynamic, find_unknown
 from ingot.train.call import Call, prepare
 from ingot.train.compile import Compiler, compile_half
@@ -31,6 +32,7 @@ def joint(
     compile_forward: Compiler = "inductor",
     compile_backward: Compiler = "inductor",
     decompositions: Mapping[Any, Any] | None = None,
+    time_limit: float = TIME_LIMIT,
 ) -> Joint:
     """Compile a function or module together with its gradient.
 
@@ -40,19 +42,20 @@ def joint(
     latter with bounds. `decompositions` replace operations of ATen before Inductor's own do.
     `examples` are several in the place of one: a call is run by the first whose structure, types
     and sizes it has. An open size that is 0 or 1 in one of them is fixed there; `dynamic` may also
-    be a list, one for each.
+    be a list, one for each. Inductor works in a child process, for at most `time_limit` seconds
+    a graph.
     """
     calls = _prepare(function, example, examples, dynamic)
     traces = [trace(call, decompositions) for call in calls]
-    return assembled(
-        [partitioned(each, partition) for each in traces], compile_forward, compile_backward
-    )
+    halves = [partitioned(each, partition) for each in traces]
+    return assembled(halves, compile_forward, compile_backward, time_limit)
 
 
 def assembled(
     halves: Halves | Sequence[Halves],
     compile_forward: Compiler = "inductor",
     compile_backward: Compiler = "inductor",
+    time_limit: float = TIME_LIMIT,
 ) -> Joint:
     """Compile the halves of each signature and join them; what they hold they share."""
     every = [halves] if isinstance(halves, Halves) else [*halves]
@@ -61,17 +64,19 @@ def assembled(
         call = each.traced.call
         for held, tensor in zip(call.held, call.tensors, strict=True):
             tensors.setdefault(held, tensor)
-    codes = [_compile(each, compile_forward, compile_backward) for each in every]
+    codes = [_compile(each, compile_forward, compile_backward, time_limit) for each in every]
     return Joint(codes, [*tensors.values()])
 
 
-def _compile(halves: Halves, compile_forward: Compiler, compile_backward: Compiler) -> Code:
+def _compile(
+    halves: Halves, compile_forward: Compiler, compile_backward: Compiler, time_limit: float
+) -> Code:
     shapes = halves.traced.call.open
-    forward = compile_half(halves.forward, compile_forward, "forward", shapes)
+    forward = compile_half(halves.forward, compile_forward, "forward", shapes, time_limit)
     forward = replace(forward, text=write_graph(halves, "forward"))
     backward = None
     if halves.backward is not None:
-        backward = compile_half(halves.backward, compile_backward, "backward", shapes)
+        backward = compile_half(halves.backward, compile_backward, "backward", shapes, time_limit)
         backward = replace(backward, text=write_graph(halves, "backward"))
     return Code(
         halves.signature, halves.saved, forward, backward, halves=halves, strategy=halves.strategy

@@ -23,8 +23,9 @@ from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.graphs import torch_private
+from ingot.graphs.child import TIME_LIMIT, share_children
 from ingot.graphs.openmp import run_alone
-from ingot.graphs.sizes import Open
+from ingot.graphs.sizes import Open, evaluated
 from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
 
@@ -69,13 +70,16 @@ class Half:
     text: str = ""
 
 
-def compile_half(graph: GraphModule, how: Compiler, name: str, shapes: Open) -> Half:
+def compile_half(
+    graph: GraphModule, how: Compiler, name: str, shapes: Open, time_limit: float = TIME_LIMIT
+) -> Half:
     """Compile a graph as asked; a callable takes the graph and its inputs without numbers."""
     begun = time.perf_counter()
     if how == "eager":
         return Half("eager", eager(graph), source=graph.code, constants=constants_of(graph))
     if how == "inductor":
-        archive = _archive(graph, name, shapes)
+        make = partial(_compile_apart, graph, name, shapes, time_limit)
+        archive = open_cache().obtain("graph", _key(graph, shapes), make)
         return Half("inductor", inductor(archive), archive, seconds=time.perf_counter() - begun)
     if isinstance(how, str):
         told = f"there is no compiler called '{how}'"
@@ -119,16 +123,66 @@ def from_source(source: str, constants: dict[str, Tensor]) -> Run:
     return lambda given: forward(root, *given)
 
 
-def _archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
-    """The archive of a graph, compiled unless an equal one was."""
-    make = partial(compile_archive, graph, name, shapes)
-    return open_cache().obtain("graph", _key(graph, shapes), make)
+def _compile_apart(graph: GraphModule, name: str, shapes: Open, limit: float) -> bytes:
+    """The archive of a graph, made by a child process, or here where only this one can."""
+    if not _is_portable(graph):
+        return compile_archive(graph, name, shapes)
+    bare = GraphModule({name: getattr(graph, name) for name in constants_of(graph)}, graph.graph)
+    job = {"graph": bare, "takes": _takes(graph, shapes), "open": _hints(shapes), "name": name,
+           "modes": _modes()}  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
+        place = Path(scratch)
+        torch.save(job, place / "job.pt")
+        work = "ingot.train.compile:compile_job"
+        wall, busy = share_children().run(work, place, f"the {name} graph", _fix(name), limit)
+        LOG.info("%s: compiled in %.1f s, of the processor %.1f s", name, wall, busy)
+        return (place / "graph.pt2").read_bytes()
+
+
+def compile_job(folder: Path) -> None:
+    """Compile the graph that a folder holds; runs in a child process."""
+    job = torch.load(folder / "job.pt", weights_only=False)
+    deterministic, precision = job["modes"]
+    torch.use_deterministic_algorithms(deterministic)
+    torch.set_float32_matmul_precision(precision)
+    shapes = Open(job["open"])
+    places = job["graph"].graph.find_nodes(op="placeholder")
+    for place, (sizes, strides, dtype, device) in zip(places, job["takes"], strict=True):
+        lies = [[evaluated(n, shapes.symbols) for n in x] for x in (sizes, strides)]
+        with shapes.mode:
+            place.meta["val"] = torch.empty_strided(*lies, dtype=dtype, device=device)
+    (folder / "graph.pt2").write_bytes(compile_archive(job["graph"], job["name"], shapes))
+
+
+def _is_portable(graph: GraphModule) -> bool:
+    """Whether another process knows the operations of a graph: torch's, not those of users."""
+    parts = [part for part in graph.modules() if isinstance(part, GraphModule)]
+    nodes = [node for part in parts for node in part.graph.nodes]
+    return all(getattr(n.target, "namespace", "aten") in ("aten", "prims", "prim") for n in nodes)
+
+
+def _takes(graph: GraphModule, shapes: Open) -> list[tuple[Any, ...]]:
+    return [
+        ([*map(shapes.text, x.shape)], [*map(shapes.text, x.stride())], x.dtype, x.device)
+        for x in inputs_of(graph)
+    ]
+
+
+def _hints(shapes: Open) -> dict[str, int]:
+    return {name: torch_private.hint_of(symbol) for name, symbol in shapes.symbols.items()}
+
+
+def _modes() -> tuple[bool, str]:
+    return torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
+
+
+def _fix(name: str) -> str:
+    return f"compile_{name}='eager' runs it meanwhile"
 
 
 def compile_archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
     """Compile a graph ahead of time into an archive of torch's."""
     compiler.find_compiler()
-    begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch)
         try:
@@ -139,16 +193,13 @@ def compile_archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
         except Exception as error:
             raise_if_full(str(error))
             told = f"torch could not compile the {name} graph: {type(error).__name__}: {error}"
-            fix = f"compile_{name}='eager' runs it meanwhile"
-            raise IngotError([Problem("compiler-failed", told, None, fix)]) from error
+            raise IngotError([Problem("compiler-failed", told, None, _fix(name))]) from error
         if shapes.tied():
             told = f"torch compiled the {name} graph for one size only: {', '.join(shapes.tied())}"
             fix = "leave the size out of 'dynamic'"
             raise IngotError([Problem("fixed-size", told, None, fix)])
         torch_private.write_archive(place / "graph.pt2", files)
-        archive = (place / "graph.pt2").read_bytes()
-    LOG.info("%s: compiled in %.1f s", name, time.perf_counter() - begun)
-    return archive
+        return (place / "graph.pt2").read_bytes()
 
 
 def without_autocast() -> AbstractContextManager[Any]:
@@ -164,12 +215,10 @@ def without_autocast() -> AbstractContextManager[Any]:
 
 def _key(graph: GraphModule, shapes: Open) -> str:
     """What a compiled graph depends on."""
-    takes = [f"{x.dtype} {x.device} {[shapes.text(n) for n in x.shape]}" for x in inputs_of(graph)]
-    hints = {name: torch_private.hint_of(symbol) for name, symbol in shapes.symbols.items()}
     held = [_bytes(x) for x in constants_of(graph).values()]
     parts = [
-        graph.code, *takes, repr(hints), *held, repr(SETTINGS),
-        Path(str(torch_private.__file__)).read_text(),
+        graph.code, repr(_takes(graph, shapes)), repr(_hints(shapes)), *held, repr(SETTINGS),
+        repr(_modes()), Path(str(torch_private.__file__)).read_text(),
         torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip
     return key_of(*parts)
