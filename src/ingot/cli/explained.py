@@ -364,56 +364,6 @@ EXPLAIN: dict[str, str] = {
         "What was named as a block is not a module below the one that is compiled, or not a module"
         " class. Give a class, a list of modules, or the word auto."
     ),
-    "region-gradient": (
-        "Between the blocks of a module that is compiled for training there is torch.no_grad() or"
-        " an autograd function. What lies between blocks is traced by its values, so that gradients"
-        " would be those of ordinary operations. Inside of a block both are right."
-    ),
-    "region-hook": (
-        "A module inside the one that is compiled has a hook. Compiled code would run it once,"
-        " while it is captured, and never again, so it is refused. Put the hook on the module that"
-        " compile returns, or its work into forward."
-    ),
-    "region-input": (
-        "A module compiled by its blocks was called with something else than it was compiled for:"
-        " another precision, shape, device or nesting. Axes that vary are named with dynamic=."
-    ),
-    "region-mode": (
-        "A package of a module was compiled for training or for evaluation, with or without"
-        " gradients, and for one state of autocast, and is used in another. Compile it in the mode"
-        " in which it is to run."
-    ),
-    "region-module": (
-        "A part of a module cannot be captured because it is not Python, such as TorchScript."
-        " Compile the Python module that it was made from."
-    ),
-    "region-output": (
-        "A module that is compiled by its blocks returns something that compiled code cannot give."
-        " Return tensors, numbers, words or None in tuples, lists and dictionaries; return a copy"
-        " of a parameter."
-    ),
-    "region-parameter": (
-        "A parameter or buffer was replaced by one of another precision, shape or device after its"
-        " module was compiled, or is no longer tied to another. Convert it back or compile again;"
-        " edits in place need neither."
-    ),
-    "region-sets-state": (
-        "A module sets an attribute while it is called. Compiled code would not do so, and the"
-        " result would differ from the second call on. Change a registered buffer in place instead."
-    ),
-    "region-size-fixed": (
-        "A size that was named as one that may vary is a constant in the code of the module, or"
-        " must equal another. Read sizes from shapes, or leave the name out of dynamic=."
-    ),
-    "region-tensor": (
-        "A tensor that a module holds is not an ordinary dense tensor: it is a subclass, sparse,"
-        " quantized, or has no shape yet. Compiled code cannot take it."
-    ),
-    "region-untraceable": (
-        "The Python of a module cannot be captured: it decides on the values of tensors, or uses"
-        " tensors that the module does not hold as parameters, buffers or attributes. Leave that"
-        " part outside of the compiled module, or write it with torch.where and buffers."
-    ),
     "repeated-solve": (
         "The body of a repeat holds an implicit update, which would be solved at every step of the"
         " loop. Let the update be solved before it, or make what is repeated unknowns of its"

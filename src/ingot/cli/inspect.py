@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ingot.cli.flags import tell_code, wrong_usage
 from ingot.cli.inspected import Inspected, inspected_model, inspected_package
 from ingot.cli.package import folder_of
-from ingot.cli.torch_stages import is_package, read_graphs
+from ingot.cli.torch_stages import find_signatures, is_package, read_graphs
 from ingot.errors import IngotError, Problem, did_you_mean
 
 if TYPE_CHECKING:
@@ -87,7 +87,11 @@ def of_graphs(place: Path, *, json: bool) -> int:
     import msgspec
 
     described = read_graphs(place)
-    told = [str(call.signature) for call in described.calls]
+    told = [*map(str, find_signatures(described))]
+    if described.kind == "regions":
+        from ingot.regions.report import Report
+
+        told.append(str(msgspec.convert(described.more["report"], Report)))
     print(msgspec.json.encode(described).decode() if json else "\n\n".join(told))
     return 0
 

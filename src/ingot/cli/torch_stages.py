@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from ingot.train.package import Described
     from ingot.train.signature import Saved, Signature
 
-__all__ = ["is_package", "is_target", "read_graphs", "region_report", "show_module", "show_package"]
+__all__ = [
+    "find_signatures", "is_package", "is_target", "read_graphs", "region_report", "show_module",
+    "show_package",
+]  # fmt: skip
 
 PACKAGE = "graphs.json"
 
@@ -45,6 +48,15 @@ def read_graphs(place: Path) -> "Described[Any]":
     from ingot.train.package import AGAIN, FORMAT, SCHEMA, Described
 
     return open_metadata(place / PACKAGE, Described[Any], FORMAT, SCHEMA, AGAIN["joint"])
+
+
+def find_signatures(described: "Described[Any]") -> "list[Signature]":
+    """What a package may be called with: the signatures of a joint, that of a module of regions."""
+    from ingot.train.signature import Signature
+
+    if described.kind == "regions":
+        return [msgspec.convert(described.more["signature"], Signature)]
+    return [call.signature for call in described.calls]
 
 
 def show_module(target: str, stage: str) -> "Shown":
@@ -199,13 +211,11 @@ def show_package(folder: str, stage: str) -> "Shown":
                  for name, _, _, files in parts]  # fmt: skip
         sections = [Section(name=n, text=t.read_text()) for n, t in texts if t.is_file()]
     elif stage == "constants":
-        for name, signature, _, _ in parts:
-            taken = [
-                {"name": k, "value": v, "becomes": "fixed"} for k, v in signature.constants.items()
-            ]
+        for one in find_signatures(read_graphs(place)):
+            taken = [{"name": k, "value": v, "becomes": "fixed"} for k, v in one.constants.items()]
             text = "\n".join(f"{row['name']} = {row['value']}: fixed" for row in taken)
             counts = {"constants": len(taken)}
-            sections.append(Section(name=name, counts=counts, rows=tuple(taken), text=text))
+            sections.append(Section(name=one.name, counts=counts, rows=tuple(taken), text=text))
     if not sections:
         told = f"the package '{place.name}' does not hold its stage '{stage}'"
         fix = f"ingot show module:name --stage {stage}; of a package --stage model, forward,"
@@ -219,11 +229,9 @@ def _parts(place: Path) -> Iterator[tuple[str, "Signature", "Saved", dict[str, s
     from ingot.train.package import FILES
 
     described = read_graphs(place)
-    units = described.more["plan"]["units"] if described.kind == "regions" else ()
-    for i, call in enumerate(described.calls):
-        name = units[i]["name"] if units else call.signature.name
+    for call in described.calls:
         files = {k: FILES[described.graphs[n]][1].format(n) for k, n in call.graphs.items()}
-        yield name, call.signature, call.saved, files
+        yield call.signature.name, call.signature, call.saved, files
 
 
 def _signature(name: str, signature: "Signature", saved: "Saved") -> "Section":

@@ -34,7 +34,7 @@ from ingot.graphs.torch_private import (
 from ingot.graphs.tree import Tree, flatten, unflatten
 
 __all__ = [
-    "Captured", "Constant", "Input", "Leaf", "adopt", "capture", "find_tensors",
+    "Captured", "Constant", "Input", "Leaf", "capture", "find_tensors",
 ]  # fmt: skip
 
 VALUES = (bool, int, float, str, type(None))
@@ -171,30 +171,6 @@ def capture(
         autocast=autocast_now(),
         graph=_clean(frame),
     )
-
-
-def adopt(
-    graph: GraphModule, args: Sequence[Any], dynamic: Dynamic = None, name: str = "graph"
-) -> Captured:
-    """A graph that is there already, a piece of a captured one say, with tensors for its inputs."""
-    arguments = tuple((f"argument{i}", x) for i, x in enumerate(args))
-    axes, hints, bounds = open_sizes(dynamic, list(arguments))
-    places = graph.graph.find_nodes(op="placeholder")
-    nested, tree = flatten(graph.graph.output_node().args[0])
-    outputs = [leaf for _, leaf in nested if isinstance(leaf, Node)]
-    graph.graph.output_node().args = (tuple(outputs),)
-    graph.recompile()
-    return Captured(
-        name=name, graph=graph, arguments=arguments, axes=tuple(axes), tree=tree,
-        inputs=tuple(Input("argument", p.name, i) for i, p in enumerate(places)),
-        takes=flatten((tuple(args), {}))[1],
-        leaves=tuple(
-            Leaf("output", outputs.index(x)) if isinstance(x, Node) else Leaf("value", value=x)
-            for _, x in nested
-        ),
-        written=(), constants=(), open=hints, guards=bounds, training=None,
-        grad=torch.is_grad_enabled(), autocast=autocast_now(),
-    )  # fmt: skip
 
 
 def _call(

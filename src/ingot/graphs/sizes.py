@@ -16,8 +16,10 @@ __all__ = ["Dynamic", "Open", "Size", "evaluated", "find_unknown", "open_sizes",
 Size = int | str
 """A fixed size, or an expression in the names of the open sizes."""
 
-Dynamic = Mapping[str, Mapping[int, Any]] | Literal["batch"] | None
-"""Which sizes stay open: by the name of an argument, axis -> name; equal names are equal sizes.
+Axes = Mapping[int, Any]
+Dynamic = Mapping[str, Axes] | Axes | Sequence[Axes] | Literal["batch"] | None
+"""Which sizes stay open, as axis -> name: of arguments by their names, of all, or of each tensor
+in turn; "batch" is the first axis of all. Equal names are equal sizes.
 
 A size may have bounds: (name, smallest, largest), or a torch.export.Dim.
 """
@@ -60,6 +62,11 @@ class Open:
             f"{self._names[s]} = {print_size(e.xreplace(self._names))}" for s, e in found.items()
         ]
 
+    def guards(self) -> tuple[str, ...]:
+        """All that was decided by the open sizes, those that it fixed included."""
+        found = (g.expr.xreplace(self._names) for g in torch_private.guards_of(self.mode))
+        return tuple(dict.fromkeys(str(print_size(e)) for e in found))
+
     def constraints(self) -> tuple[str, ...]:
         """What the trace has assumed of the open sizes."""
         found = (self._renamed(g.expr) for g in torch_private.guards_of(self.mode))
@@ -88,16 +95,8 @@ def open_sizes(
     One of several examples need not have all tensors, and its open sizes of 0 and 1 are fixed.
     """
     bounds: dict[str, None] = {}
-    if dynamic == "batch":
-        axes = [{0: "batch"} if tensor.dim() else {} for _, tensor in tensors]
-    else:
-        wanted = dict(dynamic or {})
-        axes = [
-            {axis: _named(size, bounds) for axis, size in dict(wanted.pop(name, {})).items()}
-            for name, _ in tensors
-        ]
-        if not one_of_several:
-            raise_if(find_unknown(wanted, [name for name, _ in tensors]))
+    chosen = _choose(dynamic, tensors, one_of_several)
+    axes = [{axis: _named(size, bounds) for axis, size in each.items()} for each in chosen]
     if one_of_several:
         pairs = [*zip(tensors, axes, strict=True)]
         sizes = [
@@ -133,6 +132,26 @@ def open_sizes(
             told = f"the example is to have {bound}, and has {names_told(hints)}"
             raise_if([Problem("wrong-argument", told, None, "widen the range, or pass another")])
     return axes, hints, tuple(bounds)
+
+
+def _choose(
+    dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]], one_of_several: bool
+) -> list[Axes]:
+    """What is said of each tensor: by its name, by its place, or the same of all."""
+    if isinstance(dynamic, Mapping) and any(isinstance(key, str) for key in dynamic):
+        by_name: dict[Any, Any] = dict(dynamic)
+        chosen = [by_name.pop(name, {}) for name, _ in tensors]
+        if not one_of_several:
+            raise_if(find_unknown(by_name, [name for name, _ in tensors]))
+        return chosen
+    if dynamic is None or dynamic == "batch" or isinstance(dynamic, Mapping):
+        every: Any = {0: "batch"} if dynamic == "batch" else dynamic or {}
+        return [{a: s for a, s in every.items() if -x.dim() <= a < x.dim()} for _, x in tensors]
+    if len(dynamic) != len(tensors):
+        told = f"'dynamic' is of {len(dynamic)} tensors, the example has {len(tensors)}"
+        fix = "give one dictionary {axis: name} for each, or one for all"
+        raise_if([Problem("wrong-argument", told, None, fix)])
+    return [*dynamic]
 
 
 def names_told(sizes: Mapping[str, int]) -> str:

@@ -25,27 +25,26 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-from torch.autograd.function import FunctionMeta
 from torch.fx import Graph, GraphModule, Node
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from ingot.codegen.library import private_file
 
 __all__ = [
-    "BUILD", "CHILD_ENVIRONMENT", "DERIVED", "FOLDER", "HOOKS", "MACHINERY", "OPTIONS",
+    "BUILD", "CHILD_ENVIRONMENT", "FOLDER", "HOOKS", "OPTIONS",
     "VERSION", "Change", "Frame", "InductorCode", "Lowering", "Modes", "OpOverload", "Scheduled",
     "abandon_capture", "ambient", "any_autocast", "any_dispatch", "any_size", "apply_of",
     "autocast_now", "base_of", "break_of", "buffers_of", "children_of", "compilation_now",
     "compile_ahead", "compile_by_inductor", "compile_calls", "equal_sizes",
     "expression_of", "fake_inputs", "fake_mode", "fake_tensor", "follow_gradients", "forward_mode",
-    "frames_of", "fresh_cache", "guards_of", "has_global_hooks", "has_hooks", "hide_from_trace",
-    "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform", "keep_lines",
+    "frames_of", "fresh_cache", "guards_of", "has_global_hooks", "has_hooks",
+    "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform",
+    "keep_calls", "keep_lines",
     "load_graph", "mark_open", "memory_of", "merge_equal_lines", "non_persistent", "note_writes",
     "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
     "raw_stream", "reads_values", "refuses_generator",
     "register_operations", "register_value", "run_as_written",
-    "run_operations", "same_layout", "same_tensors", "schema_of", "see_lost_gradients",
+    "run_operations", "same_layout", "schema_of",
     "simplify_expression", "sources_of_sizes", "stack_of_error", "substitute_sizes",
     "take_out_tokens", "trace_frame", "trace_values", "traced_mode", "tracing_context",
     "transformed", "transforms", "uncompiled", "use_count", "view_memory", "was_written",
@@ -77,12 +76,6 @@ HOOKS = (
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
 )  # fmt: skip
 """The tables of a module whose entries run beside its code."""
-
-MACHINERY = (frozenset(vars(nn.Module())) - {"training"}) | {"_is_torch_compile"}
-"""What torch keeps in every module; hooks, tensors and children are visited by themselves."""
-
-DERIVED = frozenset({"_flat_weights", "_flat_weight_refs"})
-"""What torch's recurrent modules keep of their parameters, and make again where these change."""
 
 parameters_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_parameters")
 buffers_of: Callable[[nn.Module], dict[str, Any]] = operator.attrgetter("_buffers")
@@ -268,24 +261,12 @@ def _layout(x: Tensor) -> tuple[object, ...]:
     return type(x), x.shape, x.stride(), x.dtype, x.device, x.requires_grad, x.is_neg()
 
 
-def same_tensors(tensors: Sequence[Tensor]) -> Callable[..., bool]:
-    """A check, in C, that tensors have the shape, stride, precision and device they have now."""
-    from torch._C._dynamo.guards import TensorGuards
-
-    fixed: Any = TensorGuards(
-        *tensors,
-        dynamic_dims_sizes=[list(t.shape) for t in tensors],  # pyright: ignore
-        dynamic_dims_strides=[list(t.stride()) for t in tensors],  # pyright: ignore
-    )
-    return fixed.check
-
-
-def fake_mode(*, allow_real: bool = True) -> Any:
+def fake_mode() -> Any:
     """A mode for tracing with fake tensors, whose `shape_env` knows their open sizes."""
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=allow_real)
+    return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
 
 
 def fake_tensor(
@@ -467,13 +448,6 @@ def follow_gradients(results: Sequence[Tensor]) -> None:
     from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
 
     setup_stacktrace_preservation_hooks([r.grad_fn for r in results if r.grad_fn is not None])
-
-
-def hide_from_trace() -> AbstractContextManager[Any]:
-    """What runs inside is not recorded by a trace that is under way."""
-    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-
-    return disable_proxy_modes_tracing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,55 +641,6 @@ def take_out_tokens(graph: Graph) -> None:
             graph.erase_node(node)
 
 
-_BACKWARD = "_backward_cls"
-
-
-class _Seeing(TorchFunctionMode):
-    def __init__(self, lost: Callable[[str], None]) -> None:
-        super().__init__()
-        self.lost = lost
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch._C._set_grad_enabled and not args[0]:
-            self.lost("torch.no_grad()")
-        return func(*args, **(kwargs or {}))
-
-
-class _BackwardClass:
-    """Stands for `_backward_cls` of every autograd function, which each `apply` asks for.
-
-    Also an `apply` that was kept under another name does; other threads are not told of.
-    """
-
-    def __init__(self, lost: Callable[[str], None]) -> None:
-        self.lost, self.thread = lost, threading.get_ident()
-        self.new: dict[type, type] = {}
-
-    def __get__(self, function: Any, kind: type) -> Any:
-        if threading.get_ident() == self.thread:
-            self.lost(f"the autograd function '{function.__qualname__}'")
-        owner = next(c for c in function.__mro__ if c in self.new or _BACKWARD in vars(c))
-        return self.new.get(owner) or vars(owner)[_BACKWARD]
-
-    def __set__(self, function: type, backward: type) -> None:
-        self.new[function] = backward
-
-
-@contextmanager
-def see_lost_gradients(lost: Callable[[str], None]) -> Iterator[None]:
-    """Tell of what a trace of values does not hold: a derivative of one's own, or none at all.
-
-    `make_fx` runs through both without a word.
-    """
-    seen = _BackwardClass(lost)
-    try:
-        with mock.patch.object(FunctionMeta, _BACKWARD, seen, create=True), _Seeing(lost):
-            yield
-    finally:
-        for function, backward in seen.new.items():
-            setattr(function, _BACKWARD, backward)
-
-
 def merge_equal_lines(graph: Graph) -> Graph:
     """A graph without common subexpressions."""
     from torch._functorch.compile_utils import fx_graph_cse
@@ -799,17 +724,16 @@ def compile_ahead(
 _CALLS = itertools.count()
 
 
-def compile_calls(
-    module: nn.Module, backend: Callable[..., Any], markers: Sequence[Callable[..., None]]
-) -> Callable[..., Any]:
-    """A function that calls a module, compiled; it shares no cache of Dynamo with another one.
-
-    markers: functions whose calls stay in the graph, as they are.
-    """
+def keep_calls(functions: Sequence[Callable[..., None]]) -> None:
+    """Let calls of functions stay in Dynamo's graphs, as they are."""
     from torch.fx.node import has_side_effect
 
-    for marker in markers:
-        torch.compiler.allow_in_graph(has_side_effect(marker))
+    for function in functions:
+        torch.compiler.allow_in_graph(has_side_effect(function))
+
+
+def compile_calls(module: nn.Module, backend: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls a module, compiled; it shares no cache of Dynamo with another one."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return module(*args, **kwargs)
@@ -953,8 +877,11 @@ class Modes:
             finally:
                 before._switch_autocast()
 
-    def restore(self) -> None:
-        """Switch back to these for good."""
+    def restore(self, values: Iterable[Any] = ()) -> None:
+        """Switch back to these for good, and leave what is still entered of some values."""
+        for value in values:
+            if isinstance(value, torch._C._InferenceMode):
+                value.__exit__(None, None, None)
         torch._C._set_grad_enabled(self.grad)
         self._switch_autocast()
 

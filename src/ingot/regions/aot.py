@@ -1,135 +1,443 @@
-"""Pieces compiled ahead of time, a folder that holds them, and the module that loads from it.
+"""A module and an example -> its distinct pieces compiled ahead of time -> a folder -> a module.
 
-A package is native code: load only packages you trust as you trust a program.
+Strict capture by Dynamo gives one graph, which is cut as `backend.py` cuts it; each distinct piece
+is a joint of its own. A package is native code: load only those you trust as you trust a program.
 """
 
+import copy
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import torch
-from torch import Tensor, nn
+from torch import SymInt, Tensor, fx, nn
 
-from ingot.errors import raise_if
-from ingot.graphs.capture import adopt
-from ingot.graphs.torch_private import children_of
-from ingot.regions.capture import LOCK, Example, captured, translated
-from ingot.regions.mark import Blocks, selected
-from ingot.regions.plan import Plan, StateInfo, check
-from ingot.regions.report import BlockReport, Report
-from ingot.regions.run import Loaded, Planned, autocast_told
-from ingot.regions.split import Cutout, split
-from ingot.regions.state import state_of, unliftable
-from ingot.regions.unit import AheadUnit
-from ingot.train import Joint, joint
+from ingot.errors import IngotError
+from ingot.graphs import torch_private
+from ingot.graphs.capture import Captured, Input, Leaf
+from ingot.graphs.layout import blank
+from ingot.graphs.sizes import Open, Size, evaluated
+from ingot.graphs.tree import Tree, flatten, unflatten
+from ingot.regions.backend import PieceCall, Stitching, join_needs
+from ingot.regions.cut import Piece, cut, merge_dear, refuse_cut
+from ingot.regions.mark import Blocks, enter_block, find_marks, leave_block
+from ingot.regions.report import Report
+from ingot.regions.run import Chain, UnitCall
+from ingot.regions.units import Unit, text_of
+from ingot.train import (
+    Call,
+    Compiler,
+    Joint,
+    Signature,
+    Traced,
+    assembled,
+    partition,
+    prepare,
+    trace,
+)
+from ingot.train.call import describe_tensor
 from ingot.train.package import Described as Package
-from ingot.train.package import read_codes, read_description, write
+from ingot.train.package import (
+    from_bytes,
+    read_codes,
+    read_description,
+    to_bytes,
+    with_state,
+    write,
+)
+from ingot.train.ready import Code
+from ingot.train.signature import Argument, Output, Shaped
 
-__all__ = ["Described", "aot", "load", "save"]
+__all__ = ["Described", "Loaded", "load", "package"]
 
 
 class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a package of regions has besides its joints, one for each unit."""
+    """What a package of regions has besides its units; without `calls` the one unit is the whole.
 
-    plan: Plan
+    results: the values that the outputs of the module, and what it writes to attributes, are of.
+    """
+
+    signature: Signature
+    calls: tuple[UnitCall, ...]
+    results: tuple[int, ...]
     report: Report
-    seconds: tuple[float, ...]
 
 
-def aot(piece: Cutout, *, grad: bool) -> tuple[AheadUnit, Joint]:
-    """Compile a piece, and its gradient if wanted, ahead of time."""
-    begun = time.perf_counter()
-    inputs = []
-    for info in piece.info.inputs:
-        dtype: torch.dtype = getattr(torch, info.dtype)
-        sizes = [piece.hints[s] if isinstance(s, str) else s for s in info.shape]
-        empty = torch.empty(sizes, dtype=dtype, device=info.device)
-        inputs.append(empty.requires_grad_(grad and (dtype.is_floating_point or dtype.is_complex)))
-    state = [t.detach().requires_grad_(grad and t.requires_grad) for t in piece.state]
-    dynamic = {
-        f"argument{len(state) + i}": {a: s for a, s in enumerate(x.shape) if isinstance(s, str)}
-        for i, x in enumerate(piece.info.inputs)
-    }
-    with LOCK, torch.set_grad_enabled(grad), translated(piece.info.name):
-        made = joint(adopt(piece.graph(), (*state, *inputs), dynamic, piece.info.name))
-    guards = made.signature.constraints
-    info = msgspec.structs.replace(piece.info, guards=guards)
-    return AheadUnit(info, made, time.perf_counter() - begun, made.codes[0].settle), made
+class Loaded(Joint):
+    """A module whose distinct blocks were each compiled once; its tensors keep their names."""
 
+    def __init__(
+        self, described: Described, units: Sequence[Code], tensors: Sequence[Tensor], *,
+        cuda_graphs: bool = False,
+    ) -> None:  # fmt: skip
+        chain: Any = units[0]
+        if described.calls:
+            chain = Chain(
+                described.signature, described.calls, described.results, units,
+                cuda_graphs=cuda_graphs,
+            )  # fmt: skip
+        super().__init__([chain], tensors)
+        self.described, self.units, self._recorded = described, tuple(units), cuda_graphs
+        self.report = described.report
 
-def package(
-    module: nn.Module, example: Example, blocks: Blocks, folder: Path, *, grad: bool
-) -> Loaded:
-    """A package that is loaded, and shares the tensors of the module."""
-    raise_if(unliftable(module))
-    report = Report(mode="aot")
-    begun = time.perf_counter()
-    with LOCK:
-        found = captured(module, example, selected(module, blocks), grad=grad)
-        plan, pieces = split(
-            found, example, grad=grad, autocast=autocast_told(), training=module.training
-        )
-    check(plan)
-    report.capture_seconds = time.perf_counter() - begun
-    made = [aot(piece, grad=grad) for piece in pieces]
-    for i, (unit, _) in enumerate(made):
-        times = sum(step.unit == i for step in plan.steps)
-        row = BlockReport(unit.info.name, unit.info.kind, times, unit.seconds, True, grad)
-        report.blocks += (row,)
-    report.seconds = time.perf_counter() - begun
-    known = msgspec.structs.replace(plan, units=tuple(u.info for u, _ in made))
-    state = [s.tensor for s in state_of(module)]
-    save(known, [j for _, j in made], [u.seconds for u, _ in made], state, report, folder)
-    return load(folder, tensors=state)
+    def extra_repr(self) -> str:
+        """The signature's first line, and what was compiled."""
+        return f"{self.signature.head}\n{self.report}"
 
+    @property
+    def module(self) -> nn.Module:
+        """What holds the tensors under the names that they had."""
+        return self
 
-def save(
-    plan: Plan, joints: Sequence[Joint], seconds: Sequence[float], state: Sequence[Tensor],
-    report: Report, folder: str | Path,
-) -> Path:  # fmt: skip
-    """Write a package in one step: the old one, or the new one, is there at any moment."""
-    more = Described(plan, report, tuple(seconds))
-    return write(folder, "regions", [j.codes[0] for j in joints], state, more)
+    def save(self, folder: Any) -> None:
+        """Write the package again, with the tensors as they are now."""
+        write(folder, "regions", self.units, self.held(), self.described)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Loaded":
+        tensors = [copy.deepcopy(tensor, memo) for tensor in self.held()]
+        return Loaded(self.described, self.units, tensors, cuda_graphs=self._recorded)
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        return from_bytes, (to_bytes(self), load)
 
 
 def load(
     folder: str | Path, *, tensors: Sequence[Tensor] | None = None, cuda_graphs: bool = False
 ) -> Loaded:
-    """The module of a package; `tensors` take the place of the parameters that are in it."""
+    """The module of a package; `tensors` take the place of those that are in it."""
     place = Path(folder)
-    description = read_description(place, "regions", Package[Described])
-    codes, values = read_codes(place, description)
-    plan, seconds = description.more.plan, description.more.seconds
-    if tensors is None:
-        tensors = [_held(i, v) for i, v in zip(plan.state, values, strict=True)]
-    units = [
-        AheadUnit(info, Joint([code], ()), took, code.settle)
-        for info, code, took in zip(plan.units, codes, seconds, strict=True)
-    ]
-    module = _tree(plan, tensors)
-    return Loaded(module, description.more.report, Planned(plan, units), cuda_graphs=cuda_graphs)
+    package = read_description(place, "regions", Package[Described])
+    units, values = read_codes(place, package)
+    held = zip(package.more.signature.held, values, strict=True)
+    tensors = [with_state(h, v) for h, v in held] if tensors is None else tensors
+    return Loaded(package.more, units, tensors, cuda_graphs=cuda_graphs)
 
 
-def _held(info: StateInfo, value: Tensor) -> Tensor:
-    if info.kind == "parameter":
-        return nn.Parameter(value, requires_grad=info.requires_grad)
-    return value.requires_grad_(info.requires_grad)
+def package(
+    module: nn.Module, example: Any, blocks: Blocks, dynamic: Any, folder: Path, *, grad: bool,
+    compiler: Compiler = "inductor",
+) -> Loaded:  # fmt: skip
+    """A package that is loaded, and shares the tensors of the module."""
+    begun = time.perf_counter()
+    report = Report(mode="aot")
+    is_block = find_marks(module, blocks).find(module)
+    torch_private.keep_calls((enter_block, leave_block))
+    with torch.inference_mode(False), torch.set_grad_enabled(grad):
+        call = _capture(module, example, dynamic, grad=grad)
+        pieces = _cut(call, is_block)
+        report.capture_seconds = time.perf_counter() - begun
+        if isinstance(pieces, str):
+            report.note_whole(pieces)
+            codes = [_compile(trace(call), compiler)[0]]
+            signature, calls, results = codes[0].signature, (), ()
+        else:
+            made = [_compile(traced, compiler) for traced in pieces.traces]
+            codes, units = [code for code, _ in made], [unit for _, unit in made]
+            signature, calls, results = pieces.signature, pieces.calls, pieces.results
+            for i, (piece, one) in enumerate(zip(pieces.pieces, calls, strict=True)):
+                known = any(other.unit == one.unit for other in calls[:i])
+                report.note_unit(piece, units[one.unit], found=known)
+    report.seconds = time.perf_counter() - begun
+    described = Described(signature, calls, results, report)
+    write(folder, "regions", codes, call.tensors, described)
+    return Loaded(described, codes, call.tensors)
 
 
-def _tree(plan: Plan, tensors: Sequence[Tensor]) -> nn.Module:
-    """Modules that hold the tensors under the names that they had."""
-    root = nn.Module()
-    for info, tensor in zip(plan.state, tensors, strict=True):
-        for name in info.places:
-            *path, leaf = name.split(".")
-            owner = root
-            for word in path:
-                if word not in children_of(owner):
-                    owner.add_module(word, nn.Module())
-                owner = owner.get_submodule(word)
-            if isinstance(tensor, nn.Parameter):
-                owner.register_parameter(leaf, tensor)
-            else:
-                owner.register_buffer(leaf, tensor, persistent=info.kind == "buffer")
-    return root
+def _compile(traced: Traced, compiler: Compiler) -> tuple[Code, Unit]:
+    """The code of a piece, and the same as the report counts it."""
+    begun = time.perf_counter()
+    (code,) = assembled(partition(traced), compiler, compiler).codes
+    return code, Unit(code.forward, code.signature.constraints, time.perf_counter() - begun)
+
+
+# capture
+
+
+def _capture(module: nn.Module, example: Any, dynamic: Any, *, grad: bool) -> Call:
+    """A call of the module; with `grad` gradients are computed of all that it does not write to."""
+    leaves, tree = flatten(example)
+
+    def prepare_call(asked: bool) -> Call:
+        given = [
+            x.detach().requires_grad_(asked and _is_real(x)) if isinstance(x, Tensor) else x
+            for _, x in leaves
+        ]
+        return prepare(module, unflatten(tree, given), dynamic)
+
+    if not grad:
+        call = prepare_call(False)
+        return _renew(call, [False] * len(call.primals))
+    try:
+        call = prepare_call(True)
+    except IngotError:  # a tensor that asks for its gradient cannot be written to
+        call = prepare_call(False)
+    written = _find_written(call)
+    needs = [h.tensor.requires_grad for h in call.held]
+    needs += [_is_real(x) for x in call.primals[len(needs) :]]
+    return _renew(call, [need and i not in written for i, need in enumerate(needs)])
+
+
+def _is_real(x: Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
+
+
+def _renew(call: Call, needs: Sequence[bool]) -> Call:
+    """The same call in symbols of its own, with gradients of some of its primals."""
+    shapes = Open(call.captured.open)
+    wanted = iter(needs)
+
+    def ask(shaped: Shaped) -> Shaped:
+        return msgspec.structs.replace(shaped, requires_grad=next(wanted))
+
+    held = tuple(msgspec.structs.replace(h, tensor=ask(h.tensor)) for h in call.held)
+    arguments = tuple(
+        msgspec.structs.replace(a, tensor=ask(a.tensor)) if a.tensor else a for a in call.arguments
+    )
+    primals = []
+    for shaped in (*(h.tensor for h in held), *(a.tensor for a in arguments if a.tensor)):
+        sizes = [evaluated(n, shapes.symbols) for n in shaped.sizes]
+        with shapes.mode:
+            fake = blank(sizes, shaped.order, getattr(torch, shaped.dtype), shaped.device)
+        primals.append(fake.requires_grad_(shaped.requires_grad))
+    return replace(call, held=held, arguments=arguments, open=shapes, primals=tuple(primals))
+
+
+def _find_written(call: Call) -> set[int]:
+    """The primals that a call writes to, as far as it runs on fake tensors."""
+    trial = _renew(call, [False] * len(call.primals))
+    # what an operation raises is told where it is traced
+    with suppress(Exception), torch_private.Modes.now().entered(), torch.no_grad(), trial.open.mode:
+        trial.run(trial.primals)
+    return {i for i, x in enumerate(trial.primals) if x._version}
+
+
+# pieces
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """A call as calls of distinct pieces, each traced once."""
+
+    signature: Signature
+    traces: tuple[Traced, ...]
+    pieces: tuple[Piece, ...]
+    calls: tuple[UnitCall, ...]
+    results: tuple[int, ...]
+
+
+def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
+    """The pieces of a call, or why it is compiled whole."""
+    graph = call.captured.graph
+    why = refuse_cut(graph.graph)
+    if why is not None:
+        return why
+    parts = merge_dear([*cut(graph, is_block)])
+    if not any(isinstance(part, Piece) and part.name for part in parts):
+        return "it holds no block"
+    walked = _renew(call, [x.requires_grad for x in call.primals])
+    number, inputs = _number_inputs(walked)
+    with torch_private.tracing_context(walked.open.mode):
+        stitching = Stitching(graph, parts, inputs, least=0)
+        why = stitching.walk() or _find_left(stitching)
+    if why is not None:
+        return why
+    traces: dict[Hashable, tuple[Traced, bool]] = {}
+    rows: list[tuple[Piece, UnitCall]] = []
+    rules = dict.fromkeys(call.captured.guards)
+    count = len(call.primals)
+    for one, needs in join_needs(stitching.calls):
+        results = one.piece.outputs
+        if not any(isinstance(stitching.values[n], Tensor) for n in one.piece.nodes):
+            continue  # sizes, which follow from those of the call
+        key = text_of(one.graph), one.operands.key, needs
+        if key not in traces:
+            try:
+                traces[key] = _trace_piece(one, needs)
+            except IngotError as error:
+                return f"'{one.piece.name or 'glue'}' alone: {error.problems[0].message}"
+        traced, carries = traces[key]
+        sizes = {name: walked.open.text(size) for name, size in one.operands.sizes.items()}
+        rules |= dict.fromkeys(_rename(rule, sizes) for rule in traced.signature.constraints)
+        number |= {node: count + i for i, node in enumerate(results)}
+        gives = tuple(range(count, count := count + len(results)))
+        reads = tuple(
+            number[n] for n in one.piece.inputs if isinstance(stitching.values[n], Tensor)
+        )
+        unit = [*traces].index(key)
+        rows.append((one.piece, UnitCall(
+            unit, _place(one.piece), reads, gives, (), sizes, carries
+        )))  # fmt: skip
+    if walked.open.tied():
+        return f"it works for one size only: {', '.join(walked.open.tied())}"
+    rules |= dict.fromkeys(walked.open.constraints())
+    signature, results = _sign(walked, stitching, number, tuple(rules))
+    calls = _end_values([row for _, row in rows], {*range(len(call.primals)), *results})
+    units = tuple(traced for traced, _ in traces.values())
+    return _Pieces(signature, units, tuple(piece for piece, _ in rows), calls, results)
+
+
+def _number_inputs(call: Call) -> tuple[dict[fx.Node, int], list[Any]]:
+    """The primal that each placeholder is, and what it is given."""
+    held = {name: i for i, h in enumerate(call.held) for name in h.names}
+    number: dict[fx.Node, int] = {}
+    inputs: list[Any] = []
+    places = call.captured.graph.graph.find_nodes(op="placeholder")
+    for node, source in zip(places, call.captured.inputs, strict=True):
+        if source.kind == "size":
+            inputs.append(evaluated(source.value, call.open.symbols))
+            continue
+        is_argument = source.kind == "argument"
+        number[node] = _argument_at(call, source.index) if is_argument else held[source.name]
+        inputs.append(call.primals[number[node]])
+    return number, inputs
+
+
+def _argument_at(call: Call, leaf: int) -> int:
+    """The primal that a leaf of the arguments is."""
+    return len(call.held) + sum(a.tensor is not None for a in call.arguments[:leaf])
+
+
+def _find_left(stitching: Stitching) -> str | None:
+    """What runs between pieces and is no piece itself, if there is such."""
+    called = {id(one.piece) for one in stitching.calls}
+    for part in stitching.parts:
+        if id(part) in called:
+            continue
+        for node in part.nodes if isinstance(part, Piece) else (part,):
+            if not isinstance(stitching.values[node], SymInt | int | float):
+                name = getattr(node.target, "__name__", str(node.target))
+                return f"'{name}' runs between blocks and cannot be compiled alone"
+    return None
+
+
+def _rename(rule: str, sizes: Mapping[str, Size]) -> str:
+    """A rule on the sizes of a unit as one on those of the module."""
+
+    def name(match: re.Match[str]) -> str:
+        text = str(sizes[match[0]])
+        return text if text.isidentifier() else f"({text})"
+
+    return re.sub(r"\bn\d+\b", name, rule)
+
+
+def _place(piece: Piece) -> str:
+    """Where a piece runs: the path of its module, or what the block is called."""
+    for node in piece.nodes:
+        path, _ = (node.meta.get("nn_module_stack") or {}).get(piece.label[0], ("", None))
+        if path:
+            return path
+    return piece.name or "between"
+
+
+def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
+    """A piece as a joint, and whether an empty tensor must tell it open sizes of its own."""
+    shapes = Open(one.operands.hints)
+    inputs: list[Input] = []
+    arguments: list[Argument] = []
+    primals: list[Tensor] = []
+    read: set[Size] = set()
+
+    def add(name: str, value: Tensor) -> None:
+        primals.append(value)
+        arguments.append(Argument(name, describe_tensor(name, value, shapes)))
+        read.update(arguments[-1].tensor.sizes)  # pyright: ignore[reportOptionalMemberAccess]
+
+    given = one.operands.rebuild(shapes, needs)
+    for node, value in zip(one.piece.inputs, given, strict=True):
+        if isinstance(value, SymInt):
+            inputs.append(Input("size", node.name, value=shapes.text(value)))
+            continue
+        inputs.append(Input("argument", node.name, len(arguments)))
+        if isinstance(value, Tensor):
+            add(node.name, value)
+        else:
+            arguments.append(Argument(node.name, None, value))
+    carries = not read.issuperset(shapes.symbols)
+    if carries:
+        device = next((x.device for x in primals), None)
+        with shapes.mode:
+            add("sizes", torch.empty([*shapes.symbols.values(), 0], device=device))
+    for node, source in zip(
+        one.graph.graph.nodes, [*one.piece.inputs, *one.piece.nodes], strict=False
+    ):
+        node.meta |= {
+            k: source.meta[k] for k in ("stack_trace", "nn_module_stack") if k in source.meta
+        }
+    outputs = one.piece.outputs
+    name = one.piece.name or "glue"
+    captured = Captured(
+        name=name, graph=one.graph, inputs=tuple(inputs), arguments=(), axes=(), takes=Tree(),
+        leaves=tuple(Leaf("output", i) for i in range(len(outputs))),
+        tree=Tree("tuple", (Tree(),) * len(outputs)), written=(), constants=(),
+        open=one.operands.hints, guards=(), training=None, grad=torch.is_grad_enabled(),
+        autocast=torch_private.autocast_now(),
+    )  # fmt: skip
+    names = tuple(a.name for a in arguments)
+    return trace(Call(
+        captured=captured, held=(), tensors=(), arguments=tuple(arguments), names=names,
+        positional=names, defaults={}, tree=Tree("tuple", (Tree(),) * len(names)), open=shapes,
+        axes={}, primals=tuple(primals),
+    )), carries  # fmt: skip
+
+
+def _sign(
+    call: Call, stitching: Stitching, number: Mapping[fx.Node, int], rules: tuple[str, ...]
+) -> tuple[Signature, tuple[int, ...]]:
+    """The signature of the whole, and the values that its results are."""
+    captured = call.captured
+    (end,) = captured.graph.graph.find_nodes(op="output")
+    nodes: Any = end.args[0]
+    results: dict[int, Any] = {}
+
+    def note(node: fx.Node) -> int:
+        results.setdefault(number[node], stitching.values[node])
+        return [*results].index(number[node])
+
+    def output(leaf: Leaf) -> Output:
+        value = leaf.value
+        if leaf.kind == "held":
+            held = next(i for i, h in enumerate(call.held) if leaf.name in h.names)
+            return Output("primal", held, (), True)
+        if leaf.kind == "argument":
+            argument = call.arguments[leaf.index]
+            if argument.tensor is not None:
+                return Output("primal", _argument_at(call, leaf.index), (), True)
+            value = argument.value
+        if leaf.kind == "output":
+            value = stitching.values[nodes[leaf.index]]
+            if isinstance(value, Tensor):
+                return Output("result", note(nodes[leaf.index]), (), True)
+            if isinstance(value, SymInt):
+                return Output("size", value=str(call.open.text(value)))
+        return Output("value", value=value)
+
+    outputs = tuple(output(leaf) for leaf in captured.leaves)
+    held = {name: i for i, h in enumerate(call.held) for name in h.names}
+    mutated = tuple((held[name], note(nodes[i])) for name, i in captured.written)
+    signature = Signature(
+        name=call.name, training=captured.training, held=call.held, arguments=call.arguments,
+        names=call.names, positional=call.positional, defaults=call.defaults, tree_in=call.tree,
+        outputs=outputs, tree_out=captured.tree, mutated=mutated, draws=(), gradients=(),
+        results=tuple(
+            describe_tensor(f"result{i}", x, call.open) for i, x in enumerate(results.values())
+        ),
+        tangents=(), sizes=call.axes, constraints=rules, autocast=captured.autocast, indices=(),
+        constants={c.name: repr(c.value) for c in captured.constants},
+    )  # fmt: skip
+    return signature, tuple(results)
+
+
+def _end_values(calls: Sequence[UnitCall], kept: set[int]) -> tuple[UnitCall, ...]:
+    """The calls, each with the values that nobody reads after it and that are not kept."""
+    seen = set(kept)
+    ended: list[UnitCall] = []
+    for call in reversed(calls):
+        ends = tuple(dict.fromkeys(i for i in (*call.reads, *call.gives) if i not in seen))
+        seen.update(ends)
+        ended.append(msgspec.structs.replace(call, ends=ends))
+    return tuple(reversed(ended))

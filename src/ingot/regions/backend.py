@@ -15,7 +15,7 @@ from ingot.regions.mark import Marks
 from ingot.regions.report import Report
 from ingot.regions.units import Compiler, Operands, Unit, find_unit, text_of
 
-__all__ = ["Backend"]
+__all__ = ["Backend", "PieceCall", "Stitching", "join_needs"]
 
 MIN_OPERATIONS = 2
 """Fewer operations than these between blocks run as they are: calling a unit costs as much."""
@@ -49,11 +49,11 @@ class Backend:
         parts = merge_dear([*cut(module, self.marks.find(self.module))])
         if not any(isinstance(part, Piece) and part.name for part in parts):
             return "it holds no block"
-        return _Stitching(module, parts, inputs, self).run()
+        return Stitching(module, parts, inputs).run(self.compiler, self.report)
 
 
 @dataclass(slots=True)
-class _Call:
+class PieceCall:
     """A piece in the graph that is stitched, and what it is given there.
 
     free: whether its unit may compute gradients of more than is asked for: all results have one.
@@ -67,37 +67,45 @@ class _Call:
     free: bool
 
 
-class _Stitching:
-    """One walk over the parts of a graph, on tensors without numbers and under its own modes."""
+class Stitching:
+    """One walk over the parts of a graph, on tensors without numbers and under its own modes.
+
+    least: how many operations between blocks are worth a unit; with 0 all are made units.
+    """
 
     def __init__(
         self, module: fx.GraphModule, parts: Sequence[Piece | fx.Node], inputs: Sequence[Any],
-        backend: Backend,
+        least: int = MIN_OPERATIONS,
     ) -> None:  # fmt: skip
-        self.module, self.parts, self.backend = module, parts, backend
+        self.module, self.parts, self.least = module, parts, least
         self.graph = fx.Graph()
         self.at: dict[fx.Node, fx.Node] = {}
         self.interpreter = fx.Interpreter(module, garbage_collect_values=False)
         self.values = self.interpreter.env
-        self.calls: list[_Call] = []
+        self.calls: list[PieceCall] = []
         for node, value in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=True):
             self.values[node] = value
             self.at[node] = self.graph.node_copy(node)
 
-    def run(self) -> Callable[..., Any] | str:
-        """The stitched graph, or why there is none."""
+    def walk(self) -> str | None:
+        """Follow all parts; why they cannot be stitched, if so."""
         why: str | None = None
         with torch_private.Modes.now().entered():
             for part in self.parts:
                 switches = isinstance(part, fx.Node) and torch_private.is_mode_switch(part.target)
                 if why is None or switches:  # a mode that was entered must be left
                     why = self._follow(part) or why
+        return why
+
+    def run(self, compiler: Compiler, report: Report) -> Callable[..., Any] | str:
+        """The stitched graph, or why there is none."""
+        why = self.walk()
         if why is not None:
             return why
-        for call, needs in _join_needs(self.calls):
+        for call, needs in join_needs(self.calls):
             with call.modes.entered():
-                unit, found = find_unit(call.graph, call.operands, needs, self.backend.compiler)
-                self.backend.report.note_unit(call.piece, unit, found=found)
+                unit, found = find_unit(call.graph, call.operands, needs, compiler)
+                report.note_unit(call.piece, unit, found=found)
             call.node.target = _named(unit, call.piece)
         (end,) = self.module.graph.find_nodes(op="output")
         self.graph.node_copy(end, self.at.__getitem__)
@@ -131,11 +139,11 @@ class _Stitching:
         """Put a call of the piece into the stitched graph, or tell why it cannot be."""
         sources, results = piece.inputs, piece.outputs
         given = [self.values[node] for node in sources]
-        few = len(piece.nodes) < MIN_OPERATIONS
+        few = len(piece.nodes) < self.least
         plain = all(isinstance(x, PASSED) for x in given)
-        if (not piece.name and (few or not plain)) or not any(isinstance(x, Tensor) for x in given):
-            return self._stay(piece.nodes)
         tensors = [x for x in given if isinstance(x, Tensor)]
+        if (not piece.name and (few or not plain)) or not (tensors or self.least == 0):
+            return self._stay(piece.nodes)
         # an inference tensor counts no writes: it may have been written
         versions = [None if x.is_inference() else x._version for x in tensors]
         operands = Operands(given)
@@ -150,13 +158,13 @@ class _Stitching:
         node = self.graph.call_function(_named, tuple(self.at[n] for n in sources))
         free = not written and all(x.requires_grad for x in gives if isinstance(x, Tensor))
         graph = graph_of(piece, self.module)
-        self.calls.append(_Call(piece, node, graph, operands, torch_private.Modes.now(), free))
+        self.calls.append(PieceCall(piece, node, graph, operands, torch_private.Modes.now(), free))
         for i, result in enumerate(results):
             self.at[result] = self.graph.call_function(operator.getitem, (node, i))
         return None
 
 
-def _join_needs(calls: Sequence[_Call]) -> Iterator[tuple[_Call, tuple[bool, ...]]]:
+def join_needs(calls: Sequence[PieceCall]) -> Iterator[tuple[PieceCall, tuple[bool, ...]]]:
     """Of which operands each call's unit computes gradients: of more, where another call does.
 
     So the first block of a row, whose input is data, shares the unit of the others.

@@ -4,7 +4,7 @@ import copy
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,10 @@ from ingot.graphs.torch_private import pytree
 from ingot.regions.compiled import Compiled, Dynamic
 from ingot.regions.mark import Blocks, find_marks
 from ingot.regions.recorded import compile_recorded
-from ingot.regions.run import Loaded
 from ingot.regions.units import UNITS, Compiler
+
+if TYPE_CHECKING:
+    from ingot.regions.aot import Loaded
 
 __all__ = ["compile"]
 
@@ -39,7 +41,7 @@ def compile(
     module: nn.Module, example: object, blocks: Blocks = ..., *, mode: Literal["aot"],
     output: str | Path | None, dynamic: Dynamic = ..., grad: bool | None = ...,
     measure: bool = ..., cuda_graphs: bool = ...,
-) -> Loaded: ...  # fmt: skip
+) -> "Loaded": ...  # fmt: skip
 
 
 def compile(
@@ -54,7 +56,7 @@ def compile(
     output: str | Path | None = None,
     measure: bool = False,
     cuda_graphs: bool = False,
-) -> Compiled | Loaded:
+) -> "Compiled | Loaded":
     """Compile each distinct block of a module once, and what lies between them.
 
     With "jit" nothing runs before the first call, which compiles what it needs, as
@@ -75,16 +77,15 @@ def compile(
     """
     if mode == "aot":
         from ingot.regions.aot import package
-        from ingot.regions.call import example_of
 
         learns = any(p.requires_grad for p in module.parameters())
         wanted = torch.is_grad_enabled() and learns if grad is None else grad
-        if output is None:
-            raise IngotError([Problem(
-                "region-argument", 'mode="aot" writes a package and was given no place for it',
-                None, "add output=FOLDER",
-            )])  # fmt: skip
-        found = package(module, example_of(example, dynamic), blocks, Path(output), grad=wanted)
+        for what, value in (("output=FOLDER", output), ("an example", example)):
+            if value is None:
+                told = f'mode="aot" captures a call, writes a package, and was not given {what}'
+                raise IngotError([Problem("region-argument", told, None, f"add {what}")])
+        place = Path(str(output))
+        found = package(module, example, blocks, dynamic, place, grad=wanted, compiler=backend)
         if measure:
             found.report.whole_seconds = measure_whole(module, *_arguments(example))
         return found

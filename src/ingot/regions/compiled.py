@@ -40,7 +40,8 @@ class Compiled(nn.Module):
         marks, compiler, _ = self._how
         self.report = Report(mode="jit")
         backend = Backend(self.module, marks, compiler, self.report)
-        self._call = torch_private.compile_calls(self.module, backend, (enter_block, leave_block))
+        torch_private.keep_calls((enter_block, leave_block))
+        self._call = torch_private.compile_calls(self.module, backend)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives; hooks of all modules run with it, and this adds no module."""

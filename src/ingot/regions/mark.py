@@ -20,9 +20,6 @@ MARK = "__ingot_noinline__"
 MIN_PARTS = 2
 """How many childless modules a block that is found by itself holds at least."""
 
-CAPTURES: list[Callable[..., Any]] = []
-"""What takes the calls of marked functions while a module is captured ahead of time."""
-
 CONTAINERS = (nn.ModuleList, nn.ModuleDict)
 
 Arguments = ParamSpec("Arguments")
@@ -48,8 +45,6 @@ def _mark_function(function: Callable[Arguments, Result]) -> Callable[Arguments,
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if CAPTURES:
-            return CAPTURES[-1](function, *args, **kwargs)
         if not torch.compiler.is_dynamo_compiling():
             return function(*args, **kwargs)
         enter_block(name)
@@ -140,18 +135,3 @@ def _find_outermost(module: nn.Module, wanted: set[int]) -> Iterator[nn.Module]:
             yield child
         else:
             yield from _find_outermost(child, wanted)
-
-
-def selected(module: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
-    """The blocks of a module by their names, outermost only; tied ones by their first name."""
-    is_block = find_marks(module, blocks).find(module)
-
-    def walk(path: str, parent: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-        for name, child in parent.named_children():
-            place = f"{path}.{name}" if path else name
-            if is_block(str(id(child)), type(child)):
-                yield place, child
-            else:
-                yield from walk(place, child)
-
-    return dict(walk("", module))

@@ -22,7 +22,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from ingot.graphs import torch_private
 from ingot.graphs.torch_private import any_dispatch, use_count, view_memory
 
-__all__ = ["Dispatcher", "compile_recorded", "gpu", "held", "wrap", "wrap_calls"]
+__all__ = ["Dispatcher", "compile_recorded", "gpu", "held", "wrap"]
 
 LOG = logging.getLogger("ingot")
 
@@ -249,22 +249,6 @@ def wrap(
     return Dispatcher(
         run, gpu(index), static=static, writes=writes, backward=backward, open_sizes=open_sizes
     )
-
-
-def wrap_calls(
-    run: Callable[[Sequence[Tensor]], list[Tensor]], state: Sequence[Tensor],
-    example: Sequence[Tensor],
-) -> Callable[[Sequence[Tensor]], Sequence[Any]] | None:  # fmt: skip
-    """What replays whole calls of a module, or None where a call does not lie on one GPU.
-
-    state: the module's tensors; run: is given the others.
-    """
-    devices = {x.device for x in (*example, *state)}
-    if not example or len(devices) != 1 or not example[0].is_cuda:
-        return None
-    first, index = len(state), example[0].device.index
-    replayed = wrap(lambda xs: run(xs[first:]), static=range(first), writes=None, index=index)
-    return lambda inputs: replayed([*state, *inputs])
 
 
 def compile_recorded(graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:

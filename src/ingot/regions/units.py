@@ -16,15 +16,13 @@ from torch import SymInt, Tensor, fx
 
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression
+from ingot.graphs.sizes import Open, Size
 from ingot.graphs.torch_private import expression_of, hint_of
-from ingot.regions.sizes import Sizes
 
 __all__ = ["UNITS", "Compiler", "Operands", "Unit", "find_unit", "text_of"]
 
 Compiler = Callable[[fx.GraphModule, list[Any]], Callable[..., Sequence[Any]]]
 """What a backend of torch.compile is."""
-
-Size = int | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ def find_unit(
         if all(operands.holds(guard) for guard in unit.guards):
             return unit, True
     begun = time.perf_counter()
-    sizes = Sizes(operands.hints)
+    sizes = Open(operands.hints)
     with torch_private.tracing_context(sizes.mode):
         made = compiler(graph, operands.rebuild(sizes, needs))
     unit = Unit(made, sizes.guards(), time.perf_counter() - begun)
@@ -103,14 +101,14 @@ class Operands:
         """Whether a guard holds here; the graph that these values are of takes on the answer."""
         return bool(expression(guard)(cast(Any, self.sizes)))
 
-    def rebuild(self, sizes: Sizes, needs: Sequence[bool]) -> list[Any]:
+    def rebuild(self, sizes: Open, needs: Sequence[bool]) -> list[Any]:
         """The same operands without numbers, in a trace of their own."""
         made = [self._rebuild_one(key, sizes) for key in self.key]
         return [x.requires_grad_() if need else x for x, need in zip(made, needs, strict=True)]
 
-    def _rebuild_one(self, key: Any, sizes: Sizes) -> Any:
+    def _rebuild_one(self, key: Any, sizes: Open) -> Any:
         def number(size: Size) -> Any:
-            return expression(size)(sizes.of) if isinstance(size, str) else size
+            return expression(size)(sizes.symbols) if isinstance(size, str) else size
 
         if isinstance(key, _TensorKey):
             with sizes.mode:

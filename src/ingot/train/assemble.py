@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.capture import Captured
 from ingot.graphs.child import TIME_LIMIT
 from ingot.graphs.sizes import Dynamic, find_unknown
 from ingot.train.call import Call, prepare
@@ -23,7 +22,7 @@ __all__ = ["assembled", "joint"]
 
 
 def joint(
-    function: Callable[..., Any] | Captured,
+    function: Callable[..., Any],
     example: Any = None,
     *,
     examples: Sequence[Any] = (),
@@ -84,13 +83,13 @@ def _compile(
 
 
 def _prepare(
-    function: Callable[..., Any] | Captured, example: Any, examples: Sequence[Any],
+    function: Callable[..., Any], example: Any, examples: Sequence[Any],
     dynamic: Any,
 ) -> list[Call]:  # fmt: skip
     if not examples:
         return [prepare(function, example, dynamic)]
-    if example is not None or isinstance(function, Captured):
-        told = "one example and several are given" if example is not None else "a graph is given"
+    if example is not None:
+        told = "one example and several are given"
         fix = "joint(function, example), or joint(function, examples=[...])"
         raise IngotError([Problem("wrong-argument", told, None, fix)])
     if isinstance(dynamic, list | tuple):
@@ -98,5 +97,7 @@ def _prepare(
     calls = [prepare(function, each, dynamic, one_of_several=True) for each in examples]
     names = [a.name for call in calls for a in call.arguments if a.tensor]
     if isinstance(dynamic, Mapping):
-        raise_if(find_unknown({n: 0 for n in dynamic if n not in names}, names))
+        raise_if(
+            find_unknown({n: 0 for n in dynamic if isinstance(n, str) and n not in names}, names)
+        )
     return calls

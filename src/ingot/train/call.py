@@ -13,11 +13,11 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.capture import VALUES, Captured, capture, find_tensors
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, Open, evaluated
-from ingot.graphs.torch_private import autocast_now, uncompiled, without_storage
+from ingot.graphs.torch_private import Modes, autocast_now, uncompiled, without_storage
 from ingot.graphs.tree import Tree, flatten
 from ingot.train.signature import Argument, Held, Shaped
 
-__all__ = ["Call", "autocast_now", "held_tensors", "plain_tensor", "prepare"]
+__all__ = ["Call", "autocast_now", "describe_tensor", "held_tensors", "plain_tensor", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,12 @@ class Call:
             "argument": lambda i: given[i.index],
             "size": lambda i: evaluated(i.value, self.open.symbols),
         }  # fmt: skip
-        outputs = Interpreter(captured.graph).run(*(values[i.kind](i) for i in captured.inputs))
+        interpreter, modes = Interpreter(captured.graph), Modes.now()
+        try:
+            outputs = interpreter.run(*(values[i.kind](i) for i in captured.inputs))
+        except BaseException:
+            modes.restore(reversed(interpreter.env.values()))
+            raise
         for name, index in captured.written:
             _write(name, held[name], outputs[index])
         leaves = {
@@ -66,20 +71,17 @@ class Call:
 
 
 def prepare(
-    function: Callable[..., Any] | Captured,
-    example: Any = None,
+    function: Callable[..., Any],
+    example: Any,
     dynamic: Dynamic = None,
     *,
     one_of_several: bool = False,
 ) -> Call:
-    """Capture a call, if it is not captured yet; open sizes become symbols.
+    """Capture a call; open sizes become symbols.
 
     Where it is one of several examples, `dynamic` may name arguments that it does not have, and its
     open sizes of 0 and 1 are fixed.
     """
-    if isinstance(function, Captured):
-        names = tuple(name for name, _ in function.arguments)
-        return _prepared(function, names, (names, {}), (), [])
     source: Callable[..., Any] = uncompiled(function)
     positional, keyword = _example(example)
     parameters, defaults = _parameters(source, len(positional))
@@ -101,7 +103,7 @@ def prepare(
         others.setdefault(name, _attribute(source, name))
     extra = {name: value for name, value in others.items() if name not in found}
     raise_if(_hidden(extra))
-    held += tuple(Held((n,), _shaped(n, v), False, False) for n, v in extra.items())
+    held += tuple(Held((n,), describe_tensor(n, v), False, False) for n, v in extra.items())
     return _prepared(captured, names, (parameters, absent), held, [*values, *extra.values()])
 
 
@@ -124,7 +126,7 @@ def _prepared(
         held=held,
         tensors=tuple(values),
         arguments=tuple(
-            Argument(n, _shaped(n, next(inputs), shapes))
+            Argument(n, describe_tensor(n, next(inputs), shapes))
             if isinstance(x, Tensor)
             else Argument(n, None, x)
             for n, x in captured.arguments
@@ -205,7 +207,7 @@ def held_tensors(module: nn.Module | None) -> tuple[tuple[Held, ...], list[Tenso
             continue
         persistent = any(name in kept for name in names)
         parameter = isinstance(value, nn.Parameter)
-        held.append(Held(names, _shaped(names[0], value), parameter, persistent))
+        held.append(Held(names, describe_tensor(names[0], value), parameter, persistent))
     raise_if(problems)
     return tuple(held), [value for _, value in groups]
 
@@ -234,7 +236,8 @@ def _fake(shapes: Open, value: Tensor, axes: Mapping[int, str]) -> Tensor:
         )
 
 
-def _shaped(name: str, value: Tensor, shapes: Open | None = None) -> Shaped:
+def describe_tensor(name: str, value: Tensor, shapes: Open | None = None) -> Shaped:
+    """A tensor without its numbers, its open sizes by their names."""
     sizes = tuple(n if shapes is None else shapes.text(n) for n in value.shape)
     dtype = str(value.dtype).removeprefix("torch.")
     return Shaped(name, sizes, dtype, value.device.type, value.requires_grad, order_of(value))

@@ -6,7 +6,7 @@ packages you trust as you trust a program.
 
 import io
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -207,13 +207,14 @@ def _half(kind: str, contents: Mapping[str, bytes], number: int) -> Half:
 def to_bytes(joint: Joint) -> dict[str, bytes]:
     """The files of a package."""
     with tempfile.TemporaryDirectory(prefix="ingot-") as scratch:
-        place = save(joint, Path(scratch) / "joint")
+        place = Path(scratch) / "joint"
+        joint.save(place)
         return {file.name: file.read_bytes() for file in place.iterdir()}
 
 
-def from_bytes(files: Mapping[str, bytes]) -> Joint:
+def from_bytes(files: Mapping[str, bytes], read: Callable[[str], Joint] = load) -> Joint:
     """The joint of a package's files."""
     with tempfile.TemporaryDirectory(prefix="ingot-") as scratch:
         for name, content in files.items():
             (Path(scratch) / name).write_bytes(content)
-        return load(scratch)
+        return read(scratch)

@@ -27,13 +27,69 @@ from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
 from ingot.train.views import prepared, replayed
 
-__all__ = ["Code", "Ready", "is_whole", "whole"]
+__all__ = ["Code", "Entry", "Ready", "is_whole", "make_outputs", "whole"]
 
 ALIGNED = 16
 """Inductor reads vectors of this many bytes on GPUs."""
 
 
-class Code:
+class Entry:
+    """A signature, and the calls of it that were laid out, by `prepare`, of primals and sizes."""
+
+    def __init__(
+        self, signature: Signature, prepare: Callable[[Sequence[Tensor], dict[str, int]], Any]
+    ) -> None:
+        self.signature = signature
+        self.prepare = prepare
+        self.calls: CallCache[Any] = CallCache()
+        self._where = [i for i, a in enumerate(signature.arguments) if a.tensor is not None]
+        self._values = [(i, a.value) for i, a in enumerate(signature.arguments) if not a.tensor]
+        self._arity = len(signature.names)
+        self._flat = signature.names == tuple(a.name for a in signature.arguments)
+        self._flat &= signature.names == signature.positional[: self._arity]
+
+    def find_ready(
+        self, held: Sequence[Tensor], arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[Any, list[Tensor]]:
+        """A call that is laid out for what is given, and its primals."""
+        leaves = arguments
+        if named or len(arguments) != self._arity or not self._flat:
+            leaves, problems = bind(self.signature, arguments, named)
+            if problems:
+                return None, []
+        primals = [*held, *leaves]
+        if self._values:
+            primals = [*held, *(leaves[i] for i in self._where)]
+            if not all(type(leaves[i]) is type(v) and leaves[i] == v for i, v in self._values):
+                return None, []
+        return self.calls.match(torch.is_grad_enabled(), primals), primals
+
+    def lay_out(
+        self, held: Sequence[Tensor], arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[Any, list[Tensor]]:
+        """The same for a call that was not made before, which is checked first."""
+        leaves, problems = bind(self.signature, arguments, named)
+        raise_if(problems)
+        mode = torch.is_grad_enabled()
+        try:
+            looks = [*map(look_of, leaves), *map(look_of, held)]
+            key = (mode, *autocast_now().items(), *looks)
+            ready = self.calls.find(key)
+        except (RuntimeError, TypeError):
+            key, ready = None, None
+        primals = [*held, *(leaves[i] for i in self._where)]
+        if ready is None:
+            ready = self.prepare(primals, sizes_of(self.signature, leaves, held))
+            if key is not None:
+                self.calls.keep(key, ready)
+        # a tensor that is given twice, or a mode of some kind, is examined anew at each call
+        unusual = any_autocast() or transforms() or forward_mode()
+        if len(set(map(id, primals))) == len(primals) and not unusual:
+            self.calls.guard(mode, primals, ready)
+        return ready, primals
+
+
+class Code(Entry):
     """One signature of a joint: its compiled halves, and what every call needs of it.
 
     `halves` are the graphs where they were traced in this process, `strategy` how they were cut.
@@ -43,24 +99,16 @@ class Code:
         self, signature: Signature, saved: Saved, forward: Half, backward: Half | None,
         *, halves: Halves | None = None, strategy: str = "",
     ) -> None:  # fmt: skip
-        self.signature = signature
+        super().__init__(signature, partial(Ready, self))
         self.saved = saved
         self.halves, self.strategy = halves, strategy
         self.forward_half, self.backward_half = forward, backward
-        self.calls: CallCache[Ready] = CallCache()
-        self._where = [i for i, a in enumerate(signature.arguments) if a.tensor is not None]
-        self._values = [(i, a.value) for i, a in enumerate(signature.arguments) if not a.tensor]
-        self._arity = len(signature.names)
-        self._flat = signature.names == tuple(a.name for a in signature.arguments)
-        self._flat &= signature.names == signature.positional[: self._arity]
         self.forward = forward.run
         self.backward = backward.run if backward is not None else None
         self.compiled = forward.kind == "inductor"
-        self.tree = signature.tree_out
         self.count = len(signature.results)
         self.primals = len(signature.held) + len(signature.tensors) + len(signature.draws)
         self.tangents = signature.differentiable
-        self.fixed = [i for i, r in enumerate(signature.results) if not r.requires_grad]
         given = [*(h.tensor for h in signature.held), *signature.tensors]
         shaped = [*given, *signature.results, *saved.extra]
         self.orders = [s.order for s in given]
@@ -77,52 +125,6 @@ class Code:
         self.copied = [p for p, _ in signature.mutated if p in set(saved.primals)]
         self.edges = bool(signature.mutated or signature.draws or signature.indices)
 
-    def find_ready(
-        self, held: Sequence[Tensor], arguments: Sequence[Any], named: Mapping[str, Any]
-    ) -> "tuple[Ready | None, list[Tensor]]":
-        """A call that is laid out for what is given, and its primals."""
-        leaves = arguments
-        if named or len(arguments) != self._arity or not self._flat:
-            leaves, problems = bind(self.signature, arguments, named)
-            if problems:
-                return None, []
-        primals = [*held, *leaves]
-        if self._values:
-            primals = [*held, *(leaves[i] for i in self._where)]
-            if not all(type(leaves[i]) is type(v) and leaves[i] == v for i, v in self._values):
-                return None, []
-        return self.calls.match(torch.is_grad_enabled(), primals), primals
-
-    def lay_out(
-        self, held: Sequence[Tensor], arguments: Sequence[Any], named: Mapping[str, Any]
-    ) -> "tuple[Ready, list[Tensor]]":
-        """The same for a call that was not made before, which is checked first."""
-        leaves, problems = bind(self.signature, arguments, named)
-        raise_if(problems)
-        mode = torch.is_grad_enabled()
-        try:
-            looks = [*map(look_of, leaves), *map(look_of, held)]
-            key = (mode, *autocast_now().items(), *looks)
-            ready = self.calls.find(key)
-        except (RuntimeError, TypeError):
-            key, ready = None, None
-        primals = [*held, *(leaves[i] for i in self._where)]
-        if ready is None:
-            ready = Ready(self, primals, sizes_of(self.signature, leaves, held))
-            if key is not None:
-                self.calls.keep(key, ready)
-        # a tensor that is given twice, or a mode of some kind, is examined anew at each call
-        unusual = any_autocast() or transforms() or forward_mode()
-        if len(set(map(id, primals))) == len(primals) and not unusual:
-            self.calls.guard(mode, primals, ready)
-        return ready, primals
-
-    def settle(self, *leaves: Tensor) -> Callable[..., Any]:
-        """A call for flat tensors that lie as these; whoever makes it answers for that."""
-        assert not self.signature.held and not self._values
-        ready = Ready(self, leaves, sizes_of(self.signature, leaves, ()))
-        return lambda *given: ready([*given])
-
 
 class Ready:
     """A call with sizes, need of a gradient, what must be copied and the outputs' views settled."""
@@ -132,13 +134,17 @@ class Ready:
         self.mode = torch.is_grad_enabled()
         wanted = self.mode and any(p.requires_grad for p in primals)
         self.differs = wanted and code.backward is not None
+        ways = zip(code.signature.gradients, code.signature.tangents, strict=True)
+        live = {i for p, results in ways if primals[p].requires_grad for i in results}
+        # as in eager: nothing that asks for a gradient led to these
+        self.fixed = [i for i in range(code.count) if i not in live]
         self.quiet = not any_autocast() and (not self.mode or (code.compiled and not wanted))
         orders = zip(primals, code.orders, strict=True)
         self.loose = [(i, o) for i, (p, o) in enumerate(orders) if not is_whole(p, o)]
         self.carried = [] if not code.saved.sizes else [
             torch.empty([*map(sizes.__getitem__, code.saved.sizes), 0], device=code.device)
         ]  # fmt: skip
-        self.outputs = _outputs(code, sizes)
+        self.outputs = make_outputs(code.signature, sizes)
 
     def __call__(self, primals: list[Tensor]) -> Any:
         """What the function gives for tensors that lie as those did."""
@@ -147,6 +153,15 @@ class Ready:
         if self.code.edges:
             return self.given(primals, self._alone)
         return self.outputs(self.without_gradient(primals), primals)
+
+    def fastest(self) -> Callable[[list[Tensor]], Any]:
+        """The same as a call, less all that such calls have no need of."""
+        outputs = self.code.signature.outputs
+        plain = all(_untouched(o, self.code.signature) for o in outputs)
+        in_order = plain and [o.index for o in outputs] == [*range(len(outputs))]
+        if self.differs or self.code.edges or not (in_order and self.quiet):
+            return self
+        return self.forward if self.loose else self.code.forward
 
     def checked(self, primals: list[Tensor]) -> Any:
         """The same for tensors of which nothing is known but that they fit."""
@@ -229,8 +244,8 @@ class _Run(torch.autograd.Function):
         results = tuple(found[:count])
         ctx.ready = ready
         ctx.set_materialize_grads(False)
-        if code.fixed:
-            ctx.mark_non_differentiable(*[results[i] for i in code.fixed])
+        if ready.fixed:
+            ctx.mark_non_differentiable(*[results[i] for i in ready.fixed])
         ctx.save_for_backward(
             *[primals[i] for i in saved.primals],
             *[results[i] for i in saved.results],
@@ -256,9 +271,9 @@ class _Run(torch.autograd.Function):
 Outputs = Callable[[Sequence[Tensor], Sequence[Tensor]], Any]
 
 
-def _outputs(code: Code, sizes: dict[str, int]) -> Outputs:
+def make_outputs(signature: Signature, sizes: dict[str, int]) -> Outputs:
     """How results and primals become what the function gives."""
-    signature, tree = code.signature, code.tree
+    tree = signature.tree_out
     nest: Callable[[list[Any]], Any] = partial(unflatten, tree)
     if tree.kind in ("tuple", "list") and all(c.kind == "leaf" for c in tree.children):
         nest = tuple if tree.kind == "tuple" else list
