@@ -1,8 +1,10 @@
 """Where a joint was silently wrong, or failed with torch's words, and eager was right."""
 
 import copy
+import linecache
 import pickle
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -351,3 +353,72 @@ def test_decompositions_go_before_ours() -> None:
     table = {torch.ops.aten.tanh.default: tanh}
     x = torch.randn(3)
     assert torch.equal(eager(torch.tanh, x, decompositions=table)(x), x.sigmoid())
+
+
+class Named(Tensor):
+    """A tensor subclass."""
+
+
+NAMED = torch.ones(3).as_subclass(Named)
+
+
+def reads_a_subclass(x: Tensor) -> Tensor:
+    return x + NAMED  # the line
+
+
+def makes_a_subclass(x: Tensor) -> Tensor:
+    return x.as_subclass(Named) * 2
+
+
+def branches(x: Tensor) -> Tensor:
+    if x.sum() > 0:  # the line
+        return x
+    return -x
+
+
+def selects(x: Tensor) -> Tensor:
+    y = x * 2
+    return y[y > 0]  # the line
+
+
+def reads_a_number(x: Tensor) -> Tensor:
+    return x * x.sum().item()  # the line
+
+
+def draws(x: Tensor) -> Tensor:
+    return x[torch.multinomial(x.abs(), 2)]  # the line
+
+
+def calls_python(x: Tensor) -> Tensor:
+    open(__file__).close()  # the line
+    return x
+
+
+def does_not_fit(x: Tensor) -> Tensor:
+    return x @ x  # the line
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (branches, "untraceable-function"), (selects, "untraceable-function"),
+        (reads_a_number, "untraceable-function"), (draws, "random-operation"),
+        (calls_python, "untraceable-function"), (does_not_fit, "untraceable-function"),
+        (reads_a_subclass, "tensor-subclass"),
+    ],
+    ids=lambda x: getattr(x, "__name__", None),
+)  # fmt: skip
+def test_refusals_name_the_line(function: Callable[..., Tensor], told: str) -> None:
+    with pytest.raises(IngotError, match=told) as caught:
+        eager(function, torch.ones(2, 3))
+    (problem,) = caught.value.problems
+    assert problem.span is not None and problem.span.file == __file__
+    assert problem.span.block == function.__name__
+    assert "# the line" in linecache.getline(__file__, problem.span.line)
+
+
+def test_subclasses_that_are_no_arguments_are_told_by_name() -> None:
+    with pytest.raises(IngotError, match=r"NAMED' is a tensor subclass, Named"):
+        eager(reads_a_subclass, torch.ones(3))
+    with pytest.raises(IngotError, match="the result is a tensor subclass, Named"):
+        eager(makes_a_subclass, torch.ones(3))

@@ -5,7 +5,7 @@ Every tensor it reads is an input, every number it took is listed, and the sourc
 
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,7 +34,8 @@ from ingot.graphs.torch_private import (
 from ingot.graphs.tree import Tree, flatten, unflatten
 
 __all__ = [
-    "Captured", "Constant", "Input", "Leaf", "capture", "find_tensors",
+    "Captured", "Constant", "Input", "Leaf", "capture", "find_span",
+    "find_span_in", "find_tensors",
 ]  # fmt: skip
 
 VALUES = (bool, int, float, str, type(None))
@@ -47,6 +48,7 @@ _MODULE = re.compile(r"G\['__import_(\w+)'\]")
 _TABLE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 _DICT = re.compile(r"\.__dict__\['(\w+)'\]")
 _ROOT = "L['source']"
+FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n(?! *File) +(.*))?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ def capture(
         return _trace(name, source, values, named, words)
 
     frame = trace(examples, ())
+    raise_if(_find_subclasses(frame))
     written = _find_written(name, module, frame)
     if written:
         frame = trace(examples, written)
@@ -192,6 +195,12 @@ class _Stand:
 
     def __init__(self, index: int) -> None:
         self.index = index
+
+    def as_subclass(self, kind: type) -> Any:
+        """Refuse to become a tensor subclass, whose methods a graph cannot hold."""
+        told = f"the result is a tensor subclass, {kind.__name__}"
+        fix = "return a plain tensor, for example y.as_subclass(torch.Tensor)"
+        raise IngotError([Problem("tensor-subclass", told, None, fix)])
 
 
 def _example(leaf: Any, opened: Mapping[int, str], fixed: Mapping[str, int]) -> Any:
@@ -254,6 +263,34 @@ def _explain(error: Exception) -> str:
     reason = re.search(r"^ *Explanation: (.*)$", text, re.MULTILINE)
     own = re.search(r"got (\w+Error\(.*\))$", reason[1]) if reason else None
     return own[1] if own else f"{first}: {reason[1]}" if reason else first
+
+
+def _find_subclasses(frame: Frame) -> Iterator[Problem]:
+    """Tensors that the graph reads and that are more than tensors."""
+    places = frame.graph.graph.find_nodes(op="placeholder")
+    for node, value in zip(places, frame.given, strict=True):
+        if isinstance(value, Tensor) and type(value) not in (Tensor, nn.Parameter):
+            told = (
+                f"'{_told(frame.sources[node], '')}' is a tensor subclass, {type(value).__name__}"
+            )
+            users = [find_span(user) for user in node.users]
+            fix = "replace it by a plain tensor before tracing"
+            yield Problem("tensor-subclass", told, next(iter(users), None), fix)
+
+
+def find_span(node: Node) -> Span | None:
+    """The line of the user's source that a node comes from."""
+    return find_span_in(node.meta.get("stack_trace") or "")
+
+
+def find_span_in(text: str) -> Span | None:
+    """The innermost line that a traceback in a text names: the user's, or else torch's."""
+    frames = [f for f in FRAME.findall(text) if not f[0].startswith(("<", __file__))]
+    own = [f for f in frames if not f[0].startswith(str(FOLDER))] or frames
+    if not own:
+        return None
+    file, line, function, code = own[-1]
+    return Span(file, int(line), block=function, text=code)
 
 
 def _find_line(stack: Sequence[traceback.FrameSummary]) -> Span | None:

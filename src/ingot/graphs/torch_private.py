@@ -527,7 +527,7 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
         )
 
     given: list[Any] = []
-    blank = [None] * len(graph.graph.output_node().args[0])  # pyright: ignore
+    blank = [_Blank() for _ in graph.graph.output_node().args[0]]  # pyright: ignore
 
     def take(*inputs: Any) -> Any:
         given.extend(inputs)
@@ -546,6 +546,13 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
         tuple(dict.fromkeys(g.name for g in guards)),
         lambda source: _evaluate(source, scope),
     )  # fmt: skip
+
+
+class _Blank:
+    """Stands for a tensor of which the bytecode may still make a subclass."""
+
+    def as_subclass(self, _: type) -> "_Blank":
+        return self
 
 
 def _changes(effects: Any) -> tuple[Change, ...]:

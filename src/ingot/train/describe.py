@@ -3,7 +3,6 @@ text, with the user's line at every node.
 """
 
 import io
-import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -15,8 +14,8 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.graphs.capture import find_span
 from ingot.graphs.torch_private import (
-    FOLDER,
     Lowering,
     OpOverload,
     Scheduled,
@@ -38,9 +37,6 @@ __all__ = [
     "line_of",
     "write_graph",
 ]
-
-FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n(?! *File) +(.*))?')
-
 
 MOST_KEPT = 1_000_000  # characters; the archive of a half has some two million bytes
 
@@ -99,12 +95,10 @@ def write_graph(halves: Halves, half: str) -> str:
 
 def line_of(node: Node) -> dict[str, Any]:
     """The line of the user's source that a node comes from: the innermost that is not torch's."""
-    frames = FRAME.findall(node.meta.get("stack_trace") or "")
-    user = [f for f in frames if not f[0].startswith((str(FOLDER), "<"))] or frames
-    if not user:
+    span = find_span(node)
+    if span is None:
         return {}
-    file, line, function, code = user[-1]
-    return {"file": file, "line": int(line), "function": function, "code": code}
+    return {"file": span.file, "line": span.line, "function": span.block, "code": span.text}
 
 
 # graphs

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, Span
+from ingot.graphs.capture import find_span
 from ingot.graphs.layout import Order, blank, order_of
 from ingot.graphs.sizes import Open, evaluated
 from ingot.graphs.torch_private import schema_of
@@ -83,7 +84,7 @@ def _draw(node: Node, shapes: Open) -> Draw:
             takes_like,
         )  # fmt: skip
     except TypeError as error:
-        raise undrawable(name, str(error)) from None
+        raise undrawable(name, str(error), find_span(node)) from None
 
 
 def _order(node: Node, source: Node) -> Order:
@@ -93,10 +94,10 @@ def _order(node: Node, source: Node) -> Order:
     return order_of(source.meta["val"])
 
 
-def undrawable(name: str, why: str) -> IngotError:
+def undrawable(name: str, why: str, span: Span | None = None) -> IngotError:
     """Refuse random numbers that cannot be inputs of a graph."""
     return IngotError([Problem(
-        "random-operation", f"{name} cannot be drawn outside of a graph: {why}", None,
+        "random-operation", f"{name} cannot be drawn outside of a graph: {why}", span,
         "draw it with torch.rand, randn or bernoulli of a fixed probability, and no generator",
     )])  # fmt: skip
 

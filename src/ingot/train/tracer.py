@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.capture import VALUES
+from ingot.graphs.capture import VALUES, find_span, find_span_in
 from ingot.graphs.guards import find_excluded
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.torch_private import (
@@ -241,7 +241,8 @@ class _translated:
         raise IngotError([Problem(
             "untraceable-function",
             f"'{self._name}' cannot be traced: {type(error).__name__}: {text}",
-            None, "use tensor operations whose course does not depend on values",
+            find_span_in(str(error)),
+            "use tensor operations whose course does not depend on values",
         )]) from error  # fmt: skip
 
 
@@ -341,5 +342,5 @@ def _value_problems(graph: GraphModule, call: Call) -> list[Problem]:
             if not all(call.open.known(part) for part in parts):
                 told = f"'{call.name}' computes {node.target}, whose result depends on values"
                 fix = "use torch.where and masks; sizes and Python numbers cannot come from tensors"
-                return [Problem("untraceable-function", told, None, fix)]
+                return [Problem("untraceable-function", told, find_span(node), fix)]
     return []
