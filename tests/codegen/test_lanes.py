@@ -35,6 +35,7 @@ POSITIVE = (
 SPECIAL = np.array([*POSITIVE, *(-x for x in POSITIVE), np.nan])
 DRIVER = """
 #include "lanes.h"
+#include "powers.h"
 using namespace ingot;
 #define LOOP(value) \\
   for (int64_t i = 0; i < size; i += W) { \\

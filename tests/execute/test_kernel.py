@@ -21,6 +21,7 @@ from ingot.execute import (
     kernel,
 )
 from ingot.execute.kernel import Kernel
+from ingot.execute.kernel_run import NativeRunner
 from ingot.execute.transient import step_through
 from ingot.program import Builder, Newton, Program, Variable, compile_passes, with_jacobian
 from ingot.program.implicit import read_items
@@ -117,7 +118,8 @@ def test_every_lane_width_gives_the_same_bits(
     load, lanes = kernel.load_library, f"-DW={width}"
     monkeypatch.setattr(kernel, "load_library", lambda text, flags: load(text, (*flags, lanes)))
     narrow = Kernel(run.program)
-    assert narrow.entry.lanes == width and narrow.source == run.source
+    assert isinstance(narrow.entry.run, NativeRunner)
+    assert narrow.entry.run.lanes == width and narrow.source == run.source
     assert bits(*narrow(inputs)) == bits(*run(inputs))
 
 

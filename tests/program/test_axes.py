@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen import build as building
 from ingot.codegen.cache import Cache
 from ingot.drivers.transient import TransientDriver, transient_driver
 from ingot.errors import IngotError
 from ingot.execute import Transient
-from ingot.execute import cxx_build as building
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read, read_text

@@ -749,7 +749,7 @@ def test_masked_arrays_and_subclasses_are_refused_with_the_remedy(decay: Artifac
 
 def test_memory_that_a_kernel_does_not_get_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = packages.decay().artifact()
-    monkeypatch.setattr(artifact._backend._forward, "run", lambda *_: -7)
+    monkeypatch.setattr(artifact._backend._forward.run, "function", lambda *_: -7)
     with torch.no_grad(), pytest.raises(MemoryError, match="no memory for this call"):
         artifact(inputs_of(packages.decay(), 3))
 

@@ -42,35 +42,38 @@ template <int n, int h> INGOT_CALL void band_solve(const V* __restrict a, V* __r
 // The second routine: one lane at a time with partial pivoting, which widens the band upwards.
 template <int n, int h> INGOT_CALL void band_pivoted(M doubt, const V* a0, V* x, int sides) {
   constexpr int width = 3 * h + 1;
-  const Array<real> a(n * width), b(n * sides);
-  for (int lane = 0; lane < W; ++lane) {
-    if (!doubt[lane]) continue;
-    for (int p = 0; p < n; ++p)
-      for (int j = 0; j < width; ++j) a[p * width + j] = j <= 2 * h ? a0[p * (2 * h + 1) + j][lane] : 0;
-    for (int i = 0; i < n * sides; ++i) b[i] = x[i][lane];
-    for (int p = 0; p < n; ++p) {
-      int best = p;
-      const int last = p + h < n - 1 ? p + h : n - 1, right = p + 2 * h < n - 1 ? p + 2 * h : n - 1;
-      for (int i = p + 1; i <= last; ++i)
-        if (magnitude(a[i * width + p - i + h]) > magnitude(a[best * width + p - best + h])) best = i;
-      if (best != p) {
-        for (int q = p; q <= right; ++q) exchange(a[p * width + q - p + h], a[best * width + q - best + h]);
-        for (int s = 0; s < sides; ++s) exchange(b[s * n + p], b[s * n + best]);
+  const int each = sides_at_once ? sides_at_once : sides;
+  const Array<real, n * width> a;
+  const Array<real, n * sides_at_once> b(n * each);
+  for (int first = 0; first < sides; first += each, x += n * each)
+    for (int lane = 0; lane < W; ++lane) {
+      if (!lane_of(doubt, lane)) continue;
+      for (int p = 0; p < n; ++p)
+        for (int j = 0; j < width; ++j) a[p * width + j] = j <= 2 * h ? lane_of(a0[p * (2 * h + 1) + j], lane) : 0;
+      for (int i = 0; i < n * each; ++i) b[i] = lane_of(x[i], lane);
+      for (int p = 0; p < n; ++p) {
+        int best = p;
+        const int last = p + h < n - 1 ? p + h : n - 1, right = p + 2 * h < n - 1 ? p + 2 * h : n - 1;
+        for (int i = p + 1; i <= last; ++i)
+          if (magnitude(a[i * width + p - i + h]) > magnitude(a[best * width + p - best + h])) best = i;
+        if (best != p) {
+          for (int q = p; q <= right; ++q) exchange(a[p * width + q - p + h], a[best * width + q - best + h]);
+          for (int s = 0; s < each; ++s) exchange(b[s * n + p], b[s * n + best]);
+        }
+        for (int i = p + 1; i <= last; ++i) {
+          const real factor = a[i * width + p - i + h] / a[p * width + h];
+          for (int q = p + 1; q <= right; ++q) a[i * width + q - i + h] -= factor * a[p * width + q - p + h];
+          for (int s = 0; s < each; ++s) b[s * n + i] -= factor * b[s * n + p];
+        }
       }
-      for (int i = p + 1; i <= last; ++i) {
-        const real factor = a[i * width + p - i + h] / a[p * width + h];
-        for (int q = p + 1; q <= right; ++q) a[i * width + q - i + h] -= factor * a[p * width + q - p + h];
-        for (int s = 0; s < sides; ++s) b[s * n + i] -= factor * b[s * n + p];
-      }
+      for (int s = 0; s < each; ++s)
+        for (int p = n - 1; p >= 0; --p) {
+          real total = b[s * n + p];
+          for (int q = p + 1; q <= p + 2 * h && q < n; ++q) total -= a[p * width + q - p + h] * b[s * n + q];
+          b[s * n + p] = total / a[p * width + h];
+        }
+      for (int i = 0; i < n * each; ++i) set_lane(x[i], lane, b[i]);
     }
-    for (int s = 0; s < sides; ++s)
-      for (int p = n - 1; p >= 0; --p) {
-        real total = b[s * n + p];
-        for (int q = p + 1; q <= p + 2 * h && q < n; ++q) total -= a[p * width + q - p + h] * b[s * n + q];
-        b[s * n + p] = total / a[p * width + h];
-      }
-    for (int i = 0; i < n * sides; ++i) x[i][lane] = b[i];
-  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
+from ingot.codegen.frames import LANES
 from ingot.codegen.library import open_library
 
 __all__ = ["NATIVE_FLAGS", "compile_library", "load_library"]
@@ -22,7 +23,7 @@ def compile_library(
         compiler.read_version(),
         compiler.read_processor_flags(),
         *flags,
-        compiler.join_headers(),
+        LANES.join_headers(),
         source,
     )
     return open_cache(folder).obtain("kernel", key_of(*known), lambda: _run_compiler(source, flags))

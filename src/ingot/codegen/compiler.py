@@ -2,7 +2,6 @@
 
 import functools
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +11,6 @@ from ingot.errors import IngotError, Problem
 
 __all__ = [
     "FLAGS",
-    "HEADERS",
     "HEADER_FOLDER",
     "find_compiler",
     "join_headers",
@@ -22,9 +20,6 @@ __all__ = [
 ]
 
 HEADER_FOLDER = Path(__file__).parent
-HEADERS = ("lanes.h", "newton.h", "parts.h", "band.h", "entry.h", "steps.h")
-"""What a kernel includes, in order."""
-
 # Straight lines gain nothing from -O2 but a quarter more compile time.
 FLAGS = (
     "-std=c++17", "-O1", "-fno-math-errno", "-ffp-contract=off", "-fPIC", "-shared", "-Wno-psabi",
@@ -68,10 +63,10 @@ def read_processor_flags() -> str:
 
 
 @functools.cache
-def join_headers(names: tuple[str, ...] = HEADERS) -> str:
+def join_headers(names: tuple[str, ...]) -> str:
     """Headers as one text, each standing where the next may use it."""
-    texts = [(HEADER_FOLDER / name).read_text() for name in names]
-    return "".join(re.sub(r'#pragma once\n|#include "\w+\.h"\n', "", text) for text in texts)
+    rows = (row for name in names for row in (HEADER_FOLDER / name).read_text().splitlines(True))
+    return "".join(row for row in rows if not row.startswith(("#pragma once", '#include "')))
 
 
 def translate(source: Path, flags: tuple[str, ...], library: Path) -> None:

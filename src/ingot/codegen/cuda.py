@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 
-from ingot.codegen.nvrtc import compile_cubin
+from ingot.codegen.nvrtc import NO_HEADERS, compile_cubin
 
 __all__ = ["DeviceFunction", "load_functions"]
 
@@ -54,11 +54,13 @@ def _enter(index: int) -> Iterator[None]:
         _check(open_driver().cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p())))
 
 
-def load_functions(source: str, device: torch.device) -> Callable[[str], DeviceFunction]:
-    """The functions of a source by name, on a GPU."""
+def load_functions(
+    source: str, device: torch.device, headers: Mapping[str, str] = NO_HEADERS
+) -> Callable[[str], DeviceFunction]:
+    """The functions of a source by name, on a GPU; headers: the texts that it includes."""
     index = torch.cuda.current_device() if device.index is None else device.index
     major, minor = torch.cuda.get_device_capability(index)
-    code, module = compile_cubin(source, f"sm_{major}{minor}"), ctypes.c_void_p()
+    code, module = compile_cubin(source, f"sm_{major}{minor}", headers), ctypes.c_void_p()
     with _enter(index):
         _check(open_driver().cuModuleLoadData(ctypes.byref(module), code))
 
@@ -75,7 +77,8 @@ class DeviceFunction:
     """A function on a GPU that takes one structure by value."""
 
     def __init__(self, handle: ctypes.c_void_p, index: int) -> None:
-        self.handle, self.index, self.context = handle, index, _find_context(index)
+        self.handle, self.context = handle, _find_context(index)
+        self.device = torch.device("cuda", index)
         library = open_driver()
         self.enter, self.leave = library.cuCtxPushCurrent_v2, library.cuCtxPopCurrent_v2
         self.launch = library.cuLaunchKernel

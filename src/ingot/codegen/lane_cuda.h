@@ -1,40 +1,116 @@
 // A single point as one value `V`, for the kernels that Ingot prints, by one thread of a GPU: what
-// lanes.h is for blocks of points. Nothing is included: NVRTC brings no headers, and its functions
-// are known from the start.
+// lanes.h is for blocks of points, under the name of lanes.h. NVRTC brings no headers, and its
+// functions are known from the start.
+#pragma once
+#include <cstdint>
+
+#define W 1
 #define INGOT_INLINE __device__ __forceinline__
+#define INGOT_LAMBDA
+#define INGOT_CALL __device__ __noinline__  // a long body: one copy keeps kernels small
+#define INGOT_COLD __device__ __noinline__  // rarely run: what it reads is handed over in copies (`held`)
+#define INGOT_HOT __device__ __forceinline__  // called at one place, with arrays that are registers
+#define INGOT_RARE __device__ __forceinline__
+#define INGOT_UNROLL _Pragma("unroll")
 
 namespace ingot {
 namespace {
 
 using real = INGOT_REAL;
 using V = real;
+using D = double;
+using Floats = float;
 
 // A truth value whose signs are those of the masks of lanes.h, where ~ is what ! is for bool.
 struct M {
   bool is;
+  INGOT_INLINE M() : is(false) {}
   INGOT_INLINE M(bool is) : is(is) {}
+  INGOT_INLINE explicit operator V() const { return is; }
 };
 INGOT_INLINE M operator~(M a) { return !a.is; }
 INGOT_INLINE M operator&(M a, M b) { return a.is && b.is; }
 INGOT_INLINE M operator|(M a, M b) { return a.is || b.is; }
-INGOT_INLINE V select(M mask, V yes, V no) { return mask.is ? yes : no; }
+INGOT_INLINE M& operator|=(M& a, M b) { return a = a | b; }
+INGOT_INLINE M& operator&=(M& a, M b) { return a = a & b; }
+INGOT_INLINE float select(M mask, float yes, float no) { return mask.is ? yes : no; }
+INGOT_INLINE double select(M mask, double yes, double no) { return mask.is ? yes : no; }
+INGOT_INLINE bool any(M mask) { return mask.is; }
+INGOT_INLINE bool all(M mask) { return mask.is; }
+INGOT_INLINE int count(M mask) { return mask.is; }
+INGOT_INLINE M lanes(int n) { return n > 0; }
 
 constexpr double infinity = __builtin_bit_cast(double, 0x7ff0000000000000ll);
 constexpr double nan = __builtin_bit_cast(double, 0x7ff8000000000000ll);
 
+// ---- The only lane.
+
 INGOT_INLINE V splat(real a) { return a; }
-INGOT_INLINE V abs(V a) { return ::fabs(a); }
+template <class X, class F> INGOT_INLINE X make(F f) { return f(0); }
+INGOT_INLINE real lane_of(V a, int) { return a; }
+INGOT_INLINE bool lane_of(M mask, int) { return mask.is; }
+INGOT_INLINE void set_lane(V& a, int, real x) { a = x; }
+INGOT_INLINE void set_lane(M& mask, int, bool is) { mask = is; }
+using N = int;
+INGOT_INLINE N whole(int a) { return a; }
+INGOT_INLINE N choose(M mask, N yes, N no) { return mask.is ? yes : no; }
+
+// ---- Memory.
+
+INGOT_INLINE V load(const real* p, int64_t, int) { return *p; }
+INGOT_INLINE void store(real* p, int64_t, int, V a) { *p = a; }
+template <class T, class X> INGOT_INLINE void write(T* p, int, X value) { *p = T(value); }
+// Memory of one call, which a thread has in local memory: its size is known when it is compiled.
+template <class T, int64_t most> struct Array {
+  mutable T data[most];
+  INGOT_INLINE explicit Array(int64_t = most) {}
+  INGOT_INLINE T& operator[](int64_t i) const { return data[i]; }
+};
+// Call a function with a copy of an array. An array whose address is known to a function that is
+// called cannot lie in registers; those that are too many for registers are handed over as they are.
+template <int n, class F> INGOT_INLINE void held(const V* a, F f) {
+  if constexpr (n > 64) {
+    f(a);
+  } else {
+    V copy[n];
+    INGOT_UNROLL
+    for (int i = 0; i < n; ++i) copy[i] = a[i];
+    f(static_cast<const V*>(copy));
+  }
+}
+template <int n, class F> INGOT_INLINE void held(V* a, F f) {
+  if constexpr (n > 64) {
+    f(a);
+  } else {
+    V copy[n];
+    INGOT_UNROLL
+    for (int i = 0; i < n; ++i) copy[i] = a[i];
+    f(copy);
+    INGOT_UNROLL
+    for (int i = 0; i < n; ++i) a[i] = copy[i];
+  }
+}
+constexpr int sides_at_once = 1;
+
+// ---- Elementary operations. NaN stays NaN in min and max (like torch.minimum), and is 0 in sign.
+
+template <class X> INGOT_INLINE X abs(X a) { return ::fabs(a); }
 INGOT_INLINE V copysign(V a, V s) { return ::copysign(a, s); }
-INGOT_INLINE V pow(V a, V b) { return ::pow(a, b); }
-// NaN stays NaN (like torch.minimum).
 INGOT_INLINE V min(V a, V b) { return a < b || a != a ? a : b; }
 INGOT_INLINE V max(V a, V b) { return a > b || a != a ? a : b; }
+INGOT_INLINE V sign(V a) { return a > 0 ? 1 : a < 0 ? -1 : 0; }
+INGOT_INLINE V heaviside(V a) { return (sign(a) + 1) / 2; }
+template <class X> INGOT_INLINE M finite(X a) { return abs(a) < X(infinity); }
+INGOT_INLINE double fma(double a, double b, double c) { return ::fma(a, b, c); }
+INGOT_INLINE float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 
 #define INGOT_FUNCTION(f) INGOT_INLINE V f(V a) { return ::f(a); }
 INGOT_FUNCTION(sqrt) INGOT_FUNCTION(floor) INGOT_FUNCTION(exp) INGOT_FUNCTION(expm1)
 INGOT_FUNCTION(log) INGOT_FUNCTION(log10) INGOT_FUNCTION(log1p) INGOT_FUNCTION(sin)
-INGOT_FUNCTION(cos) INGOT_FUNCTION(tan) INGOT_FUNCTION(sinh) INGOT_FUNCTION(cosh)
-INGOT_FUNCTION(tanh)
+INGOT_FUNCTION(cos) INGOT_FUNCTION(tan) INGOT_FUNCTION(asin) INGOT_FUNCTION(acos)
+INGOT_FUNCTION(atan) INGOT_FUNCTION(sinh) INGOT_FUNCTION(cosh) INGOT_FUNCTION(tanh)
+INGOT_INLINE V pow(V a, V b) { return ::pow(a, b); }
+template <class F> INGOT_INLINE float through_double(F f, float a) { return float(f(double(a))); }
 
 }  // namespace
 }  // namespace ingot

@@ -24,8 +24,12 @@
 #define W int(INGOT_REGISTER / sizeof(INGOT_REAL))
 #endif
 #define INGOT_INLINE inline __attribute__((always_inline))
+#define INGOT_LAMBDA __attribute__((always_inline))
 #define INGOT_CALL __attribute__((noinline, unused))  // a long body: one copy keeps kernels small
 #define INGOT_COLD INGOT_CALL __attribute__((cold))  // rarely run: optimised for size, which compiles faster
+#define INGOT_HOT INGOT_CALL  // called at one place, with arrays that are registers on a GPU
+#define INGOT_RARE INGOT_COLD  // rarely run, and reads values that must stay in registers on a GPU
+#define INGOT_UNROLL  // loops over unknowns stay loops: a GPU has registers, which cannot be indexed
 #define INGOT_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace ingot {
@@ -146,6 +150,14 @@ INGOT_INLINE int count(M mask) {
 }
 // The first n lanes.
 INGOT_INLINE M lanes(int n) { return make<M>([](int i) { return i; }) < n; }
+INGOT_INLINE real lane_of(V a, int lane) { return a[lane]; }
+INGOT_INLINE bool lane_of(M mask, int lane) { return mask[lane] != 0; }
+INGOT_INLINE void set_lane(V& a, int lane, real x) { a[lane] = x; }
+INGOT_INLINE void set_lane(M& mask, int lane, bool is) { mask[lane] = -int(is); }
+// Small whole numbers, one a lane.
+using N = M;
+INGOT_INLINE N whole(int a) { return N{} + a; }
+INGOT_INLINE N choose(M mask, N yes, N no) { return mask ? yes : no; }
 
 // ---- Elementary operations. NaN stays NaN: also in sign, and in min and max (like torch.minimum).
 
@@ -191,6 +203,28 @@ INGOT_INLINE void store(real* p, int64_t stride, int n, V a) {
   if (stride != 1 || n != W) return store_some(p, stride, n, a);
   __builtin_memcpy(p, &a, sizeof a);
 }
+// The first n lanes to where they lie side by side, as numbers of another type.
+template <class T, class X> INGOT_INLINE void write(T* p, int n, X values) {
+  const auto narrow = __builtin_convertvector(values, block<T, W>);
+  if (n == W)
+    __builtin_memcpy(p, &narrow, sizeof narrow);
+  else
+    __builtin_memcpy(p, &narrow, n * sizeof(T));
+}
+// Memory of one call, of at most so many entries (0: any number); std::bad_alloc where there is none
+// (steps.h).
+template <class T, int64_t most> struct Array {
+  T* data;
+  explicit Array(int64_t n = most) : data(new T[n]) {}
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { delete[] data; }
+  T& operator[](int64_t i) const { return data[i]; }
+};
+// Call a function that is rarely called with an array; a GPU hands over a copy (lane_cuda.h).
+template <int n, class X, class F> INGOT_INLINE void held(X* a, F f) { f(a); }
+// How many right-hand sides a pivoted system is solved for at once; 0: all.
+constexpr int sides_at_once = 0;
 
 // ---- Functions of D. All lanes take the usual path; a block with an unusual lane also takes a
 // careful one, whose result only unusual lanes keep. Polynomials are minimax (Remez in 50 digits,
@@ -397,40 +431,6 @@ INGOT_CALL D pow(D x, D y) {
   return all(usual) ? e : select(usual, e, pow_far(x, y));
 }
 
-// base^m from x^(m >> bits), carried as x + low and base as base + base_low: squares from the leading
-// bit of m on, so that nothing is larger or smaller than both base and the result.
-template <unsigned m, int bits, bool two> INGOT_INLINE void powers(D base, D base_low, D& x, D& low) {
-  if constexpr (bits > 0) {
-    const D square = x * x;
-    low = fma(x + x, low, fma(x, x, -square));
-    x = square;
-    if constexpr ((m >> (bits - 1) & 1) != 0) {
-      const D product = x * base;
-      low = fma(low, base, fma(x, base, -product));
-      if constexpr (two) low = fma(x, base_low, low);
-      x = product;
-    }
-    powers<m, bits - 1, two>(base, base_low, x, low);
-  }
-}
-// x^n for a whole n that is known, to 0.51 units in the last place, and to 2 where the result is about
-// the smallest normal number. n is at most 2^20 in size: from there on the squares of `low` count.
-// At n = 31 it takes 0.4 of the time of pow, which is no better, and slow for negative x.
-template <int n> INGOT_CALL D pown(D x) {
-  constexpr unsigned m = n < 0 ? -unsigned(n) : unsigned(n);
-  static_assert(m > 0 && m <= 1u << 20);
-  D base = x, base_low{};
-  if constexpr (n < 0) {  // first of all, for x^-n overflows where x^n has digits left
-    base = 1 / x;
-    base_low = fma(-base, x, 1) * base;
-    base_low = select(finite(base_low), base_low, D{});
-  }
-  D y = base, low = base_low;
-  powers<m, 31 - __builtin_clz(m), n < 0>(base, base_low, y, low);
-  // past the range of doubles nothing is left in low but NaN, and -0 + 0 is +0
-  return select(finite(low) & (low != 0), y + low, y);
-}
-
 // Sine and cosine of r = a - n pi/2, 0 <= a < 2^30, with n in the last bits of the result. pi/2 has
 // three parts: a - n times the first is exact, and r is carried in two doubles.
 // sin r = r + r^3 S(z), degree 13, error 2^-57; cos r = 1 - z/2 + z^2 C(z), degree 14, error 2^-59.
@@ -495,9 +495,6 @@ INGOT_FLOAT(sin) INGOT_FLOAT(cos) INGOT_FLOAT(tan) INGOT_FLOAT(asin) INGOT_FLOAT
 INGOT_FLOAT(atan) INGOT_FLOAT(sinh) INGOT_FLOAT(cosh) INGOT_FLOAT(tanh)
 INGOT_INLINE Floats pow(Floats a, Floats b) {
   return through_double([](D x, D y) { return pow(x, y); }, a, b);
-}
-template <int n> INGOT_INLINE Floats pown(Floats a) {
-  return through_double([](D x) { return pown<n>(x); }, a);
 }
 
 }  // namespace

@@ -145,5 +145,5 @@ class Loops:
         self.arrays[node.id] = lambda at: f"{name}[{index(at)}]"
         size = self.to.space.size(axes)
         if size > MAX_ON_STACK:
-            return f"{indent}const Array<{kind}> {name}({size});"
+            return f"{indent}const Array<{kind}, {size}> {name};"
         return f"{indent}{kind} {name}[{size}];"

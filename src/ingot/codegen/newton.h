@@ -48,16 +48,6 @@ struct Around {
   M lanes;
 };
 
-// Memory of one call; std::bad_alloc where there is none (steps.h).
-template <class T> struct Array {
-  T* data;
-  explicit Array(int64_t n) : data(new T[n]) {}
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  ~Array() { delete[] data; }
-  T& operator[](int64_t i) const { return data[i]; }
-};
-
 INGOT_INLINE real magnitude(real a) { return a < 0 ? -a : a; }
 INGOT_INLINE void exchange(real& a, real& b) {
   const real c = a;
@@ -65,15 +55,6 @@ INGOT_INLINE void exchange(real& a, real& b) {
 }
 [[maybe_unused]] INGOT_INLINE void copy(const V* from, V* to, int n) {
   for (int i = 0; i < n; ++i) to[i] = from[i];
-}
-
-// The first n lanes of a block to where they lie side by side, as numbers of another type.
-template <class T, class X> INGOT_INLINE void write(T* p, int n, X values) {
-  const auto narrow = __builtin_convertvector(values, block<T, W>);
-  if (n == W)
-    __builtin_memcpy(p, &narrow, sizeof narrow);
-  else
-    __builtin_memcpy(p, &narrow, n * sizeof(T));
 }
 
 // Gaussian elimination with partial pivoting of one lane, in place: n rows of a matrix with its
@@ -102,24 +83,26 @@ INGOT_COLD void eliminate(int n, int width, real* a) {
 // The second routine: Jacobian column by column, then pivoted elimination, for the lanes in doubt.
 template <int n, bool transposed = false, class Slopes>
 INGOT_COLD void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
-  const Array<V> jacobian(n * n);
+  const Array<V, n * n> jacobian;
   V direction[n];
   for (int j = 0; j < n; ++j) {
     for (int i = 0; i < n; ++i) direction[i] = splat(i == j);
     slopes(g, u, direction, &jacobian[j * n]);
   }
-  const int width = n + sides;
-  const Array<real> a(n * width);
-  for (int lane = 0; lane < W; ++lane) {
-    if (!doubt[lane]) continue;
-    for (int i = 0; i < n; ++i) {
-      for (int j = 0; j < n; ++j) a[i * width + j] = jacobian[transposed ? i * n + j : j * n + i][lane];
-      for (int s = 0; s < sides; ++s) a[i * width + n + s] = b[s * n + i][lane];
+  const int each = sides_at_once ? sides_at_once : sides, width = n + each;
+  const Array<real, n * (n + sides_at_once)> a(n * width);
+  for (int first = 0; first < sides; first += each, b += n * each, x += n * each)
+    for (int lane = 0; lane < W; ++lane) {
+      if (!lane_of(doubt, lane)) continue;
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j)
+          a[i * width + j] = lane_of(jacobian[transposed ? i * n + j : j * n + i], lane);
+        for (int s = 0; s < each; ++s) a[i * width + n + s] = lane_of(b[s * n + i], lane);
+      }
+      eliminate(n, width, a.data);
+      for (int s = 0; s < each; ++s)
+        for (int i = 0; i < n; ++i) set_lane(x[s * n + i], lane, a[i * width + n + s]);
     }
-    eliminate(n, width, a.data);
-    for (int s = 0; s < sides; ++s)
-      for (int i = 0; i < n; ++i) x[s * n + i][lane] = a[i * width + n + s];
-  }
 }
 
 template <int n> INGOT_INLINE V sum(const V* x) {
@@ -141,7 +124,7 @@ INGOT_INLINE M summed(V squares, int count) {
 }
 
 // The Euclidean norm with every entry in parts of the largest, which overflows only if the norm does.
-INGOT_COLD V scaled_norm(const V* x, int count) {
+INGOT_RARE V scaled_norm(const V* x, int count) {
   V largest{}, total{};
   for (int i = 0; i < count; ++i) largest = max(largest, abs(x[i]));
   const V scale = max(splat(smallest_real), min(splat(largest_real), largest));
@@ -233,7 +216,7 @@ template <int n, bool parts = false> struct Search {
   }
 
   // The points whose update was small beside their unknowns, as it must be in a part of a step.
-  INGOT_COLD M settled(const Knobs& k) {
+  INGOT_RARE M settled(const Knobs& k) {
     V moved[n];
     for (int i = 0; i < n; ++i) moved[i] = u[i] - base[i];
     return norm(moved, n) < splat(k.substep_del_tol) * (norm(u, n) + splat(k.abs_tol));
@@ -278,7 +261,9 @@ template <int n, bool parts = false> struct Search {
     const V now = product<n>(r, r), from = before * before;
     if (all(~active | (summed(from, n) & (now <= splat(well_down * well_down) * from)))) return false;
     V left[n];
-    slopes(g, base, d, left);
+    held<n>(base, [&](const V* at) {
+      held<n>(d, [&](const V* by) { held<n>(left, [&](V* to) { slopes(g, at, by, to); }); });
+    });
     for (int i = 0; i < n; ++i) left[i] += old[i];
     const M doubt = active & ~(norm(left, n) <= splat(linear_tolerance) * before);
     if (!any(doubt)) return false;
@@ -290,7 +275,7 @@ template <int n, bool parts = false> struct Search {
   template <class Redo> INGOT_INLINE void again_from(M doubt, Redo redo) {
     V b[n];
     for (int i = 0; i < n; ++i) b[i] = -old[i];
-    redo(doubt, base, b, d);
+    held<n>(base, [&](const V* at) { held<n>(d, [&](V* x) { redo(doubt, at, b, x); }); });
     redone += select(doubt, splat(1), V{});
   }
 
@@ -311,15 +296,16 @@ template <int n, bool parts = false> struct Search {
   // Write what became of every point; unknowns of those that failed become NaN.
   INGOT_INLINE void report(const Reports& to, int which, const Knobs& k) {
     const Reports::One& one = to.all[which];
-    const M absolute = size < splat(k.abs_tol), relative = size < splat(k.rel_tol) * first, zero{};
-    const M failed = bad ? zero + int(not_finite) : zero + int(out_of_steps);
-    write(one.reason + to.at, to.n, ~done & failed);  // converged is 0
+    const M absolute = size < splat(k.abs_tol), relative = size < splat(k.rel_tol) * first;
+    const N failed = choose(bad, whole(not_finite), whole(out_of_steps));
+    write(one.reason + to.at, to.n, choose(done, whole(converged), failed));
     write(one.iterations + to.at, to.n, steps);
     write(one.residual + to.at, to.n, size);
     write(one.pivoted + to.at, to.n, redone);
     if (one.accepted) {
-      const M looser = relative ? zero + int(by_rel_tol) : zero + int(by_rounding);
-      write(one.accepted + to.at, to.n, done & (absolute ? zero + int(by_abs_tol) : looser));  // nothing is 0
+      const N looser = choose(relative, whole(by_rel_tol), whole(by_rounding));
+      const N by = choose(absolute, whole(by_abs_tol), looser);
+      write(one.accepted + to.at, to.n, choose(done, by, whole(nothing)));
     }
     if (!all(done | ~alive))
       for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(nan));

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,10 +14,19 @@ import torch
 from ingot.codegen.cache import key_of, open_cache
 from ingot.errors import IngotError, Problem
 
-__all__ = ["OPTIONS", "compile_cubin"]
+__all__ = ["NO_HEADERS", "OPTIONS", "compile_cubin"]
 
-OPTIONS = ("--std=c++17", "--fmad=false")
-"""Products and sums are rounded one by one, as they are on CPUs."""
+OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
+"""Products and sums are rounded one by one, as they are on CPUs; and all is for the GPU."""
+
+CSTDINT = """typedef signed char int8_t;
+typedef int int32_t;
+typedef unsigned uint32_t;
+typedef long int64_t;
+"""
+"""The header of that name, of which NVRTC has none."""
+
+NO_HEADERS: Mapping[str, str] = {}
 
 
 @functools.cache
@@ -49,18 +58,27 @@ def read_version() -> str:
     return ".".join(str(part.value) for part in parts)
 
 
-def compile_cubin(source: str, architecture: str, folder: Path | None = None) -> bytes:
-    """The machine code of a source, compiled unless an equal one is in the cache."""
-    key = key_of(read_version(), architecture, *OPTIONS, source)
-    return open_cache(folder).obtain("cuda", key, lambda: _translate(source, architecture))
+def compile_cubin(
+    source: str, architecture: str, headers: Mapping[str, str] = NO_HEADERS,
+    folder: Path | None = None,
+) -> bytes:  # fmt: skip
+    """The machine code of a source, compiled unless an equal one is in the cache.
+
+    headers: the texts that it includes, by name
+    """
+    key = key_of(read_version(), architecture, *OPTIONS, *headers, *headers.values(), source)
+    return open_cache(folder).obtain("cuda", key, lambda: _translate(source, architecture, headers))
 
 
-def _translate(source: str, architecture: str) -> bytes:
+def _translate(source: str, architecture: str, headers: Mapping[str, str]) -> bytes:
     """The machine code of a source."""
+    given = {"cstdint": CSTDINT, **headers}
+    texts = (ctypes.c_char_p * len(given))(*(text.encode() for text in given.values()))
+    names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
     library, program = open_nvrtc(), ctypes.c_void_p()
     options = [each.encode() for each in (f"--gpu-architecture={architecture}", *OPTIONS)]
     text = source.encode()
-    library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None)
+    library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", len(given), texts, names)
     try:
         array = (ctypes.c_char_p * len(options))(*options)
         if library.nvrtcCompileProgram(program, len(options), array):

@@ -23,15 +23,17 @@ template <int n, int given, int carried> struct Parts {
   Parts& operator=(const Parts&) = delete;
   ~Parts() { delete[] taken; }
 
-  Taken& add() {
+  // Room for one more part; null where memory ran out, which a GPU does not throw.
+  Taken* add() {
     if (count == room) {
       room = room ? 2 * room : 8;
       Taken* more = new Taken[room];
+      if (!more) return nullptr;
       for (int i = 0; i < count; ++i) more[i] = taken[i];
       delete[] taken;
       taken = more;
     }
-    return taken[count++];
+    return &taken[count++];
   }
 };
 
@@ -52,8 +54,8 @@ INGOT_COLD void take_in_parts(Search<n, true>& s, const V* g, int level, Parts<n
   while (any(going)) {
     V from{}, to{};
     for (int lane = 0; lane < W; ++lane) {
-      from[lane] = real(double(begin[lane]) / double(whole));
-      to[lane] = real(double(begin[lane] + length[lane]) / double(whole));
+      set_lane(from, lane, real(double(begin[lane]) / double(whole)));
+      set_lane(to, lane, real(double(begin[lane] + length[lane]) / double(whole)));
     }
     next(g, c, from, to, t.u, h, f);
     newton(h, t.begin(going));
@@ -63,22 +65,23 @@ INGOT_COLD void take_in_parts(Search<n, true>& s, const V* g, int level, Parts<n
     s.bad = (s.bad & ~going) | (t.bad & going);
     for (int i = 0; i < n; ++i) s.u[i] = select(going, t.u[i], s.u[i]);
     if (kept && any(good)) {
-      auto& part = kept->add();
-      part.lanes = good, part.begin = from, part.end = to;
-      copy(c, part.c, carried), copy(h, part.g, given), copy(t.u, part.u, n);
+      auto* part = kept->add();
+      if (!part) break;
+      part->lanes = good, part->begin = from, part->end = to;
+      copy(c, part->c, carried), copy(h, part->g, given), copy(t.u, part->u, n);
     }
     follow(t.u, f);
     for (int i = 0; i < carried; ++i) c[i] = select(good, f[i], c[i]);
     for (int lane = 0; lane < W; ++lane) {
-      if (!going[lane]) continue;
-      if (good[lane]) {
+      if (!lane_of(going, lane)) continue;
+      if (lane_of(good, lane)) {
         begin[lane] += length[lane];
         length[lane] = begin[lane] & -begin[lane];
       } else {
         length[lane] >>= 1;
       }
-      if (begin[lane] == whole) ended[lane] = -1;
-      if (begin[lane] == whole || length[lane] == 0) going[lane] = 0;
+      if (begin[lane] == whole) set_lane(ended, lane, true);
+      if (begin[lane] == whole || length[lane] == 0) set_lane(going, lane, false);
     }
   }
   s.done |= ended;
@@ -91,19 +94,24 @@ INGOT_COLD void take_in_parts(Search<n, true>& s, const V* g, int level, Parts<n
 template <int n, int given, int carried, class First, class Along, class Follow, class Linear>
 INGOT_COLD void along_parts(const Parts<n, given, carried>& parts, const V* g, const V* dg, int leaves, V* x,
                             int sides, First first, Along along, Follow follow, Linear linear) {
-  const int width = carried + 1;
-  const Array<V> dc(sides * width), df(sides * width), b(sides * n), y(sides * n);
-  for (int s = 0; s < sides; ++s) first(g, dg + s * leaves, &dc[s * width]);
-  for (int p = 0; p < parts.count; ++p) {
-    const auto& t = parts.taken[p];
-    for (int s = 0; s < sides; ++s)
-      along(g, t.c, t.begin, t.end, t.u, dg + s * leaves, &dc[s * width], &b[s * n], &df[s * width]);
-    linear(t.g, t.u, b.data, y.data, sides);
-    for (int s = 0; s < sides; ++s) {
-      follow(&y[s * n], &df[s * width]);
-      for (int i = 0; i < carried; ++i) dc[s * width + i] = select(t.lanes, df[s * width + i], dc[s * width + i]);
+  constexpr int width = carried + 1;
+  const int each = sides_at_once ? sides_at_once : sides;
+  const Array<V, sides_at_once * width> dc(each * width), df(each * width);
+  const Array<V, sides_at_once * n> b(each * n), y(each * n);
+  for (int begin = 0; begin < sides; begin += each, dg += each * leaves, x += each * n) {
+    for (int s = 0; s < each; ++s) first(g, dg + s * leaves, &dc[s * width]);
+    for (int p = 0; p < parts.count; ++p) {
+      const auto& t = parts.taken[p];
+      for (int s = 0; s < each; ++s)
+        along(g, t.c, t.begin, t.end, t.u, dg + s * leaves, &dc[s * width], &b[s * n], &df[s * width]);
+      linear(t.g, t.u, b.data, y.data, each);
+      for (int s = 0; s < each; ++s) {
+        follow(&y[s * n], &df[s * width]);
+        for (int i = 0; i < carried; ++i)
+          dc[s * width + i] = select(t.lanes, df[s * width + i], dc[s * width + i]);
+      }
+      for (int i = 0; i < each * n; ++i) x[i] = select(t.lanes & parts.lanes, y[i], x[i]);
     }
-    for (int i = 0; i < sides * n; ++i) x[i] = select(t.lanes & parts.lanes, y[i], x[i]);
   }
 }
 
@@ -111,11 +119,11 @@ INGOT_COLD void along_parts(const Parts<n, given, carried>& parts, const V* g, c
 // whole step, becomes zero. adjoint: the solution of the transposed system; back: what it and the
 // adjoints of what is carried on add to leaves, and those of what was carried; follow: adds those of
 // unknowns that were carried on; first: what those of the first part's add to leaves.
-template <int n, int given, int carried, class First, class Back, class Follow, class Adjoint>
+template <int leaves, int n, int given, int carried, class First, class Back, class Follow, class Adjoint>
 INGOT_COLD void back_through_parts(const Parts<n, given, carried>& parts, const V* g, const V* bars, V* dg,
-                                   int leaves, V* x, First first, Back back, Follow follow, Adjoint adjoint) {
+                                   V* x, First first, Back back, Follow follow, Adjoint adjoint) {
   V left[n], b[n], y[n], dc[carried + 1] = {}, df[carried + 1];
-  const Array<V> more(leaves + 1);
+  const Array<V, leaves + 1> more;
   copy(bars, left, n);
   for (int p = parts.count - 1; p >= 0; --p) {
     const auto& t = parts.taken[p];

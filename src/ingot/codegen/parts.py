@@ -99,7 +99,7 @@ class PartWriter:
         if any(linear.attr.seeds(linear, i) != seeds[i] for i in sides):
             # some sides are zero there, whatever their seed axes are here
             x = f"x{tag}"
-            rows.append(f"{indent}const Array<V> {x}({self.size * starts[-1]});")
+            rows.append(f"{indent}const Array<V, {self.size * starts[-1]}> {x};")
         for i in sides:
             axes = [(*seeds[i], *c.axes) for c in self.solve.columns]
             targets = self.writer.read_side(x, starts[i], seeds[i])
@@ -129,7 +129,7 @@ class PartWriter:
         return [
             f"{indent}V b{tag}[{self.size}];",
             *lines.store(self.flat(f"b{tag}"), bars, axes, indent),
-            f"{indent}back_through_parts(parts{block}, g{block}, b{tag}, dg{tag}, {self.leaves},"
+            f"{indent}back_through_parts<{self.leaves}>(parts{block}, g{block}, b{tag}, dg{tag},"
             f" {x}.data, back_first_{k}, back_{k}, follow_back_{k}, adjoint_{k});",
         ]
 
@@ -143,7 +143,7 @@ class PartWriter:
         places = dict(zip(self.part.leaves, self._lay_out(self.part.leaves, ""), strict=True))
         total = max(self.leaves * starts[-1], 1)
         rows = [
-            f"{indent}const Array<V> dg{tag}({total});",
+            f"{indent}const Array<V, {total}> dg{tag};",
             f"{indent}for (int i = 0; i < {total}; ++i) dg{tag}[i] = V{{}};",
         ]
         for i in range(attr.sides):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 __all__ = ["SharedDefinitions"]
 
 _DEFINED = re.compile(
-    r"^(?:\[\[maybe_unused\]\] )?(?:INGOT_CALL|INGOT_COLD|INGOT_INLINE|constexpr) \w+ (\w+)",
+    r"^(?:\[\[maybe_unused\]\] )?(?:INGOT_(?:CALL|COLD|HOT|INLINE)|constexpr) \w+ (\w+)",
     re.MULTILINE,
 )
 _WORD = re.compile(r"\w+")

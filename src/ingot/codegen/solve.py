@@ -15,10 +15,6 @@ from ingot.program.schedule import schedule_lines
 
 __all__ = ["SolveWriter"]
 
-MAX_PIVOTED = 512
-"""The unknowns of a system up to which there is a second routine: its dense matrix takes 16 MB of
-lanes then. Beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN."""
-
 StartLines = Callable[[str], Lines]
 StartOutlined = Callable[[Solve, str, Sequence[Node]], Lines]
 
@@ -27,18 +23,20 @@ class SolveWriter:
     """Writes the functions of one solve, the k-th of a kernel.
 
     start_lines: a printer of lines at an indent; start_outlined: one that writes regions once,
-    given a result for each unknown.
+    given a result for each unknown; max_pivoted: the unknowns up to which there is a second
+    routine: beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN.
     """
 
     def __init__(
         self, space: Space, solve: Solve, k: int, start_lines: StartLines,
-        start_outlined: StartOutlined,
+        start_outlined: StartOutlined, max_pivoted: int,
     ) -> None:  # fmt: skip
         assert solve.factored is not None, f"{solve} is not factored"
         self.space, self.solve, self.k = space, solve, k
         self.factored: Factored = solve.factored
         self.start_lines, self.start_outlined = start_lines, start_outlined
         self.size = space.count_entries(solve.columns)
+        self.has_pivoted = self.size <= max_pivoted
         self.tables: dict[str, None] = {}
 
     def write(self) -> list[str]:
@@ -78,10 +76,14 @@ class SolveWriter:
     @property
     def _slopes(self) -> str:
         """The function of slopes as routines of newton.h call it."""
-        name = f"slopes_{self.k}"
-        if not self.nests:
-            return name
-        return f"[&](const V* g, const V* u, const V* d, V* s) {{ {name}(around, g, u, d, s); }}"
+        call = f"slopes_{self.k}({self.around}g, u, d, s);"
+        head = "[&](const V* g, const V* u, const V* d, V* s)"
+        return f"{head} {{ {self.hold_given('g')} {call} }}); }}"
+
+    def hold_given(self, array: str) -> str:
+        """Open a call that reads what is given from a copy named `g`; `});` closes it."""
+        size = max(self.space.count_entries(self.solve.given), 1)
+        return f"held<{size}>((const V*){array}, [&](const V* g) {{"
 
     def read_unknowns(self, array: str) -> list[Access]:
         """How each unknown stands in an array of all; those on one axis are interleaved."""
@@ -173,17 +175,20 @@ class SolveWriter:
         newton = self.factored.newton
         if isinstance(newton, Eliminated):
             call = f"pivoted<{self.size}>(doubt, g, at, b, x, 1, {self._slopes});"
+            call = f"{self.hold_given('g')} {call} }});"
             start = [
                 f"  const auto redo = [&](M doubt, const V* at, const V* b, V* x) {{ {call} }};"
-                if self.size <= MAX_PIVOTED
+                if self.has_pivoted
                 else "  const auto redo = [](M, const V*, const V*, V*) {};"
             ]
             if newton.is_extended:
                 check = [f"    if (s.mended(g, {self._slopes}, redo)) continue;"]
+        is_called_once = self.solve.substeps is None
+        call = "INGOT_HOT" if is_called_once else "INGOT_CALL"
         head = f"void newton_{self.k}({self._around_parameter}const V* __restrict g,"
         head += f" {self.search}& __restrict s,"
         return [
-            f"INGOT_CALL {head} const Knobs& knobs) {{",
+            f"{call} {head} const Knobs& knobs) {{",
             *start,
             "  for (;;) {",
             *rows,
@@ -230,7 +235,7 @@ class SolveWriter:
             self._keep_tables(names)
         transposed = "true" if kind == "adjoint" else "false"
         again = f"pivoted<{n}, {transposed}>(doubt, g, u, b, x, sides, {self._slopes});"
-        if n > MAX_PIVOTED:
+        if not self.has_pivoted:
             again = f"for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, splat(nan), x[i]);"
         return [
             *parts,

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from ingot.codegen.abi import write_rules_struct
-from ingot.codegen.compiler import HEADERS
+from ingot.codegen.frames import LANES, Frame
 from ingot.codegen.lines import Access, Lines
 from ingot.codegen.outline import plan_outline
 from ingot.codegen.parts import PartWriter
@@ -26,36 +26,29 @@ def write_source(program: Program, inline: Inline = "auto") -> str:
     return write_unit([write_section(program, "run", inline), write_entries("ingot", ["run"])])
 
 
-def write_unit(sections: Sequence[str]) -> str:
+def write_unit(sections: Sequence[str], frame: Frame = LANES) -> str:
     """The translation unit of kernels that share a library."""
-    included = (f'#include "{name}"' for name in HEADERS)
+    included = (f'#include "{name}"' for name in frame.headers)
     return "\n".join([write_rules_struct(), *included, "", *sections])
 
 
 def write_section(
-    program: Program, entry: str, inline: Inline = "auto", shared: SharedDefinitions | None = None
-) -> str:
+    program: Program, entry: str, inline: Inline = "auto", shared: SharedDefinitions | None = None,
+    frame: Frame = LANES,
+) -> str:  # fmt: skip
     """The lines of a kernel, and the function of this library that runs them over points.
 
     shared: what other sections of the translation unit have defined
     """
-    first, count = len(program.inputs), len(program.given)
-    definitions = _KernelWriter(program, inline).write()
+    definitions = _KernelWriter(program, inline, frame).write()
     if shared is not None:
         definitions = shared.write(definitions, f"{entry}_lines")
     return "\n".join([
         "namespace ingot {", "namespace {", f"namespace {entry}_lines {{", "",
         *definitions, "",
-        "}  // namespace", "",
-        f"INGOT_CALL void {entry}(const Given* in, const Gives* out, const Knobs* knobs,",
-        "    const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,",
-        "    int64_t begin, int64_t end) {",
-        f"  const auto point = [](auto&&... all) {{ {entry}_lines::point(all...); }};",
-        f"  const auto hoist = [](auto&&... all) {{ {entry}_lines::hoist(all...); }};",
-        f"  each_point<{entry}_lines::hoisted, {first}, {count}>(point, hoist, in, out, knobs,",
-        "      reports, points, first_step, steps, begin, end);",
-        "}", "",
-        "}  // namespace", "}  // namespace ingot", "",
+        "}  // namespace", "}  // namespace", "",
+        *frame.write_entry(program, entry), "",
+        "}  // namespace ingot", "",
     ])  # fmt: skip
 
 
@@ -86,7 +79,7 @@ OUTPUT_TILE = 64
 class _KernelWriter:
     """Writes one kernel."""
 
-    def __init__(self, program: Program, inline: Inline) -> None:
+    def __init__(self, program: Program, inline: Inline, frame: Frame) -> None:
         self.program = program
         self.inline: Inline = inline
         self.numbers = count()
@@ -96,7 +89,9 @@ class _KernelWriter:
         for each in asked:
             self.accumulated.setdefault(each.solve, []).append(each)
         self.solves = {
-            solve: SolveWriter(program, solve, k, self._start_lines, self._start_outlined)
+            solve: SolveWriter(
+                program, solve, k, self._start_lines, self._start_outlined, frame.max_pivoted
+            )
             for k, solve in enumerate(program.solves)
         }
         self.parts = {
@@ -267,7 +262,7 @@ class _KernelWriter:
             seeds.append(linear.seeds(node, i))
             starts.append(starts[-1] + self.program.size(seeds[-1]))
         total = writer.size * starts[-1]
-        rows.append(f"{indent}const Array<V> b{tag}({total}), x{tag}({total});")
+        rows.append(f"{indent}const Array<V, {total}> b{tag}, x{tag};")
         if any(n.is_constant(0.0) for side in sides for n in side):
             rows.append(f"{indent}for (int i = 0; i < {total}; ++i) b{tag}[i] = V{{}};")
         found: dict[Any, Access] = {}
@@ -279,6 +274,9 @@ class _KernelWriter:
                     rows += lines.store([target], [node], [axes], indent)
             results = writer.read_side(f"x{tag}", starts[i], seeds[i])
             found |= {(slot, i): at for slot, at in enumerate(results)}
-        given = f"{writer.around}g{block}, s{block}.u, b{tag}.data, x{tag}.data, {starts[-1]}"
-        rows.append(f"{indent}{kind}_{writer.k}({given});")
+        given = f"{writer.around}g, u, b{tag}.data, x{tag}.data, {starts[-1]}"
+        rows.append(
+            f"{indent}{writer.hold_given(f'g{block}')} held<{writer.size}>((const V*)s{block}.u,"
+            f" [&](const V* u) {{ {kind}_{writer.k}({given}); }}); }});"
+        )
         return rows, found

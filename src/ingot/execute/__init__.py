@@ -5,11 +5,13 @@ process (package), checks of a user's call (runtime).
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
+from ingot.errors import IngotError, Problem
 from ingot.execute.status import Criterion, Reason, Status, failures, require
 from ingot.execute.transient import History, Transient
 from ingot.options import Backend
@@ -55,12 +57,15 @@ class Executor(Protocol):
 
 
 def executor(
-    program: "Program", backend: Backend = "interpret", dtype: torch.dtype = torch.float64
-) -> Executor:
+    program: "Program", backend: Backend = "interpret", dtype: torch.dtype = torch.float64,
+    device: torch.device | str = "cpu",
+) -> Executor:  # fmt: skip
     """The program made ready to run: by torch, as generated C++, or as compiled graphs of torch.
 
-    Lines that see all points run by torch, between segments that run points apart.
+    Lines that see all points run by torch, between segments that run points apart. What torch runs,
+    runs where its inputs are; kernels run on the device they are compiled for, graphs on CPUs.
     """
+    place = torch.device(device)
     if backend == "interpret":
         from ingot.execute.interpret import Interpreter
 
@@ -68,9 +73,14 @@ def executor(
     from ingot.program.boundaries import has_boundaries
 
     if backend == "inductor":
+        if place.type != "cpu":
+            told = f"the back end 'inductor' runs on CPUs, not on {place}"
+            raise IngotError([Problem("wrong-device", told, None, "use the back end 'kernel'")])
         from ingot.execute.inductor import compile_parts as compile
     else:
-        from ingot.execute.kernel import compile_kernels as compile
+        from ingot.execute.kernel import compile_kernels
+
+        compile = partial(compile_kernels, device=place)
     if has_boundaries(program):
         from ingot.execute.segments import compile_segments
 

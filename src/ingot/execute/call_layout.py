@@ -3,7 +3,7 @@
 import ctypes
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,16 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ingot.errors import warn_of
+from ingot.errors import Problem, raise_if, warn_of
 from ingot.execute.batch_shape import ValueShape, flatten_batch
 from ingot.execute.status import Status, failures
 
 __all__ = [
+    "CPU",
     "NO_MEMORY",
     "CallLayout",
     "FastCall",
     "Reports",
     "StatusReader",
+    "find_elsewhere",
     "lay_out_output",
 ]
 
@@ -29,9 +31,18 @@ StatusReader = Callable[[], tuple[Status, ...]]
 
 NO_MEMORY = "the kernel found no memory for this call"
 
+CPU = torch.device("cpu")
 data_ptr = Tensor.data_ptr
 empty = np.empty
 from_numpy = torch.from_numpy
+
+
+def find_elsewhere(values: Mapping[str, Tensor], device: torch.device) -> Iterator[Problem]:
+    """A problem for each array that lies on another device than the kernel that would read it."""
+    for name, x in values.items():
+        if x.device != device:
+            told = f"'{name}' is on {x.device}, and the kernel runs on {device}"
+            yield Problem("wrong-device", told, None, f"move it to {device}")
 
 
 class Reports(NamedTuple):
@@ -44,10 +55,13 @@ class Reports(NamedTuple):
     memory: Tensor
 
     @staticmethod
-    def allocate(solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype) -> "Reports":
+    def allocate(
+        solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype,
+        device: torch.device = CPU,
+    ) -> "Reports":  # fmt: skip
         """Room for residuals, iterations, pivoted updates, reasons and criteria, in this order."""
         each = -(-steps * points * (dtype.itemsize + 10) // 8) * 8
-        memory = torch.empty((len(solves), each), dtype=torch.uint8, device="cpu")
+        memory = torch.empty((len(solves), each), dtype=torch.uint8, device=device)
         return Reports(solves, steps, points, dtype, memory)
 
     def pack_rows(self, step: int = 0) -> bytes:
@@ -67,6 +81,14 @@ class Reports(NamedTuple):
         """One status a solve; its tables are (steps, points)."""
         shape, n, wide = (self.steps, self.points), self.steps * self.points, self.dtype.itemsize
         found = []
+        if not self.memory.is_cpu:
+            for name, row in zip(self.solves, self.memory, strict=True):
+                residual = row[: n * wide].view(self.dtype).reshape(shape)
+                counts = row[n * wide : n * (wide + 8)].view(torch.int32).reshape(2, *shape)
+                flags = row[n * (wide + 8) : n * (wide + 10)].view(torch.int8).reshape(2, *shape)
+                tables = (flags[0], counts[0], residual, counts[1], flags[1])
+                found.append(Status(name, *tables, begin=begin))
+            return tuple(found)
         # NumPy makes a view in a third of torch's time, and a tenth where caches are cold
         for name, row in zip(self.solves, self.memory.numpy(), strict=True):
             residual = row[: n * wide].view(f"f{wide}").reshape(shape)
@@ -92,8 +114,12 @@ class CallLayout:
     def __init__(
         self, inputs: Sequence[ValueShape], hidden: Sequence[tuple[ValueShape, Tensor]],
         outputs: Sequence[ValueShape], dtype: torch.dtype, values: Sequence[Tensor],
+        device: torch.device = CPU,
     ) -> None:  # fmt: skip
+        names = [v.name for v in inputs]
+        raise_if(find_elsewhere(dict(zip(names, values, strict=True)), device))
         self.inputs, self.hidden, self.dtype = tuple(inputs), tuple(hidden), dtype
+        self.device = device
         rows, self.batch = self._flatten(values)
         self.points = math.prod(self.batch)
         count = len(values)
@@ -120,7 +146,7 @@ class CallLayout:
         """Arrays for the outputs, and rows of `Gives`."""
         # whatever the default device is: the kernel writes to the addresses of these
         made = [
-            torch.empty_strided(*lay_out_output, dtype=self.dtype, device="cpu")
+            torch.empty_strided(*lay_out_output, dtype=self.dtype, device=self.device)
             for lay_out_output in self._outputs
         ]
         row = self._gives.copy()

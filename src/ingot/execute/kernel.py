@@ -1,17 +1,28 @@
 """Program -> generated C++: blocks of points in vector lanes, Newton inside, many steps a call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ingot.codegen.build import NATIVE_FLAGS, load_library
+from ingot.codegen.cuda import load_functions
+from ingot.codegen.frames import LANES, THREADS, count_task_rows
 from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.source import write_entries, write_section, write_unit
 from ingot.errors import raise_if
 from ingot.execute.autograd_guard import find_lost_gradients
 from ingot.execute.batch_shape import find_slopes, shape_of
-from ingot.execute.kernel_run import KernelEntry, KernelTransient, SolveRules
+from ingot.execute.call_layout import CPU
+from ingot.execute.kernel_cuda import DeviceRunner
+from ingot.execute.kernel_run import (
+    KernelEntry,
+    KernelTransient,
+    NativeRunner,
+    Runner,
+    SolveRules,
+)
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient
 from ingot.program import Choices, Program, compile_passes
@@ -29,16 +40,16 @@ class Kernel:
     def __init__(
         self, program: Program, *, dtype: torch.dtype = torch.float64,
         choices: Choices = DEFAULT, library: "_Library | None" = None, entry: str = "run",
+        device: torch.device = CPU,
     ) -> None:  # fmt: skip
         if library is None:
-            library = _Library({entry: compile_passes(program, choices)}, dtype)
+            library = _make_library({entry: compile_passes(program, choices)}, dtype, device)
         self.program = program
         self.compiled = library.compiled[entry]
         self.source = library.source
         self.slopes = find_slopes(program)
         self.entry = KernelEntry(
-            run=getattr(library.native, f"ingot_{entry}_steps"),
-            lanes=library.native.ingot_lanes(),
+            run=library.runner(entry),
             inputs=tuple(shape_of(v, program) for v in program.inputs),
             hidden=tuple(
                 (shape_of(p.variable, program), p.value.data.detach().to(dtype))
@@ -67,25 +78,46 @@ class Kernel:
         return KernelTransient(self.entry, transient)
 
 
+@dataclass(frozen=True, slots=True)
 class _Library:
-    """Programs that went through all passes, as one translation unit."""
+    """Programs that went through all passes, compiled as one translation unit, by their names."""
 
-    def __init__(self, compiled: Mapping[str, Program], dtype: torch.dtype) -> None:
-        self.compiled = compiled
-        shared = SharedDefinitions()
-        sections = [write_section(p, entry, shared=shared) for entry, p in compiled.items()]
-        self.source = write_unit([*sections, write_entries("ingot", [*compiled])])
-        real = "double" if dtype == torch.float64 else "float"
-        self.native = load_library(self.source, (*NATIVE_FLAGS, f"-DINGOT_REAL={real}"))
+    compiled: Mapping[str, Program]
+    source: str
+    runner: Callable[[str], Runner]
+
+
+def _make_library(
+    compiled: Mapping[str, Program], dtype: torch.dtype, device: torch.device
+) -> _Library:
+    """Programs compiled together for a device."""
+    frame = THREADS if device.type == "cuda" else LANES
+    shared = SharedDefinitions()
+    real = "double" if dtype == torch.float64 else "float"
+    sections = [
+        write_section(p, entry, shared=shared, frame=frame) for entry, p in compiled.items()
+    ]
+    if frame is THREADS:
+        source = f"#define INGOT_REAL {real}\n{write_unit(sections, frame)}"
+        find = load_functions(source, device, frame.read_headers())
+        return _Library(
+            compiled, source, lambda n: DeviceRunner(find(n), count_task_rows(compiled[n]))
+        )
+    source = write_unit([*sections, write_entries("ingot", [*compiled])])
+    native = load_library(source, (*NATIVE_FLAGS, f"-DINGOT_REAL={real}"))
+    lanes = native.ingot_lanes()
+    return _Library(
+        compiled, source, lambda n: NativeRunner(getattr(native, f"ingot_{n}_steps"), lanes)
+    )
 
 
 def compile_kernels(
-    programs: Sequence[Program], dtype: torch.dtype = torch.float64
+    programs: Sequence[Program], dtype: torch.dtype = torch.float64, device: torch.device = CPU
 ) -> Sequence[Kernel]:
     """Kernels that one run of the compiler makes, for parts of one whole."""
     names = ["run", *(f"run_{i}" for i in range(1, len(programs)))]
     compiled = {n: compile_passes(p) for n, p in zip(names, programs, strict=True)}
-    library = _Library(compiled, dtype)
+    library = _make_library(compiled, dtype, device)
     return [
         Kernel(p, dtype=dtype, library=library, entry=n)
         for n, p in zip(names, programs, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from sys import getrefcount
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ingot.codegen.abi import RUN_ARGTYPES, GivenStruct, GivesStruct, InputSlot, pack_knobs
-from ingot.codegen.parallel import Work, run_parallel
+from ingot.codegen.parallel import run_parallel
+from ingot.errors import raise_if
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.call_layout import (
     NO_MEMORY,
     CallLayout,
     FastCall,
     Reports,
+    find_elsewhere,
 )
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
@@ -28,7 +30,7 @@ from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.options import Newton
 from ingot.types import lag
 
-__all__ = ["KernelEntry", "KernelTransient", "SolveRules"]
+__all__ = ["KernelEntry", "KernelTransient", "NativeRunner", "Runner", "SolveRules"]
 
 MIN_WORK_FOR_THREADS = 1000
 """Points times steps from which a second thread pays."""
@@ -55,6 +57,46 @@ class SolveRules:
     newton: Newton
 
 
+class Runner(Protocol):
+    """What runs a kernel on a device: steps of all points, given the rows of C structures."""
+
+    device: torch.device
+
+    def __call__(
+        self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
+    ) -> None:
+        """Run `count` steps from `first` on."""
+        ...
+
+
+class NativeRunner:
+    """A function of a library of C++, whose blocks of points are shared among threads."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, function: Any, lanes: int) -> None:
+        function.argtypes, function.restype = RUN_ARGTYPES, ctypes.c_int32
+        self.function, self.lanes = function, lanes
+
+    def __call__(
+        self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
+    ) -> None:
+        """Run steps, one range of blocks a thread where it is worth a thread."""
+
+        def work(begin: int, end: int) -> None:
+            if self.function(given, gives, knobs, rows, points, first, count, begin, end):
+                raise MemoryError(NO_MEMORY)
+
+        blocks = -(-points // self.lanes)
+        threads = min(torch.get_num_threads(), blocks, points * count // MIN_WORK_FOR_THREADS)
+        if threads <= 1:
+            work(0, points)
+            return
+        edges = [min(points, blocks * i // threads * self.lanes) for i in range(threads)]
+        ranges = [*pairwise([*edges, points])]
+        run_parallel(work, ranges, is_long=points * count >= MIN_WORK_FOR_OPENMP)
+
+
 class KernelEntry:
     """A kernel's entry function with the order, names and shapes of its arguments.
 
@@ -62,13 +104,13 @@ class KernelEntry:
     """
 
     def __init__(
-        self, *, run: Any, lanes: int, inputs: tuple[ValueShape, ...],
+        self, *, run: Runner, inputs: tuple[ValueShape, ...],
         hidden: tuple[tuple[ValueShape, Tensor], ...], outputs: tuple[ValueShape, ...],
         solvers: tuple[SolveRules, ...], dtype: torch.dtype,
     ) -> None:  # fmt: skip
-        run.argtypes, run.restype = RUN_ARGTYPES, ctypes.c_int32
-        self.run, self.lanes, self.dtype = run, lanes, dtype
-        self.inputs, self.hidden, self.outputs, self.solvers = inputs, hidden, outputs, solvers
+        self.run, self.dtype, self.device = run, dtype, run.device
+        self.inputs, self.outputs, self.solvers = inputs, outputs, solvers
+        self.hidden = tuple((v, x.to(self.device)) for v, x in hidden)
         self._names = tuple(v.name for v in outputs)
         self._solves = tuple(s.name for s in solvers)
         self._knobs = pack_knobs([s.newton for s in solvers])
@@ -88,7 +130,9 @@ class KernelEntry:
         """The outputs of inputs in their order, whose signature is known, and the reports."""
         ready = self._calls.find(key)
         if ready is None:
-            made = CallLayout(self.inputs, self.hidden, self.outputs, self.dtype, values)
+            made = CallLayout(
+                self.inputs, self.hidden, self.outputs, self.dtype, values, self.device
+            )
             ready = self._calls.keep(key, made)
         held, given = ready.pack_given(values)
         outputs, gives = ready.allocate_outputs()
@@ -100,20 +144,24 @@ class KernelEntry:
         """A quicker way to make a call like one that was made, if there is one."""
         ready = self._calls.find(key)
         small = ready is not None and ready.in_place and 0 < ready.points < 2 * MIN_WORK_FOR_THREADS
-        if ready is None or not small or self._together:
+        run = self.run
+        if ready is None or not small or self._together or not isinstance(run, NativeRunner):
             return None
-        return FastCall(self.run, self._knobs, self._names, self._solves, ready, values)
+        return FastCall(run.function, self._knobs, self._names, self._solves, ready, values)
 
     def run_steps(
         self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Array]
-    ) -> tuple[dict[str, Array], tuple[Status, ...]]:
-        """Run a range of steps; outputs are (steps.stop, components, points), zero before it."""
-        outputs: dict[str, Array] = {}
+    ) -> tuple[dict[str, Any], tuple[Status, ...]]:
+        """Run a range of steps; outputs are (steps.stop, components, points), zero before it.
+
+        They are arrays of NumPy on CPUs, of torch on GPUs.
+        """
+        outputs: dict[str, Any] = {}
         places: dict[str, GivesStruct] = {}
         for v in self.outputs:
             outputs[v.name] = x = self._allocate_history(v.name, (steps.stop, v.width, points))
             x[: steps.start] = initial.get(v.name, 0.0)
-            address = torch.from_numpy(x).data_ptr()
+            address = (x if isinstance(x, Tensor) else torch.from_numpy(x)).data_ptr()
             places[v.name] = GivesStruct(address, v.width * points, 1, points)
         given = (GivenStruct * max(len(slots), 1))()
         for i, slot in enumerate(slots):
@@ -125,8 +173,10 @@ class KernelEntry:
         gives = (GivesStruct * max(len(places), 1))(*places.values())
         return outputs, self._run_reporting(given, gives, points, steps).read_statuses(steps.start)
 
-    def _allocate_history(self, name: str, shape: tuple[int, ...]) -> Array:
+    def _allocate_history(self, name: str, shape: tuple[int, ...]) -> Any:
         """Memory for a history: that of the last one, if no tensor reads it any more."""
+        if self.device.type != "cpu":
+            return torch.empty(shape, dtype=self.dtype, device=self.device)
         key = (name, shape)
         kept = self._rooms.pop(key, None)  # of two threads one finds it
         if kept is None or getrefcount(kept) > 2:
@@ -138,14 +188,10 @@ class KernelEntry:
 
     def _run_reporting(self, given: object, gives: object, points: int, steps: range) -> Reports:
         """Run steps on all points, and tell what the solves reported."""
-        reports = Reports.allocate(self._solves, len(steps), points, self.dtype)
+        reports = Reports.allocate(self._solves, len(steps), points, self.dtype, self.device)
 
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
-            def work(begin: int, end: int) -> None:
-                if self.run(given, gives, rules, rows, points, first, count, begin, end):
-                    raise MemoryError(NO_MEMORY)
-
-            self._run_on_threads(points, count, work)
+            self.run(given, gives, rules, rows, points, first, count)
 
         if self._together and points:
             self._run_in_lockstep(run, reports, steps)
@@ -167,23 +213,13 @@ class KernelEntry:
             for rule in rules:
                 rule.min_its = 0
 
-    def _run_on_threads(self, points: int, steps: int, work: Work) -> None:
-        """Work on ranges of whole blocks, one range a thread where it is worth a thread."""
-        blocks = -(-points // self.lanes)
-        threads = min(torch.get_num_threads(), blocks, points * steps // MIN_WORK_FOR_THREADS)
-        if threads <= 1:
-            work(0, points)
-            return
-        edges = [min(points, blocks * i // threads * self.lanes) for i in range(threads)]
-        ranges = [*pairwise([*edges, points])]
-        run_parallel(work, ranges, is_long=points * steps >= MIN_WORK_FOR_OPENMP)
-
 
 class KernelTransient:
     """A transient whose arrays lie as the kernel reads them."""
 
     def __init__(self, entry: KernelEntry, transient: Transient) -> None:
         self.entry = entry
+        raise_if(find_elsewhere({**transient.prescribed, **transient.initial}, entry.device))
         self.count = transient.steps
         outputs = {v.name: v for v in entry.outputs}
         self.batch = join_batches(_find_batches(entry, transient))
@@ -192,10 +228,15 @@ class KernelTransient:
         self.slots += [self._lay_out_fixed(v, x) for v, x in entry.hidden]
         begun = {name: x[0] for name, x in transient.prescribed.items()}
         self.initial = {
-            name: self._flatten(outputs[name], x).T.numpy()
+            name: self._lay_out_initial(outputs[name], x)
             for name, x in {**begun, **transient.initial}.items()
             if name in outputs
         }
+
+    def _lay_out_initial(self, v: ValueShape, x: Tensor) -> Any:
+        """(components, points) of an initial value, as histories are on the device."""
+        flat = self._flatten(v, x).T
+        return flat.numpy() if flat.is_cpu else flat
 
     def _flatten(self, v: ValueShape, x: Tensor) -> Tensor:
         """(points, components) of a value `(*batch, *axes, *base)`."""
@@ -220,7 +261,8 @@ class KernelTransient:
             rows = first.new_zeros(self.count, *first.shape)
             rows[0] = first
             return _slot_history(rows, back)
-        return InputSlot(torch.zeros(v.width, dtype=self.entry.dtype, device="cpu"), 0, 0, 1)
+        zero = torch.zeros(v.width, dtype=self.entry.dtype, device=self.entry.device)
+        return InputSlot(zero, 0, 0, 1)
 
     def _lay_out_prescribed(self, v: ValueShape, x: Tensor, back: int) -> InputSlot:
         """(steps, points, components), viewed where the strides allow it."""
@@ -240,9 +282,10 @@ class KernelTransient:
         found, statuses = self.entry.run_steps(self.slots, self.points, steps, self.initial)
         outputs = {}
         for v in self.entry.outputs:
-            rows = found[v.name].transpose(0, 2, 1)
+            rows = found[v.name]
+            rows = rows.transpose(1, 2) if isinstance(rows, Tensor) else rows.transpose(0, 2, 1)
             rows = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
-            outputs[v.name] = torch.from_numpy(rows)
+            outputs[v.name] = rows if isinstance(rows, Tensor) else torch.from_numpy(rows)
         return History(outputs, statuses)
 
 

@@ -185,7 +185,7 @@ def spoil_slopes(
     slopes: the value and the derivative, of each that is asked for.
     """
     failed = [~s.converged for s in statuses] if slopes else ()
-    if not failed or not bool((points := torch.stack(failed).any(0)).any()):
+    if not failed or not _may_be(points := torch.stack(failed).any(0)):
         return outputs
     for of, slope in slopes:
         into = ValueShape("", slope.sizes[len(of.sizes) :], slope.base[len(of.base) :])
@@ -204,7 +204,12 @@ def spoil_rows(
         wrong = wrong & failed.reshape((*batch, *(1,) * out.rank))
     spread = [(1,) * len(axes) for axes in (into.sizes, into.base)]
     rows = wrong.reshape((*batch, *out.sizes, *spread[0], *out.base, *spread[1]))
-    return torch.where(rows, math.nan, block) if bool(rows.any()) else block
+    return torch.where(rows, math.nan, block) if _may_be(rows) else block
+
+
+def _may_be(conditions: Tensor) -> bool:
+    """Whether any may be true; on GPUs nobody waits to know."""
+    return not conditions.is_cpu or bool(conditions.any())
 
 
 def failures(statuses: Iterable[Status]) -> tuple[Problem, ...]:

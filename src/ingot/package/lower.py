@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
-from ingot.codegen import compiler
 from ingot.codegen.abi import write_rules_struct
 from ingot.codegen.cpu_levels import choose_levels
+from ingot.codegen.frames import LANES
 from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.source import write_section
 from ingot.errors import Problem, raise_if
@@ -147,7 +147,7 @@ def _print_kernels(
         for kernel, entry in zip(kernels.values(), meta.entries, strict=True)
     ]
     real = "double" if meta.dtype == "float64" else "float"
-    start = [f"#define INGOT_REAL {real}", write_rules_struct(), compiler.join_headers()]
+    start = [f"#define INGOT_REAL {real}", write_rules_struct(), LANES.join_headers()]
     source = "\n".join([*start, *parts])
     notes = Notes(find_first_guesses(c.program), _renamed(c.inputs), _renamed(c.outputs))
     kernel = meta.kernel

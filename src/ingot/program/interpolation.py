@@ -193,7 +193,7 @@ _GATHER = (
     " torch.broadcast_tensors({1}, {0}.narrow({dim}, 0, 1))[0].long())"
 )
 """`take_along_dim` would fix the batch of a graph, whose sizes are symbols."""
-_LANES = "make<V>([&](int lane) __attribute__((always_inline)) {{ return {}; }})"
+_LANES = "make<V>([&](int lane) INGOT_LAMBDA {{ return {}; }})"
 
 
 class _Pick(LinearOperation):
@@ -245,10 +245,10 @@ class _Pick(LinearOperation):
     def write_cxx(self, lines: Any, node: Node, place: Place) -> str:
         table, *indices = node.args
         at = {
-            axis.key: f"int(({lines.read(index, place)})[lane])"
+            axis.key: f"int(lane_of({lines.read(index, place)}, lane))"
             for axis, index in zip(node.attr, indices, strict=True)
         }
-        return _LANES.format(f"({lines.read(table, {**place, **at})})[lane]")
+        return _LANES.format(f"lane_of({lines.read(table, {**place, **at})}, lane)")
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         places = [f"{axis} {index}" for axis, index in zip(node.attr, args[1:], strict=True)]
@@ -312,8 +312,8 @@ class _Choose(Operation):
 
     def write_cxx_line(self, lines: Any, node: Node, place: Place, name: str) -> str:
         declared, read = _declare(lines, node.args[1:], f"{name}_entries")
-        index = f"int(({lines.read(node.args[0], place)})[lane])"
-        return f"{declared}const V {name} = {_LANES.format(f'({read(index)})[lane]')};"
+        index = f"int(lane_of({lines.read(node.args[0], place)}, lane))"
+        return f"{declared}const V {name} = {_LANES.format(f'lane_of({read(index)}, lane)')};"
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         return f"choose({', '.join(args[1:])} at {args[0]})"

@@ -344,7 +344,7 @@ class _Repeat(Operation):
         inner = body(repeat.roots)
         sizes = [lines.space.size(s.axes) for s in repeat.stacked]
         if sizes:
-            rows.append(f"{indent}const Array<V> h{tag}({sum(sizes) * repeat.count});")
+            rows.append(f"{indent}const Array<V, {sum(sizes) * repeat.count}> h{tag};")
         found: dict[int, Any] = dict(enumerate(columns))
         for i, line in enumerate(repeat.stacked):
             first = sum(sizes[:i]) * repeat.count

@@ -11,7 +11,7 @@ from ingot.errors import IngotError, Problem
 from ingot.execute.batch_shape import ValueShape
 from ingot.execute.call_layout import FastCall, StatusReader
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.kernel_run import KernelEntry, KernelTransient, SolveRules
+from ingot.execute.kernel_run import KernelEntry, KernelTransient, NativeRunner, SolveRules
 from ingot.execute.segments_run import Segmented, SegmentedInfo, StepInfo
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import Layouts, layouts_of
@@ -109,8 +109,7 @@ class KernelBackend:
         """An entry of the library, and what it reads and gives beyond values."""
         dtype: torch.dtype = getattr(torch, meta.dtype)
         return KernelEntry(
-            run=_named(self._library, f"{kernel.prefix}_{entry}_steps"),
-            lanes=_named(self._library, f"{kernel.prefix}_lanes")(),
+            run=_runner(self._library, kernel.prefix, entry),
             inputs=(*self._inputs, *reads, *self._fixed),
             hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
             outputs=(*self._outputs, *gives),
@@ -183,7 +182,7 @@ class KernelBackend:
         count = len(whole.inputs) - len(self._fixed)
         fixed = tuple(zip(self._fixed, promoted, strict=True))
         native = KernelEntry(
-            run=whole.run, lanes=whole.lanes, inputs=whole.inputs[:count],
+            run=whole.run, inputs=whole.inputs[:count],
             hidden=(*fixed, *whole.hidden), outputs=whole.outputs, solvers=whole.solvers,
             dtype=whole.dtype,
         )  # fmt: skip
@@ -220,8 +219,7 @@ class SegmentedBackend:
 
         def native(i: int, step: StepInfo) -> KernelEntry:
             return KernelEntry(
-                run=_named(self._library, f"{kernel.prefix}_{name}_{i}_steps"),
-                lanes=_named(self._library, f"{kernel.prefix}_lanes")(),
+                run=_runner(self._library, kernel.prefix, f"{name}_{i}"),
                 inputs=tuple(shapes[n] for n in step.reads), hidden=(),
                 outputs=tuple(shapes[n] for n in step.gives),
                 solvers=tuple(rules[n] for n in step.solves), dtype=dtype,
@@ -342,6 +340,12 @@ class GraphBackend:
         """All steps, one after another."""
         fixed = dict(zip(self._parameters, promoted, strict=True))
         return self._program.rebind(parameters=fixed).arrange(transient)
+
+
+def _runner(library: ctypes.CDLL, prefix: str, entry: str) -> NativeRunner:
+    """What runs an entry of a library."""
+    lanes = _named(library, f"{prefix}_lanes")()
+    return NativeRunner(_named(library, f"{prefix}_{entry}_steps"), lanes)
 
 
 def _named(library: ctypes.CDLL, name: str) -> Any:

@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ingot.codegen import build, compiler, nvrtc
-from ingot.codegen.library import open_library
+from ingot.codegen import nvrtc
 from ingot.errors import IngotError
 from ingot.fields.jit import launch
 from ingot.fields.jit.capture import capture
@@ -26,44 +25,20 @@ from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, schema_of, sources_of
 from ingot.fields.spaces import Space, space
 from ingot.fields.step import Ambient, Buffer, State, Step, evaluate
+from tests.codegen.on_host import HostFunction, load_on_host
 
 from .cases import cahn_hilliard, state_of
 from .every import STEP, fields
 
-HOST = """
-#include <math.h>
-#define __device__
-#define __global__
-#define __forceinline__ inline
-#define __launch_bounds__(n)
-struct Axis { unsigned x; };
-static Axis gridDim, blockDim, blockIdx, threadIdx;
-template <class Task>
-static void all(void (*kernel)(Task), const void* task, unsigned blocks, unsigned threads) {
-  gridDim.x = blocks, blockDim.x = threads;
-  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
-    for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x)
-      kernel(*static_cast<const Task*>(task));
-}
-"""
-ENTRY = """
-extern "C" void host_{name}(const void* task, unsigned blocks, unsigned threads) {{
-  all(ingot::{name}, task, blocks, threads);
-}}
-"""
-
 
 def on_host(program: SequenceSource, folder: Path) -> dict[str, Launch]:
     """The loops of a program for GPUs, run by this process."""
-    entries = "".join(ENTRY.format(name=slot.name) for slot in program.kernels)
-    source = f"{HOST}{program.source}{entries}"
-    library = open_library(build.compile_library(source, compiler.FLAGS, folder))
+    found = load_on_host(program.source, [slot.name for slot in program.kernels], folder)
 
-    def launched(name: str) -> Callable[[int, bytes], None]:
-        entry = getattr(library, f"host_{name}")
-        return lambda blocks, task: entry(task, blocks, THREADS)
+    def start(run: HostFunction) -> Callable[[int, bytes], None]:
+        return lambda blocks, task: run(blocks, THREADS, 0, task)
 
-    return {slot.name: Launch(launched(slot.name)) for slot in program.kernels}
+    return {name: Launch(start(run)) for name, run in found.items()}
 
 
 class Printed:
@@ -142,8 +117,9 @@ def test_what_lies_beside_the_gpu_stays_outside_loops_unless_it_is_a_number() ->
     assert calls[-3:] == ["mul.Tensor", "sum.default", "add.Tensor"]
 
 
-def test_the_source_includes_nothing(operations: Printed) -> None:
-    assert "#include" not in operations.program.source
+def test_the_source_needs_nothing_that_nvrtc_lacks(operations: Printed) -> None:
+    included = [row for row in operations.program.source.splitlines() if "#include" in row]
+    assert included == ["#include <cstdint>"]  # which compile_cubin brings along
     assert "std::" not in operations.program.source
 
 
@@ -254,16 +230,16 @@ def test_the_compiler_of_cuda_takes_every_operation(
         nvrtc.open_nvrtc()
     except IngotError as error:
         pytest.skip(str(error))
-    code = nvrtc.compile_cubin(operations.program.source, architecture, tmp_path)
+    code = nvrtc.compile_cubin(operations.program.source, architecture, folder=tmp_path)
     assert code.startswith(b"\x7fELF")
     with pytest.raises(RuntimeError, match="NVRTC cannot compile a kernel for sm_90"):
-        nvrtc.compile_cubin("none", "sm_90", tmp_path)
+        nvrtc.compile_cubin("none", "sm_90", folder=tmp_path)
 
 
 def test_machine_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
 
-    def translated(source: str, architecture: str) -> bytes:
+    def translated(source: str, architecture: str, headers: object) -> bytes:
         compiled.append(f"{source} {architecture}")
         return b"\0code"
 
@@ -271,5 +247,5 @@ def test_machine_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     versions = iter(["12.9", "12.9", "12.9", "13.0"])
     monkeypatch.setattr(nvrtc, "read_version", lambda: next(versions))
     for architecture in ("sm_80", "sm_80", "sm_90", "sm_90"):
-        assert nvrtc.compile_cubin("a", architecture, tmp_path) == b"\0code"
+        assert nvrtc.compile_cubin("a", architecture, folder=tmp_path) == b"\0code"
     assert compiled == ["a sm_80", "a sm_90", "a sm_90"]

@@ -43,4 +43,4 @@ class Launch:
 
 def on_current_stream(function: DeviceFunction) -> Callable[[int, bytes], None]:
     """A function on a GPU, started on torch's current stream."""
-    return lambda blocks, task: function(blocks, THREADS, raw_stream(function.index), task)
+    return lambda blocks, task: function(blocks, THREADS, raw_stream(function.device.index), task)

@@ -1,0 +1,89 @@
+"""What stands around the lines of a point: blocks of lanes on CPUs, a thread a point on GPUs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ingot.codegen import compiler
+from ingot.program import Program
+
+__all__ = ["LANES", "THREADS", "THREADS_PER_BLOCK", "Frame", "count_task_rows"]
+
+THREADS_PER_BLOCK = 128
+"""Threads of a GPU that are started together: with as many registers as a thread may have (255),
+four blocks of so many fill a multiprocessor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How a device runs the lines of a point.
+
+    headers: the files that a source includes, in order, by the name they go under; max_pivoted: the
+    unknowns of a system up to which there is a second routine; write_entry: the function that runs
+    the lines of a section over points.
+    """
+
+    device: str
+    headers: dict[str, str]
+    max_pivoted: int
+    write_entry: Callable[[Program, str], list[str]]
+
+    def read_headers(self) -> dict[str, str]:
+        """The texts of all headers by the names they go under."""
+        folder = compiler.HEADER_FOLDER
+        return {name: (folder / file).read_text() for name, file in self.headers.items()}
+
+    def join_headers(self) -> str:
+        """All headers as one text."""
+        return compiler.join_headers(tuple(self.headers.values()))
+
+
+def _write_loop(program: Program, entry: str) -> list[str]:
+    """The function of a library that runs a section in blocks of points."""
+    first, count = len(program.inputs), len(program.given)
+    return [
+        "namespace {", "",
+        f"INGOT_CALL void {entry}(const Given* in, const Gives* out, const Knobs* knobs,",
+        "    const Reports::One* reports, int64_t points, int64_t first_step, int64_t steps,",
+        "    int64_t begin, int64_t end) {",
+        f"  const auto point = [](auto&&... all) {{ {entry}_lines::point(all...); }};",
+        f"  const auto hoist = [](auto&&... all) {{ {entry}_lines::hoist(all...); }};",
+        f"  each_point<{entry}_lines::hoisted, {first}, {count}>(point, hoist, in, out, knobs,",
+        "      reports, points, first_step, steps, begin, end);",
+        "}", "",
+        "}  // namespace",
+    ]  # fmt: skip
+
+
+def count_task_rows(program: Program) -> tuple[int, int, int]:
+    """The rows of the task of a kernel: inputs and parameters, outputs, solves; one at least."""
+    counts = len(program.given), len(program.outputs), len(program.solves)
+    return max(counts[0], 1), max(counts[1], 1), max(counts[2], 1)
+
+
+def _write_kernel(program: Program, entry: str) -> list[str]:
+    """The kernel that runs a section by a thread a point."""
+    first, count = len(program.inputs), len(program.given)
+    rows = ", ".join(map(str, count_task_rows(program)))
+    return [
+        f'extern "C" __global__ void __launch_bounds__({THREADS_PER_BLOCK})',
+        f"{entry}(const __grid_constant__ Task<{rows}> task) {{",
+        "  const auto point = [](const Inputs& in, const Outputs& out, const Knobs* knobs,",
+        "      Reports& reports, const V* h) {",
+        f"    {entry}_lines::point(in, out, knobs, reports, h);",
+        "  };",
+        f"  const auto hoist = [](const Inputs& in, V* h) {{ {entry}_lines::hoist(in, h); }};",
+        f"  each_point<{entry}_lines::hoisted, {first}, {count}>(task, point, hoist);",
+        "}", "",
+    ]  # fmt: skip
+
+
+_SHARED = ("powers.h", "newton.h", "parts.h", "band.h", "entry.h")
+
+LANES = Frame("cpu", {name: name for name in ("lanes.h", *_SHARED, "steps.h")}, 512, _write_loop)
+"""A dense matrix of 512 unknowns takes 16 MB of lanes."""
+
+THREADS = Frame(
+    "cuda", {"lanes.h": "lane_cuda.h"} | {name: name for name in (*_SHARED, "threads.h")}, 96,
+    _write_kernel,
+)  # fmt: skip
+"""Two dense matrices of 96 unknowns take 150 kB of the 512 kB of local memory that a thread has."""

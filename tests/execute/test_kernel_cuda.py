@@ -1,0 +1,115 @@
+"""What is printed for GPUs gives what kernels of CPUs give, to the accuracy of exp and pow.
+
+It is tried without a GPU: the same text is compiled as C++, and its threads run one by one.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from ingot.codegen import nvrtc
+from ingot.codegen.frames import THREADS
+from ingot.codegen.source import write_section, write_unit
+from ingot.errors import IngotError
+from ingot.execute import Transient, kernel, kernel_cuda
+from ingot.execute.kernel import Kernel
+from ingot.program import Program, compile_passes, with_adjoint, with_jacobian
+from tests.codegen.on_host import load_on_host
+from tests.systems import plasticity, program_of, viscoplasticity
+
+TEXTS = {
+    "plastic": plasticity("FBComplementarity", isotropic=True, kinematic=True),
+    "viscous": viscoplasticity(),
+}
+
+
+@pytest.fixture
+def on_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of GPUs, run by this process."""
+
+    def load(source: str, device: torch.device, headers: Mapping[str, str]) -> object:
+        names = [name for name in ("run",) if f"\n{name}(const __grid" in source]
+        return load_on_host(source, names, tmp_path, headers).__getitem__
+
+    monkeypatch.setattr(kernel, "load_functions", load)
+    monkeypatch.setattr(kernel_cuda, "raw_stream", lambda index: 0)
+
+
+def drawn(program: Program, points: int) -> dict[str, Tensor]:
+    """Inputs at random, small as strains are."""
+    make = torch.Generator().manual_seed(3)
+    found = {}
+    for v in program.inputs:
+        shape = (points, *(program.extent(a) for a in v.axes), *v.kind.base)
+        found[v.name] = 0.01 * torch.randn(shape, generator=make, dtype=torch.float64)
+        if v.name.startswith("t"):
+            found[v.name] = found[v.name].abs() + ("~" not in v.name)
+    return found
+
+
+@pytest.mark.parametrize("what", ["values", "jacobian", "adjoint"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_threads_give_what_lanes_give(name: str, what: str, on_host: None) -> None:
+    program = program_of(TEXTS[name])
+    if what == "jacobian":
+        program = with_jacobian(
+            program, [(o.name, i.name) for o in program.outputs for i in program.inputs]
+        )
+    elif what == "adjoint":
+        program = with_adjoint(
+            program, [v.name for v in program.outputs], [v.name for v in program.inputs]
+        )
+    inputs = drawn(program, 300)
+    wanted, told = Kernel(program)(inputs)
+    found, status = Kernel(program, device=torch.device("cuda"))(inputs)
+    sizes = {n: float(x.nan_to_num().abs().max()) for n, x in wanted.items()}
+    noise = 1e-13 * max(sizes.values())  # what is zero but for rounding
+    for n, x in wanted.items():
+        close = {"rtol": 0, "atol": 1e-9 * sizes[n] + noise, "equal_nan": True}
+        torch.testing.assert_close(found[n], x, **close)
+    for ours, theirs in zip(status, told, strict=True):
+        assert torch.equal(ours.reason, theirs.reason)
+        assert torch.equal(ours.iterations, theirs.iterations)
+
+
+def test_tensors_elsewhere_than_the_kernel_are_refused() -> None:
+    program = program_of(TEXTS["viscous"])
+    inputs = drawn(program, 3)
+    moved = {n: x.to("meta") for n, x in inputs.items()}
+    with pytest.raises(IngotError, match="is on meta, and the kernel runs on cpu"):
+        Kernel(program)(moved)
+
+
+def test_a_transient_on_threads_gives_what_lanes_give(on_host: None) -> None:
+    program = program_of(TEXTS["viscous"])
+    inputs = drawn(program, 130)
+    times = torch.linspace(0, 1, 9, dtype=torch.float64)
+    given = {n: times.reshape(-1, *(1,) * x.ndim) * x for n, x in inputs.items() if "~" not in n}
+    transient = Transient(9, given, {})
+    wanted = Kernel(program).transient(transient)
+    found = Kernel(program, device=torch.device("cuda")).transient(transient)
+    for n, x in wanted.outputs.items():
+        torch.testing.assert_close(found.outputs[n], x, rtol=1e-9, atol=1e-12, equal_nan=True)
+    assert torch.equal(found.statuses[0].iterations, wanted.statuses[0].iterations)
+
+
+@pytest.fixture
+def has_nvrtc() -> None:
+    try:
+        nvrtc.open_nvrtc()
+    except IngotError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("real", ["double", "float"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_compiler_of_cuda_takes_a_kernel(
+    name: str, real: str, has_nvrtc: None, tmp_path: Path
+) -> None:
+    section = write_section(compile_passes(program_of(TEXTS[name])), "run", frame=THREADS)
+    source = f"#define INGOT_REAL {real}\n{write_unit([section], THREADS)}"
+    code = nvrtc.compile_cubin(source, "sm_90", THREADS.read_headers(), tmp_path)
+    assert code.startswith(b"\x7fELF") and b".text.run\0" in code
