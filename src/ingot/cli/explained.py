@@ -229,6 +229,10 @@ EXPLAIN: dict[str, str] = {
         "Kernels of a GPU are compiled by NVRTC, which a torch with CUDA brings along. Without one"
         ' install it alone, `pip install "ingot[cuda]"`; no GPU is needed to compile.'
     ),
+    "task-too-large": (
+        "A kernel of a GPU is told where each of its inputs, outputs and solves lies, by value, and"
+        " CUDA takes 32 764 bytes of that. Ask for fewer derivatives, or run it on a CPU."
+    ),
     "no-derivatives": (
         "A derivative was asked of a package that does not hold it. Pairs are chosen when"
         " compiling: add -d OUT:IN for this pair, or -d : for all. Gradients alone (vjp, param_vjp,"

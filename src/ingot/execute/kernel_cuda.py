@@ -40,7 +40,7 @@ class DeviceRunner:
         if total > MAX_TASK_BYTES:
             told = f"the kernel reads and gives too much for a GPU: {total} bytes of descriptions"
             fix = f"ask for fewer derivatives: at most {MAX_TASK_BYTES} bytes; or run it on a CPU"
-            raise IngotError([Problem("too-large", told, None, fix)])
+            raise IngotError([Problem("task-too-large", told, None, fix)])
 
     def __call__(
         self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
