@@ -1,5 +1,6 @@
 """What Ingot works around in torch is still so: where one of these fails, the workaround may go."""
 
+import itertools
 import subprocess
 import sys
 import zipfile
@@ -15,6 +16,7 @@ from torch.autograd import forward_ad
 from torch.fx import Interpreter
 
 from ingot.graphs import torch_private
+from ingot.graphs.layout import order_of
 
 
 def settings() -> Any:
@@ -730,3 +732,39 @@ print(hasattr(torch.ops.prims, "fma"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def convolved_orders(
+    rank: int, dtype: torch.dtype, last: int, groups: int, turned: bool, batch: int
+) -> list[tuple[int, ...]]:
+    """How the result of a convolution and both gradients lie."""
+    lies: Any = {4: torch.channels_last, 5: torch.channels_last_3d}.get(rank)
+    inner = [6] * (rank - 2)
+    x = torch.randn(batch, 4, *inner, dtype=dtype)
+    weight = torch.randn(4, 4 // groups, *(3 for _ in inner), dtype=dtype)
+    x = x.to(memory_format=lies) if lies and last & 1 else x
+    weight = weight.to(memory_format=lies) if lies and last & 2 else weight
+    convolve = getattr(torch.nn.functional, f"conv{'_transpose' if turned else ''}{rank - 2}d")
+    y = convolve(x.requires_grad_(), weight.requires_grad_(), groups=groups)
+    return [order_of(z) for z in (y, *torch.autograd.grad(y.sum(), (x, weight)))]
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5])
+@pytest.mark.parametrize("last", range(4))
+def test_convolutions_lie_alike_whatever_the_batch(rank: int, last: int) -> None:
+    """The way is chosen by the batch; where this fails sizes must be guarded again."""
+    for dtype, groups, turned in itertools.product(
+        (torch.float32, torch.float64), (1, 4), (False, True)
+    ):
+        few, many = (convolved_orders(rank, dtype, last, groups, turned, n) for n in (4, 40))
+        assert few == many or (rank == 5 and last)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_a_batch_is_guarded_for_the_way_to_convolve(free: bool) -> None:
+    mode = torch_private.fake_mode()
+    batch = torch_private.open_sizes(mode, {"n": 6})["n"]
+    with mode, torch_private.free_convolutions() if free else nullcontext():
+        x = torch.empty(batch, 3, 8, 8)
+        torch.nn.functional.conv2d(x, torch.empty(4, 3, 3, 3))
+    assert bool(torch_private.guards_of(mode)) is not free

@@ -1,5 +1,7 @@
 """Open sizes: named, tied, and written as expressions that a call evaluates."""
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,7 +9,7 @@ from torch import Tensor
 import ingot.train as train
 from ingot.errors import IngotError
 from ingot.graphs.sizes import evaluated
-from tests.train.models import eager
+from tests.train.models import cnn, eager
 
 
 def both(x: Tensor, y: Tensor) -> Tensor:
@@ -50,3 +52,19 @@ def test_expressions_become_numbers() -> None:
     assert evaluated("2*n + max(n, 7)//2", {"n": 4}) == 11
     with pytest.raises(ValueError):
         evaluated("open('x')", {})
+
+
+def test_convolutions_take_any_batch() -> None:
+    model = cnn().float()  # doubles go one way only
+    example = torch.zeros(6, 1, 6, 6, requires_grad=True)
+    joint = eager(copy.deepcopy(model), example, dynamic="batch")
+    assert not any("16" in rule for rule in joint.signature.constraints)
+    for batch in (2, 15, 16, 40):
+        x = torch.randn(batch, 1, 6, 6, requires_grad=True)
+        found = []
+        for run in (model, joint):
+            torch.manual_seed(0)
+            y = run(x)
+            found.append([y, *torch.autograd.grad(y.square().sum(), (x, *run.parameters()))])
+        for a, b in zip(*found, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-3)

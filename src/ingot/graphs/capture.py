@@ -25,6 +25,7 @@ from ingot.graphs.torch_private import (
     buffers_of,
     equal_sizes,
     expression_of,
+    free_convolutions,
     mark_open,
     sources_of_sizes,
     stack_of_error,
@@ -245,7 +246,8 @@ def _trace(
     written: tuple[list[str], ...],
 ) -> Frame:
     try:
-        return trace_frame(_call, (source, values, named, written))
+        with free_convolutions():
+            return trace_frame(_call, (source, values, named, written))
     except IngotError:
         raise
     except Exception as error:

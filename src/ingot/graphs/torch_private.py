@@ -37,7 +37,7 @@ __all__ = [
     "autocast_now", "base_of", "break_of", "buffers_of", "children_of", "compilation_now",
     "compile_ahead", "compile_by_inductor", "compile_calls", "equal_sizes",
     "expression_of", "fake_inputs", "fake_mode", "fake_tensor", "follow_gradients", "forward_mode",
-    "frames_of", "fresh_cache", "guards_of", "has_global_hooks", "has_hooks",
+    "frames_of", "free_convolutions", "fresh_cache", "guards_of", "has_global_hooks", "has_hooks",
     "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform",
     "keep_calls", "keep_lines",
     "load_graph", "mark_open", "memory_of", "merge_equal_lines", "non_persistent", "note_writes",
@@ -305,6 +305,31 @@ def any_size() -> AbstractContextManager[Any]:
 
     shapes: Any = _config
     return shapes.patch(backed_size_oblivious=True)
+
+
+@contextmanager
+def free_convolutions() -> Iterator[None]:
+    """Let no size be guarded for a way to convolve whose results lie as those of all others.
+
+    2.11 to 2.15: on CPUs batches of 16 go another way; only tensors of five axes in channels_last
+    order lie otherwise then. The lock is Dynamo's own.
+    """
+    from torch._dynamo.convert_frame import compile_lock
+
+    native: Any = torch._C
+    choose = native._select_conv_backend
+
+    def select(*args: Any, **kwargs: Any) -> Any:
+        x, weight = args or (kwargs["input"], kwargs["weight"])
+        env = next((n.node.shape_env for n in x.shape if isinstance(n, torch.SymInt)), None)
+        if env is not None and x.device.type == "cpu":
+            with env.suppress_guards():
+                if x.dim() < 5 or (x.is_contiguous() and weight.is_contiguous()):
+                    return choose(*args, **kwargs)
+        return choose(*args, **kwargs)
+
+    with compile_lock, mock.patch.object(native, "_select_conv_backend", select):
+        yield
 
 
 expression_of: Callable[[Any], Any] = operator.attrgetter("node.expr")

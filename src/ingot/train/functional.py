@@ -33,7 +33,8 @@ def graph_of(
 ) -> GraphModule:
     """The graph of a function of lists of tensors, which wraps them itself; flat, on ATen."""
     noted = torch_private.note_writes(shapes.mode)
-    with _without_kept_casts(), torch_private.keep_lines(), noted:
+    free = torch_private.free_convolutions()
+    with _without_kept_casts(), torch_private.keep_lines(), noted, free:
         module = torch_private.trace_values(function, [list(g) for g in groups], table)
     torch_private.take_out_tokens(module.graph)
     module.graph.set_codegen(CodeGen())
