@@ -235,7 +235,7 @@ def test_the_environment_may_name_a_device(
         (["decay.i", "--n-threads", "0"], "--n-threads 0 leaves no thread to run on"),
         (["decay.i", "--compute-device", "gpu"], "'gpu' is no device"),
         (["model.i", "driver", "--n-threads", "2"], "leave --n-threads out"),
-        (["model.i", "driver", "--compute-device", "cpu"], "leave --compute-device out"),
+        (["model.i", "driver", "--device", "cuda:9"], "there is no device 'cuda:9'"),
         (["decay.i", "--restart", "nowhere"], "there is no checkpoint at nowhere"),
         (["decay.i", "--checkpoint", "here"], "add --checkpoint-every 100"),
         (["decay.i", "--checkpoint-every", "0"], "a checkpoint every 0 steps is none"),

@@ -239,10 +239,11 @@ EXPLAIN: dict[str, str] = {
         " backward) take --train instead, which compiles adjoints of everything."
     ),
     "no-device": (
-        "A simulation is to run on a device that this machine, or this build of torch, does not"
-        " have. device_names in [Domain] comes before --compute-device, and that before the"
-        " environment's MARLIN_TORCH_DEVICE; without any of them a run takes place on a GPU if"
-        " there is one, else on the CPU."
+        "A run is to take place on a device that this machine, or this build of torch, does not"
+        " have. A model runs on the CPU unless --device says otherwise. For a simulation"
+        " device_names in [Domain] comes before --device, and that before the environment's"
+        " MARLIN_TORCH_DEVICE; without any of them it runs on a GPU if there is one, else on the"
+        " CPU."
     ),
     "no-gradient": (
         "A tensor that asks for a gradient is passed where none was compiled, or where none is"
@@ -586,8 +587,8 @@ EXPLAIN: dict[str, str] = {
         " tensor. Only tensors may vary from call to call."
     ),
     "wrong-device": (
-        "A package runs on the device that it was compiled for, and its inputs must lie there. Move"
-        " the inputs there."
+        "A package or kernel runs on the device that it was compiled for, and its inputs must lie"
+        " there. Move the inputs there."
     ),
     "wrong-dtype": (
         "A package computes in the precision that it was compiled for, and takes inputs of that"

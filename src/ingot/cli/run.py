@@ -30,7 +30,7 @@ def run(
     checkpoint: Path | None = None,
     restart: Path | None = None,
     eager: bool = False,
-    compute_device: str | None = None,
+    device: Annotated[str | None, Parameter(name=("--device", "--compute-device"))] = None,
     n_threads: int | None = None,
     strict: bool = False,
     untrusted: bool = False,
@@ -63,8 +63,9 @@ def run(
         Go on from this checkpoint, or from the only one in this folder.
     eager
         Run the computes of a simulation one by one, without compiling sequences of them.
-    compute_device
-        What a simulation runs on, cpu, cuda or mps, where its file does not say.
+    device
+        What it runs on: cpu, cuda or cuda:1; a simulation also on mps, and where its file does not
+        say otherwise.
     n_threads
         How many threads of the CPU a simulation uses.
     strict
@@ -86,10 +87,9 @@ def run(
             raise wrong_usage(message, "add --checkpoint-every 100")
         stored = None if checkpoint_every is None else (checkpoint_every, place)
         use_threads(n_threads)
-        device = device_asked(compute_device)
         tree = read(file, words, moose=True, text=text)
         return simulate(
-            tree, stored, restart, eager=eager, device=device, strict=strict,
+            tree, stored, restart, eager=eager, device=device_asked(device), strict=strict,
             untrusted=untrusted, json=json,
         )  # fmt: skip
     only = {
@@ -97,7 +97,6 @@ def run(
         "--checkpoint": checkpoint,
         "--restart": restart,
         "--eager": eager or None,
-        "--compute-device": compute_device,
         "--n-threads": n_threads,
     }
     refuse(file, "no simulation: it has no [Domain]", only)
@@ -106,7 +105,7 @@ def run(
     name = named[0] if named else only_driver(tree)
     if save is not None:
         raise_if(find_unknown_ending(save))
-    driver = build_driver(tree, name, strict=strict, untrusted=untrusted)
+    driver = build_driver(tree, name, strict=strict, untrusted=untrusted, device=device or "cpu")
     if not isinstance(driver, TransientDriver):
         refuse_save(save, name)
         return judge(driver.run(backend), name, json=json)

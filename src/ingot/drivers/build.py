@@ -7,6 +7,7 @@ from ingot.drivers.values import Shapes
 from ingot.drivers.verdict import Verdict
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.execute import Backend
+from ingot.execute.devices import require_device
 from ingot.hit import Tree, unknown_sections
 from ingot.model import SECTIONS, Factory, Model
 
@@ -26,16 +27,17 @@ class Checker(Protocol):
 
 def build_driver(
     source: Tree | Factory, name: str, asked: Span | None = None, *, strict: bool = False,
-    untrusted: bool = False,
+    untrusted: bool = False, device: str = "cpu",
 ) -> TransientDriver | Checker:  # fmt: skip
     """The driver of a `[Drivers]` block.
 
     strict: what it warns of is an error; untrusted: Python of the file is evaluated within bounds,
-    and nothing else that it names is executed.
+    and nothing else that it names is executed; device: what its kernels run on.
     """
     if not isinstance(source, Factory):
         source = Factory(source, strict=strict, untrusted=untrusted)
     factory = source
+    factory.device = str(require_device(device))
     raise_if(unknown_sections(factory.tree, SECTIONS))
     block = factory.tree.require("Drivers", name, asked)
     kind = block.require("type")

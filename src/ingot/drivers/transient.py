@@ -161,15 +161,27 @@ class TransientDriver:
             start = time.perf_counter()
             ready = self.executor(backend)
             with torch.no_grad():  # a result of a driver has no gradients
-                self._runs[backend] = ready.arrange(self.transient)
+                self._runs[backend] = self._arrange(ready)
             self.prepare_seconds[backend] = time.perf_counter() - start
         return self._runs[backend]
+
+    def _arrange(self, ready: Executor | Artifact) -> Callable[[], History]:
+        """The transient laid out on the device; what comes out lies on the CPU."""
+        if self.factory.device == "cpu":
+            return ready.arrange(self.transient)
+        run = ready.arrange(self.transient.to(self.factory.device))
+        return lambda: run().to("cpu")
 
     def executor(self, backend: Backend) -> Executor | Artifact:
         """What runs: the program by a backend, or a package by its own, by its graphs if asked."""
         body = self.model.body
+        if self.factory.device != "cpu" and (backend != "kernel" or isinstance(body, AOTIModel)):
+            what = "a package" if isinstance(body, AOTIModel) else f"the back end '{backend}'"
+            told = f"{what} runs a driver on cpu, not on {self.factory.device}"
+            fix = "run it with --device cpu, or the model itself with --backend kernel"
+            raise IngotError([Problem("wrong-device", told, None, fix)])
         if not isinstance(body, AOTIModel):
-            return executor(self.program, backend)
+            return executor(self.program, backend, device=self.factory.device)
         if backend == "inductor" and body.artifact.backend != backend:
             return body.load(backend)
         return body.artifact

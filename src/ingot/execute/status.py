@@ -101,6 +101,10 @@ class Status:
         }
         return replace(self, **rows)
 
+    def to(self, device: torch.device | str) -> "Status":
+        """The same on a device."""
+        return replace(self, **{row: getattr(self, row).to(device) for row in STATUS_ROWS})
+
     @property
     def converged(self) -> Tensor:
         """Whether each point converged."""

@@ -31,6 +31,11 @@ class Transient:
     prescribed: Mapping[str, Tensor]
     initial: Mapping[str, Tensor]
 
+    def to(self, device: torch.device | str) -> "Transient":
+        """The same on a device."""
+        moved = ({n: x.to(device) for n, x in v.items()} for v in (self.prescribed, self.initial))
+        return Transient(self.steps, *moved)
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -41,6 +46,11 @@ class History:
 
     outputs: dict[str, Tensor]
     statuses: tuple[Status, ...]
+
+    def to(self, device: torch.device | str) -> "History":
+        """The same on a device."""
+        outputs = {n: x.to(device) for n, x in self.outputs.items()}
+        return History(outputs, tuple(s.to(device) for s in self.statuses))
 
 
 def step_through(
@@ -83,9 +93,11 @@ def find_inputs(
 ) -> dict[str, Tensor]:  # fmt: skip
     """What is called at a step; past: the outputs of all steps before, and what was given first."""
     inputs = {}
+    known = next(iter((*transient.prescribed.values(), *transient.initial.values())), None)
+    place = "cpu" if known is None else known.device
     for v in given:
         base, back = lag(v.name)
-        zero = torch.zeros([*v.sizes, *v.base], dtype=dtype, device="cpu")
+        zero = torch.zeros([*v.sizes, *v.base], dtype=dtype, device=place)
         if base in transient.prescribed and not (back and base in gives):
             values = transient.prescribed[base]
             inputs[v.name] = values[step - back] if step >= back else torch.zeros_like(values[0])

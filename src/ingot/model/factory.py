@@ -75,10 +75,11 @@ class Factory:
 
     strict: what is warned of is an error, as it is where the file's [Settings] say so; untrusted:
     Python of the file is evaluated within bounds, and nothing else that it names is executed; stop:
-    the rule of that name, of solvers that do not say it.
+    the rule of that name, of solvers that do not say it; device: what drivers run kernels on.
     """
 
     stop: str = "point"
+    device: str = "cpu"
 
     def __init__(self, tree: Tree, *, strict: bool = False, untrusted: bool = False) -> None:
         load()

@@ -49,7 +49,7 @@ def test_a_device_that_is_not_there_is_told(
     with pytest.raises(IngotError) as error:
         device_of((), name)
     assert message in str(error.value)
-    assert "run it on the CPU: --compute-device cpu" in str(error.value)
+    assert "run it on the CPU: --device cpu" in str(error.value)
     place = Span("input.i", 3, 18, 4, "Domain", f"  device_names = {name}")
     with pytest.raises(IngotError) as error:
         device_of((name,), "cpu", place)

@@ -7,10 +7,9 @@ import logging
 import torch
 
 from ingot.errors import IngotError, Problem, Span
+from ingot.execute.devices import tell_missing
 
 __all__ = ["device_of"]
-
-KINDS = ("cpu", "cuda", "mps")
 
 
 def device_of(names: tuple[str, ...], asked: str = "", span: Span | None = None) -> str:
@@ -24,29 +23,9 @@ def device_of(names: tuple[str, ...], asked: str = "", span: Span | None = None)
     if names and asked and name != asked:
         message = "the run takes place on %s, which device_names in [Domain] says, not on %s"
         logging.getLogger("ingot").warning(message, name, asked)
-    wrong = missing(name)
+    wrong = tell_missing(name)
     if wrong:
-        told = "Domain/device_names=cpu" if names else "--compute-device cpu"
+        told = "Domain/device_names=cpu" if names else "--device cpu"
         fix = f"run it on the CPU: {told}"
         raise IngotError([Problem("no-device", wrong, span if names else None, fix)])
     return name
-
-
-def missing(name: str) -> str:
-    """Why there is no such device here; nothing if there is."""
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        return f"'{name}' is no device: there are {', '.join(KINDS)}"
-    match device.type:
-        case "cpu":
-            return ""
-        case "cuda":
-            count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-            if (device.index or 0) < count:
-                return ""
-            return f"there is no device '{name}': torch sees {count or 'no'} CUDA devices here"
-        case "mps" if torch.backends.mps.is_available():
-            return ""
-        case _:
-            return f"there is no device '{name}' here"

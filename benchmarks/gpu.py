@@ -1,0 +1,124 @@
+"""Kernels on a GPU: transients of 99 steps, one point of one step, the time to the first result.
+
+    python -m benchmarks.gpu ../shared/cases
+
+Float64, CUDA events, medians. 64 points are drawn as benchmarks.bench draws them, and repeated.
+"""
+
+import argparse
+import ctypes
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from benchmarks.load_paths import CASES, Folders, overrides
+from ingot.codegen.cuda import open_driver
+from ingot.drivers.transient import TransientDriver, transient_driver
+from ingot.execute import Transient
+from ingot.execute.kernel import Kernel
+from ingot.execute.kernel_cuda import DeviceRunner
+from ingot.hit import read
+from ingot.model import Factory
+
+DRAWN = 64
+CUDA = torch.device("cuda")
+ATTRIBUTES = {"registers": 4, "local_bytes": 3, "shared_bytes": 1}
+"""What CUDA's driver tells of a kernel, by its numbers of it."""
+
+
+def timed(run: Callable[[], object], rounds: int = 7) -> float:
+    """The median time of a run on the GPU, in milliseconds."""
+    found = []
+    for _ in range(rounds + 2):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        run()
+        end.record()
+        torch.cuda.synchronize()
+        found.append(begin.elapsed_time(end))
+    return median(found[2:])
+
+
+def drawn(name: str, folders: Folders) -> TransientDriver:
+    """The driver of a benchmark's case."""
+    case = CASES[name]
+    more = overrides(case, DRAWN, folders.scratch)
+    return transient_driver(Factory(read(folders.cases / case.file, more)), case.driver)
+
+
+def repeated(x: Tensor, dim: int, points: int) -> Tensor:
+    """The drawn points again and again."""
+    if x.ndim <= dim or x.shape[dim] != DRAWN:
+        return x
+    return x.repeat(*(1,) * dim, points // DRAWN, *(1,) * (x.ndim - dim - 1))
+
+
+def describe(kernel: Kernel) -> dict[str, int]:
+    """Registers and memory of a thread."""
+    found = {}
+    assert isinstance(kernel.entry.run, DeviceRunner)
+    for name, number in ATTRIBUTES.items():
+        value, handle = ctypes.c_int(), kernel.entry.run.function.handle
+        open_driver().cuFuncGetAttribute(ctypes.byref(value), number, handle)
+        found[name] = value.value
+    return found
+
+
+def latency(kernel: Kernel, transient: Transient) -> dict[str, float]:
+    """Microseconds until a call of one point returns, and until its result stands."""
+    shapes = {v.name: (*v.sizes, *v.base) for v in kernel.entry.inputs}
+    inputs = {n: torch.zeros(1, *s, dtype=torch.float64, device=CUDA) for n, s in shapes.items()}
+    for n, x in transient.prescribed.items():
+        if n in inputs:
+            inputs[n] += x[1].reshape(-1, *shapes[n])[:1]
+    returns, stands = [], []
+    for _ in range(300):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        kernel(inputs)
+        returns.append(time.perf_counter() - start)
+        torch.cuda.synchronize()
+        stands.append(time.perf_counter() - start)
+    return {"returns_us": median(returns) * 1e6, "stands_us": median(stands) * 1e6}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--names", nargs="*", default=["isoharden", "chaboche", "crystal", "gtn"])
+    parser.add_argument("--points", nargs="*", type=int, default=[65_536, 1 << 20])
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.names:
+            driver = drawn(name, Folders(options.cases, Path(scratch)))
+            first = driver.transient.to(CUDA)
+            start = time.perf_counter()
+            kernel = Kernel(driver.program, device=CUDA)
+            kernel.transient(first)
+            torch.cuda.synchronize()
+            told = {"case": name, "first_result_s": time.perf_counter() - start}
+            told |= describe(kernel) | latency(kernel, first)
+            for points in options.points:
+                prescribed = {n: repeated(x, 1, points) for n, x in first.prescribed.items()}
+                initial = {n: repeated(x, 0, points) for n, x in first.initial.items()}
+                took = timed(kernel.arrange(Transient(first.steps, prescribed, initial)))
+                steps = first.steps - 1
+                rate = points * steps / took * 1e3
+                rows.append({**told, "points": points, "ms": took, "point_steps_per_s": rate})
+                print(json.dumps(rows[-1]), flush=True)
+                del prescribed, initial
+                torch.cuda.empty_cache()
+    if options.output:
+        options.output.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
