@@ -17,7 +17,7 @@ from torch.fx.graph import CodeGen
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.graphs.guards import Course, find_guards
 from ingot.graphs.layout import blank, order_of
-from ingot.graphs.sizes import Dynamic, open_sizes, print_size
+from ingot.graphs.sizes import Dynamic, find_fixed, open_sizes, print_size
 from ingot.graphs.torch_private import (
     FOLDER,
     Frame,
@@ -297,12 +297,7 @@ def find_span_in(text: str) -> Span | None:
 
 def _find_line(stack: Sequence[traceback.FrameSummary]) -> Span | None:
     """The innermost line of the user's code."""
-    own = [f for f in stack if not f.filename.startswith((str(FOLDER), __file__))]
-    return (
-        Span(own[-1].filename, own[-1].lineno or 0, block=own[-1].name, text=own[-1].line or "")
-        if own
-        else None
-    )
+    return find_span_in("".join(traceback.format_list([*stack])))
 
 
 def find_tensors(module: nn.Module | None) -> list[tuple[tuple[str, ...], Tensor]]:
@@ -390,11 +385,7 @@ def _name_symbols(name: str, frame: Frame, size_names: Mapping[str, str]) -> dic
         for s, e in equal_sizes(frame.mode).items()
         if s in symbols and symbols[s] != e.xreplace(symbols)
     }
-    raise_if(
-        Problem("fixed-size", f"'{name}' works for one size only: {tied}", None,
-                "leave the size out of 'dynamic', or give two equal sizes one name")
-        for tied in fixed
-    )  # fmt: skip
+    raise_if(find_fixed(name, fixed))
     return symbols
 
 

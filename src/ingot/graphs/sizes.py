@@ -1,6 +1,6 @@
 """Sizes that stay open: names become symbols for tracing, expressions become numbers at a call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -9,9 +9,19 @@ from torch import Tensor
 from ingot.errors import Problem, raise_if
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression, names_of
+from ingot.graphs.layout import Order, blank, order_of
 from ingot.graphs.torch_private import expression_of, print_expression
 
-__all__ = ["Dynamic", "Open", "Size", "evaluated", "find_unknown", "open_sizes", "print_size"]
+__all__ = [
+    "Dynamic",
+    "Open",
+    "Size",
+    "evaluated",
+    "find_fixed",
+    "find_unknown",
+    "open_sizes",
+    "print_size",
+]
 
 Size = int | str
 """A fixed size, or an expression in the names of the open sizes."""
@@ -37,6 +47,12 @@ class Open:
             expression_of(size): sympy.Symbol(name, integer=True, nonnegative=True)
             for name, size in self.symbols.items()
         }
+
+    def blank_like(self, value: Tensor, order: Order | None = None) -> Tensor:
+        """A fake tensor without the gaps that a tensor may have, in its order or another."""
+        with self.mode:
+            lies = order_of(value) if order is None else order
+            return blank(value.shape, lies, value.dtype, value.device)
 
     def text(self, size: Any) -> Size:
         """A size as a number, or as an expression in the names of the open sizes."""
@@ -152,6 +168,13 @@ def _choose(
         fix = "give one dictionary {axis: name} for each, or one for all"
         raise_if([Problem("wrong-argument", told, None, fix)])
     return [*dynamic]
+
+
+def find_fixed(name: str, tied: Iterable[str]) -> Iterator[Problem]:
+    """Refuse open sizes that a trace has fixed, told as equations."""
+    fix = "leave the size out of 'dynamic', or give two equal sizes one name"
+    for each in tied:
+        yield Problem("fixed-size", f"'{name}' works for one size only: {each}", None, fix)
 
 
 def names_told(sizes: Mapping[str, int]) -> str:

@@ -236,11 +236,14 @@ def _fake(shapes: Open, value: Tensor, axes: Mapping[int, str]) -> Tensor:
         )
 
 
-def describe_tensor(name: str, value: Tensor, shapes: Open | None = None) -> Shaped:
-    """A tensor without its numbers, its open sizes by their names."""
+def describe_tensor(
+    name: str, value: Tensor, shapes: Open | None = None, *, differ: bool | None = None
+) -> Shaped:
+    """A tensor without its numbers, its open sizes by their names; `differ` if it is known."""
     sizes = tuple(n if shapes is None else shapes.text(n) for n in value.shape)
     dtype = str(value.dtype).removeprefix("torch.")
-    return Shaped(name, sizes, dtype, value.device.type, value.requires_grad, order_of(value))
+    wanted = value.requires_grad if differ is None else differ
+    return Shaped(name, sizes, dtype, value.device.type, wanted, order_of(value))
 
 
 def _write(name: str, given: Tensor, now: Any) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node, Proxy
 from torch.fx.proxy import GraphAppendingTracer
 
-from ingot.graphs.layout import blank, is_arranged, order_of
+from ingot.graphs.layout import is_arranged, order_of
 from ingot.graphs.sizes import Open
 from ingot.graphs.torch_private import expression_of, substitute_sizes
 
@@ -49,7 +49,8 @@ def cut(
         size = _sizes(graph, carrier, shapes)
     for source in sources:
         place = graph.placeholder(source.name)
-        place.meta["val"] = _dense(source.meta["val"], shapes)
+        # without the gaps there were when traced: callers arrange what they pass
+        place.meta["val"] = shapes.blank_like(source.meta["val"])
         known[source] = place
     # what was traced with other strides is passed in order, and a view of it may need a copy
     values = [source.meta["val"] for source in sources]
@@ -92,12 +93,6 @@ def _checks(module: GraphModule, sources: Sequence[Node]) -> list[Node]:
             if node.is_impure() and not node.users:
                 found.append(node)
     return found
-
-
-def _dense(value: Tensor, shapes: Open) -> Tensor:
-    """Without the gaps there were when traced: callers arrange what they pass."""
-    with shapes.mode:
-        return blank(value.shape, order_of(value), value.dtype, value.device)
 
 
 def _sizes(graph: Graph, carrier: Node, shapes: Open) -> Callable[[Any], Any]:

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.graphs.layout import order_of
 from ingot.graphs.torch_private import partition_by_torch, tracing_context
+from ingot.train.call import describe_tensor
 from ingot.train.cut import ahead, copied, cut
-from ingot.train.signature import Saved, Shaped, Signature
+from ingot.train.signature import Saved, Signature
 from ingot.train.tracer import Traced
 from ingot.train.views import parent, root
 
@@ -76,7 +76,9 @@ def partition(traced: Traced, strategy: Partition = "min-cut") -> Halves:
         sizes=tuple(traced.call.open.symbols),
         primals=tuple(primals.index(p) for p in from_primals),
         results=tuple(results.index(r) for r in from_results),
-        extra=tuple(_shaped(n, traced) for n in extra),
+        extra=tuple(
+            describe_tensor(n.name, n.meta["val"], traced.call.open, differ=False) for n in extra
+        ),
     )
     given = [*_apart(joint.graph, results, extra), *extra]
     return Halves(traced, name, saved, cut(joint, primals, given, traced.call.open), backward)
@@ -184,10 +186,3 @@ def _apart(graph: Graph, results: list[Node], extra: list[Node]) -> list[Node]:
         taken.add(origin)
         given.append(node)
     return given
-
-
-def _shaped(node: Node, traced: Traced) -> Shaped:
-    value: Tensor = node.meta["val"]
-    sizes = tuple(traced.call.open.text(n) for n in value.shape)
-    dtype = str(value.dtype).removeprefix("torch.")
-    return Shaped(node.name, sizes, dtype, value.device.type, False, order_of(value))

@@ -5,6 +5,7 @@ So they are fresh, the same as eager's for the same seed, and the same in forwar
 
 from collections.abc import Mapping
 
+import msgspec
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
@@ -14,7 +15,8 @@ from ingot.graphs.capture import find_span
 from ingot.graphs.layout import Order, blank, order_of
 from ingot.graphs.sizes import Open, evaluated
 from ingot.graphs.torch_private import schema_of
-from ingot.train.signature import Draw, Shaped
+from ingot.train.call import describe_tensor
+from ingot.train.signature import Draw
 from ingot.train.views import decoded, encoded, operation, root
 
 __all__ = ["DRAWS", "drawn", "lift", "undrawable"]
@@ -46,9 +48,8 @@ def lift(graph: GraphModule, shapes: Open) -> tuple[Draw, ...]:
         with graph.graph.inserting_before(first):
             place = graph.graph.placeholder(f"primals_random_{len(found) + 1}")
         value: Tensor = node.meta["val"]
-        order = draw.like.order if draw.operation == IN_PLACE else order_of(value)
-        with shapes.mode:
-            place.meta["val"] = blank(value.shape, order, value.dtype, value.device)
+        order = draw.like.order if draw.operation == IN_PLACE else None
+        place.meta["val"] = shapes.blank_like(value, order)
         node.replace_all_uses_with(place)
         graph.graph.erase_node(node)
         found.append(draw)
@@ -74,11 +75,9 @@ def _draw(node: Node, shapes: Open) -> Draw:
         takes_like = name.removeprefix("aten.") in LIKE
         source = node.args[0] if takes_like else node
         assert isinstance(source, Node)
-        value = source.meta["val"]
-        sizes = tuple(shapes.text(n) for n in value.shape)
-        dtype = str(value.dtype).removeprefix("torch.")
+        like = describe_tensor(name, source.meta["val"], shapes, differ=False)
         return Draw(
-            name, Shaped(name, sizes, dtype, value.device.type, False, _order(node, source)),
+            name, msgspec.structs.replace(like, order=_order(node, source)),
             tuple(encoded(a, shapes) for a in node.args[int(takes_like) :]),
             {key: encoded(a, shapes) for key, a in node.kwargs.items()},
             takes_like,

@@ -80,7 +80,7 @@ def described(halves: Halves, sizes: Mapping[str, int]) -> Row:
     """What a partition saves at given sizes."""
     signature, saved = halves.signature, halves.saved
     given = [*(h.tensor for h in signature.held), *signature.tensors]
-    drawn = [_drawn(halves, i - len(given)) for i in saved.primals if i >= len(given)]
+    drawn = [signature.draws[i - len(given)].like for i in saved.primals if i >= len(given)]
     nodes = {n.name: n for n in halves.traced.graph.graph.nodes}
     shared: dict[Any, int] = {}
     for one in saved.extra:
@@ -97,10 +97,6 @@ def described(halves: Halves, sizes: Mapping[str, int]) -> Row:
         _operations(halves.forward),
         _operations(halves.backward) if halves.backward is not None else 0,
     )
-
-
-def _drawn(halves: Halves, index: int) -> Shaped:
-    return halves.signature.draws[index].like
 
 
 def _whole(origin: Node, halves: Halves, sizes: Mapping[str, int]) -> int:

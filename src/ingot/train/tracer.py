@@ -14,7 +14,7 @@ from torch.fx import GraphModule, Node
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.capture import VALUES, find_span, find_span_in
 from ingot.graphs.guards import find_excluded
-from ingot.graphs.layout import blank, order_of
+from ingot.graphs.sizes import find_fixed
 from ingot.graphs.torch_private import (
     base_of,
     follow_gradients,
@@ -27,9 +27,9 @@ from ingot.graphs.torch_private import (
 )
 from ingot.train import functional, random
 from ingot.train.bounds import guard
-from ingot.train.call import Call
+from ingot.train.call import Call, describe_tensor
 from ingot.train.cut import ahead
-from ingot.train.signature import Output, Shaped, Signature
+from ingot.train.signature import Output, Signature
 from ingot.train.views import root, steps
 
 __all__ = ["Traced", "trace"]
@@ -72,7 +72,7 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
     gradients = {i: g for i, g in zip(wanted, given[count:], strict=True) if g is not None}
     _keep(graph, [*given[:count], *told, *gradients.values()])
     _clean(graph)
-    raise_if(_open_problems(call))
+    raise_if(find_fixed(call.name, call.open.tied()))
     results = [*zip(survey.results, survey.requires_grad, strict=True)]
     results += [(node.meta["val"], False) for node in told]
     first = count - len(survey.mutated)
@@ -80,7 +80,10 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
         name=call.name, training=call.captured.training, held=call.held, arguments=call.arguments,
         names=call.names, positional=call.positional, defaults=call.defaults, tree_in=call.tree,
         outputs=survey.outputs, tree_out=call.captured.tree,
-        results=tuple(_shaped(f"result{i}", *one, call) for i, one in enumerate(results)),
+        results=tuple(
+            describe_tensor(f"result{i}", value, call.open, differ=differ)
+            for i, (value, differ) in enumerate(results)
+        ),
         mutated=tuple((primal, first + i) for i, primal in enumerate(survey.mutated)),
         draws=draws, gradients=tuple(gradients),
         tangents=_tangents(graph, len(results), survey.requires_grad), sizes=call.axes,
@@ -94,7 +97,7 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
 def _joint(call: Call, survey: _Survey, table: dict[Any, Any]) -> tuple[GraphModule, list[int]]:
     """The graph of results and gradients, and the primals that the gradients are of."""
     differ = survey.requires_grad
-    tangents = [_blank(x, call) for x, d in zip(survey.results, differ, strict=True) if d]
+    tangents = [call.open.blank_like(x) for x, d in zip(survey.results, differ, strict=True) if d]
     wanted = [i for i, p in enumerate(call.primals) if p.requires_grad and tangents]
 
     def joint(primals: list[Tensor], tangents: list[Tensor]) -> Any:
@@ -264,17 +267,6 @@ def _aliased(told: str) -> IngotError:
     return IngotError([Problem("aliased-outputs", told, None, "return clones")])
 
 
-def _blank(value: Tensor, call: Call) -> Tensor:
-    with call.open.mode:
-        return blank(value.shape, order_of(value), value.dtype, value.device)
-
-
-def _shaped(name: str, value: Tensor, differ: bool, call: Call) -> Shaped:
-    sizes = tuple(call.open.text(n) for n in value.shape)
-    dtype = str(value.dtype).removeprefix("torch.")
-    return Shaped(name, sizes, dtype, value.device.type, differ, order_of(value))
-
-
 def _tangents(
     graph: GraphModule, count: int, differ: tuple[bool, ...]
 ) -> tuple[tuple[int, ...], ...]:
@@ -324,14 +316,6 @@ def _clean(graph: GraphModule) -> None:
     graph.graph.eliminate_dead_code()
     graph.graph = merge_equal_lines(graph.graph)
     graph.recompile()
-
-
-def _open_problems(call: Call) -> list[Problem]:
-    return [
-        Problem("fixed-size", f"'{call.name}' works for one size only: {tied}", None,
-                "leave the size out of 'dynamic', or give two equal sizes one name")
-        for tied in call.open.tied()
-    ]  # fmt: skip
 
 
 def _value_problems(graph: GraphModule, call: Call) -> list[Problem]:
