@@ -642,11 +642,12 @@ def test_dynamo_tells_a_backend_of_markers_modes_breaks_and_open_sizes() -> None
     seen: list[tuple[Any, ...]] = []
 
     def backend(graph: torch.fx.GraphModule, example: Any) -> Any:
-        inputs = torch_private.fake_inputs(example)
+        inputs = torch_private.fake_inputs(example, graph.graph.find_nodes(op="placeholder"))
         assert inputs is not None
         mode = torch_private.traced_mode()
         assert all(x.fake_mode is mode for x in inputs if isinstance(x, Tensor))
         kinds = [type(x) for x in example]
+        assert [*map(torch_private.is_open, inputs)] == [torch.SymInt in kinds] * len(inputs)
         where = torch_private.break_of(graph), torch_private.compilation_now()
         seen.append(([n.target for n in graph.graph.nodes], kinds, *where))
         return torch_private.run_as_written(graph, list(example))
@@ -674,14 +675,32 @@ def test_a_backend_that_is_given_a_class_of_tensors_is_told() -> None:
 
     mode = torch_private.fake_mode()
     x = torch.ones(3, requires_grad=True)
+    graph = torch.fx.Graph()
+    place, other = graph.placeholder("x"), graph.placeholder("y")
     with torch_private.tracing_context(mode):
-        assert torch_private.fake_inputs([torch.ones(3).as_subclass(Own)]) is None
+        assert torch_private.fake_inputs([torch.ones(3).as_subclass(Own)], [place]) is None
         y = x * 1
-        assert torch_private.fake_inputs([y, y[:2]]) is None
-        (found,) = torch_private.fake_inputs([x]) or []
-        assert found.requires_grad and found.fake_mode is mode
+        assert torch_private.fake_inputs([y, y[:2]], [place, other]) is None
+        for place.meta in ({}, {"example_value": mode.from_tensor(x)}):
+            (found,) = torch_private.fake_inputs([x], [place]) or []
+            assert found.requires_grad and found.is_leaf and found.fake_mode is mode
+            assert found.shape == x.shape
     assert torch_private.memory_of(y) == torch_private.memory_of(y[1:])
     assert torch_private.memory_of(y) != torch_private.memory_of(x)
+
+
+def test_results_that_lie_alone_are_made_again() -> None:
+    x = torch.ones(3, 4, requires_grad=True)
+    for results, apart in (
+        ([x * 2, x + 1], True), ([x.t()], False), ([(x * 2).t()], False), ([x], False),
+        ([y := x * 2, y], False), ([3], False), ([], True),
+    ):  # fmt: skip
+        assert torch_private.is_apart(results, [x, 2]) == apart
+    assert not torch_private.is_open(x) and not torch_private.is_open(3)
+    made = torch_private.fake_like((x.t() * 2).detach())
+    assert made.stride() == (1, 4) and not made.requires_grad and made.is_leaf
+    assert torch_private.fake_like(x * 2).requires_grad
+    assert not torch_private.fake_like(x * 2).is_leaf
 
 
 def test_transforms_are_told_from_other_calls_in_a_graph() -> None:

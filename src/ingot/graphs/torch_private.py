@@ -31,21 +31,19 @@ from torch.utils import _pytree as pytree
 from ingot.codegen.library import private_file
 
 __all__ = [
-    "BUILD", "CHILD_ENVIRONMENT", "FOLDER", "HOOKS", "OPTIONS",
-    "VERSION", "Change", "Frame", "InductorCode", "Lowering", "Modes", "OpOverload", "Scheduled",
-    "abandon_capture", "ambient", "any_autocast", "any_dispatch", "any_size", "apply_of",
-    "autocast_now", "base_of", "break_of", "buffers_of", "children_of", "compilation_now",
-    "compile_ahead", "compile_by_inductor", "compile_calls", "equal_sizes",
-    "expression_of", "fake_inputs", "fake_mode", "fake_tensor", "follow_gradients", "forward_mode",
-    "frames_of", "free_convolutions", "fresh_cache", "guards_of", "has_global_hooks", "has_hooks",
-    "hint_of", "hint_open", "inductor_table", "is_mode_switch", "is_transform",
-    "keep_calls", "keep_lines",
-    "load_graph", "mark_open", "memory_of", "merge_equal_lines", "non_persistent", "note_writes",
-    "open_sizes", "parameters_of", "partition_by_torch", "plain", "print_expression", "pytree",
-    "raw_stream", "reads_values", "refuses_generator",
-    "register_operations", "register_value", "run_as_written",
-    "run_operations", "same_layout", "schema_of",
-    "simplify_expression", "sources_of_sizes", "stack_of_error", "substitute_sizes",
+    "BUILD", "CHILD_ENVIRONMENT", "FOLDER", "HOOKS", "OPTIONS", "VERSION", "Change", "Frame",
+    "InductorCode", "Lowering", "Modes", "OpOverload", "Scheduled", "abandon_capture", "ambient",
+    "any_autocast", "any_dispatch", "any_size", "apply_of", "autocast_now", "base_of", "break_of",
+    "buffers_of", "children_of", "compilation_now", "compile_ahead", "compile_by_inductor",
+    "compile_calls", "equal_sizes", "expression_of", "fake_inputs", "fake_like", "fake_mode",
+    "fake_tensor", "follow_gradients", "forward_mode", "frames_of", "free_convolutions",
+    "fresh_cache", "guards_of", "has_global_hooks", "has_hooks", "hint_of", "hint_open",
+    "inductor_table", "is_apart", "is_mode_switch", "is_open", "is_transform", "keep_calls",
+    "keep_lines", "load_graph", "mark_open", "memory_of", "merge_equal_lines", "non_persistent",
+    "note_writes", "open_sizes", "parameters_of", "partition_by_torch", "plain",
+    "print_expression", "pytree", "raw_stream", "reads_values", "refuses_generator",
+    "register_operations", "register_value", "run_as_written", "run_operations", "same_layout",
+    "schema_of", "simplify_expression", "sources_of_sizes", "stack_of_error", "substitute_sizes",
     "take_out_tokens", "trace_frame", "trace_values", "traced_mode", "tracing_context",
     "transformed", "transforms", "uncompiled", "use_count", "view_memory", "was_written",
     "watch_calls", "watch_lowering", "without_storage", "wrap_inductor_code", "wrapped",
@@ -186,7 +184,8 @@ class InductorCode(NamedTuple):
     open_sizes: bool
 
 
-def _is_open(value: Any) -> bool:
+def is_open(value: Any) -> bool:
+    """Whether a size, or a size or stride of a tensor, may vary."""
     sizes = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
     return any(isinstance(size, torch.SymInt) for size in sizes)
 
@@ -217,7 +216,7 @@ def wrap_inductor_code(wrap: Callable[[InductorCode], Callable[..., Any]]) -> It
             made = InductorCode(
                 code.current_callable, backward, frozenset(static),
                 frozenset(code.mutated_input_idxs), frozenset(devices | kinds & {"cpu"}),
-                any(map(_is_open, inputs)),
+                any(map(is_open, inputs)),
             )  # fmt: skip
             code.current_callable = wrap(made)
 
@@ -944,7 +943,7 @@ def traced_mode() -> Any:
     return mode
 
 
-def fake_inputs(example: Sequence[Any]) -> list[Any] | None:
+def fake_inputs(example: Sequence[Any], places: Iterable[Node]) -> list[Any] | None:
     """What a graph is given, without numbers, as it is before the graph runs.
 
     None where a tensor is of a class of its own, or autograd knows it and another name of it.
@@ -952,20 +951,52 @@ def fake_inputs(example: Sequence[Any]) -> list[Any] | None:
     mode = traced_mode()
     memory = Counter(memory_of(x) for x in example if type(x) in (Tensor, nn.Parameter))
     found: list[Any] = []
-    for value in example:
-        if not isinstance(value, Tensor):
-            found.append(value)
-            continue
-        if type(value) not in (Tensor, nn.Parameter) or value.layout != torch.strided:
-            return None
-        if value.grad_fn is not None and memory[memory_of(value)] > 1:
-            return None
-        with torch.inference_mode(False), mode:
-            made = mode.from_tensor(value).detach()
+    with torch.inference_mode(False), mode:
+        for value, place in zip(example, places, strict=True):
+            if not isinstance(value, Tensor):
+                found.append(value)
+                continue
+            if type(value) not in (Tensor, nn.Parameter) or value.layout != torch.strided:
+                return None
+            if value.grad_fn is not None and memory[memory_of(value)] > 1:
+                return None
+            traced = place.meta.get("example_value")
+            alone = memory[memory_of(value)] == 1 and isinstance(traced, Tensor)
+            if alone and not is_open(traced) and _is_ordinary(value):
+                made = torch.empty_strided(  # a quarter of the time
+                    value.shape, value.stride(), dtype=value.dtype, device=value.device
+                )
+            else:
+                made = mode.from_tensor(value).detach()
             made.requires_grad_(value.requires_grad)
             # what is no leaf may be written to
             found.append(made.clone() if value.grad_fn is not None else made)
     return found
+
+
+def _is_ordinary(tensor: Tensor) -> bool:
+    """Whether nothing is to be known of a tensor but its layout, its type and its gradient."""
+    odd = tensor._is_view() or tensor.is_inference() or tensor.is_conj() or tensor.is_neg()
+    plain = tensor.is_leaf and not tensor.is_quantized
+    return plain and not odd and tensor.storage_offset() == 0
+
+
+def is_apart(results: Sequence[Any], given: Sequence[Any]) -> bool:
+    """Whether results are tensors of fixed sizes that lie where nothing else does."""
+    tensors = [x for x in given if isinstance(x, Tensor)]
+    if not all(isinstance(x, Tensor) and not is_open(x) and not x._is_view() for x in results):
+        return False
+    memory = {*map(memory_of, results), *map(memory_of, tensors)}
+    apart = len(memory) == len(results) + len({*map(memory_of, tensors)})
+    return apart and all(fake_like(x).stride() == x.stride() for x in results)
+
+
+def fake_like(tensor: Tensor) -> Tensor:
+    """A tensor without numbers that lies as another, which is a result of its own."""
+    made = torch.empty_strided(
+        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    )
+    return made.requires_grad_().clone() if tensor.requires_grad else made
 
 
 def memory_of(tensor: Tensor) -> int:

@@ -28,7 +28,7 @@ from ingot.regions.cut import Piece, cut, merge_dear, refuse_cut
 from ingot.regions.mark import Blocks, enter_block, find_marks, leave_block
 from ingot.regions.report import Report
 from ingot.regions.run import Chain, UnitCall
-from ingot.regions.units import Unit, text_of
+from ingot.regions.units import Unit
 from ingot.train import (
     Call,
     Compiler,
@@ -254,7 +254,7 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
         results = one.piece.outputs
         if not any(isinstance(stitching.values[n], Tensor) for n in one.piece.nodes):
             continue  # sizes, which follow from those of the call
-        key = text_of(one.graph), one.operands.key, needs
+        key = one.text, one.operands.key, needs
         if key not in traces:
             try:
                 traces[key] = _trace_piece(one, needs)
@@ -362,16 +362,16 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
         device = next((x.device for x in primals), None)
         with shapes.mode:
             add("sizes", torch.empty([*shapes.symbols.values(), 0], device=device))
-    for node, source in zip(
-        one.graph.graph.nodes, [*one.piece.inputs, *one.piece.nodes], strict=False
-    ):
+    graph = one.write()
+    sources = [*one.piece.inputs, *one.piece.nodes]
+    for node, source in zip(graph.graph.nodes, sources, strict=False):
         node.meta |= {
             k: source.meta[k] for k in ("stack_trace", "nn_module_stack") if k in source.meta
         }
     outputs = one.piece.outputs
     name = one.piece.name or "glue"
     captured = Captured(
-        name=name, graph=one.graph, inputs=tuple(inputs), arguments=(), axes=(), takes=Tree(),
+        name=name, graph=graph, inputs=tuple(inputs), arguments=(), axes=(), takes=Tree(),
         leaves=tuple(Leaf("output", i) for i in range(len(outputs))),
         tree=Tree("tuple", (Tree(),) * len(outputs)), written=(), constants=(),
         open=one.operands.hints, guards=(), training=None, grad=torch.is_grad_enabled(),

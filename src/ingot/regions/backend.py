@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, fx, nn
@@ -43,7 +44,7 @@ class Backend:
         why = refuse_cut(module.graph)
         if why is not None:
             return why
-        inputs = torch_private.fake_inputs(example)
+        inputs = torch_private.fake_inputs(example, module.graph.find_nodes(op="placeholder"))
         if inputs is None:
             return "an input is no plain tensor, or shares memory with another that autograd knows"
         parts = merge_dear([*cut(module, self.marks.find(self.module))])
@@ -56,12 +57,14 @@ class Backend:
 class PieceCall:
     """A piece in the graph that is stitched, and what it is given there.
 
+    text: what it does, as a key; write: gives it as a graph of its own.
     free: whether its unit may compute gradients of more than is asked for: all results have one.
     """
 
     piece: Piece
     node: fx.Node
-    graph: fx.GraphModule
+    text: Hashable
+    write: Callable[[], fx.GraphModule]
     operands: Operands
     modes: torch_private.Modes
     free: bool
@@ -83,6 +86,7 @@ class Stitching:
         self.interpreter = fx.Interpreter(module, garbage_collect_values=False)
         self.values = self.interpreter.env
         self.calls: list[PieceCall] = []
+        self.known: dict[Hashable, list[Any]] = {}
         for node, value in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=True):
             self.values[node] = value
             self.at[node] = self.graph.node_copy(node)
@@ -104,7 +108,7 @@ class Stitching:
             return why
         for call, needs in join_needs(self.calls):
             with call.modes.entered():
-                unit, found = find_unit(call.graph, call.operands, needs, compiler)
+                unit, found = find_unit(call.write, call.text, call.operands, needs, compiler)
                 report.note_unit(call.piece, unit, found=found)
             call.node.target = _named(unit, call.piece)
         (end,) = self.module.graph.find_nodes(op="output")
@@ -137,7 +141,7 @@ class Stitching:
 
     def _add(self, piece: Piece) -> str | None:
         """Put a call of the piece into the stitched graph, or tell why it cannot be."""
-        sources, results = piece.inputs, piece.outputs
+        sources, results, modes = piece.inputs, piece.outputs, torch_private.Modes.now()
         given = [self.values[node] for node in sources]
         few = len(piece.nodes) < self.least
         plain = all(isinstance(x, PASSED) for x in given)
@@ -147,7 +151,15 @@ class Stitching:
         # an inference tensor counts no writes: it may have been written
         versions = [None if x.is_inference() else x._version for x in tensors]
         operands = Operands(given)
-        self._evaluate(piece.nodes)
+        place = {node: i for i, node in enumerate(piece.nodes)}
+        text = text_of(self.module, piece.nodes, sources), *(place[node] for node in results)
+        alike = text, operands.key, operands.needs, modes
+        if alike in self.known:  # it writes to nothing, and what it gives is its own
+            self.values.update(zip(piece.nodes, self.known[alike], strict=True))
+            with torch_private.traced_mode():
+                self.values |= {n: torch_private.fake_like(self.values[n]) for n in results}
+        else:
+            self._evaluate(piece.nodes)
         pairs = zip(tensors, versions, strict=True)
         written = [x for x, version in pairs if version is None or x._version != version]
         if len(written) > len({torch_private.memory_of(x) for x in written}):
@@ -155,10 +167,12 @@ class Stitching:
         gives = [self.values[node] for node in results]
         if not plain or not all(isinstance(x, PASSED) for x in gives):
             return "a block is given, or gives, what is neither a tensor nor a number"
+        if not written and torch_private.is_apart(gives, given):
+            self.known[alike] = [self.values[node] for node in piece.nodes]
         node = self.graph.call_function(_named, tuple(self.at[n] for n in sources))
         free = not written and all(x.requires_grad for x in gives if isinstance(x, Tensor))
-        graph = graph_of(piece, self.module)
-        self.calls.append(PieceCall(piece, node, graph, operands, torch_private.Modes.now(), free))
+        write = partial(graph_of, piece, self.module)
+        self.calls.append(PieceCall(piece, node, text, write, operands, modes, free))
         for i, result in enumerate(results):
             self.at[result] = self.graph.call_function(operator.getitem, (node, i))
         return None
@@ -169,7 +183,7 @@ def join_needs(calls: Sequence[PieceCall]) -> Iterator[tuple[PieceCall, tuple[bo
 
     So the first block of a row, whose input is data, shares the unit of the others.
     """
-    keys = [(text_of(c.graph), c.operands.key, c.modes) for c in calls]
+    keys = [(c.text, c.operands.key, c.modes) for c in calls]
     known: dict[Hashable, set[tuple[bool, ...]]] = {}
     for call, key in zip(calls, keys, strict=True):
         known.setdefault(key, set()).add(call.operands.needs)

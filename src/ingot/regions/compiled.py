@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ingot.graphs import torch_private
+from ingot.graphs.replay import replay_blocks
 from ingot.graphs.torch_private import forward_mode, pytree, transforms
 from ingot.regions.backend import Backend
 from ingot.regions.mark import Marks, enter_block, leave_block
@@ -58,8 +59,12 @@ class Compiled(nn.Module):
             return self.module(*args, **kwargs)
         if self._how[2]:
             self._mark_sizes(args, kwargs)
-        with torch_private.watch_calls(self.report.note_eager):
+        with torch_private.watch_calls(self.report.note_eager), replay_blocks(self._find_blocks):
             return self._call(*args, **kwargs)
+
+    def _find_blocks(self) -> Callable[[nn.Module], bool]:
+        is_block = self._how[0].find(self.module)
+        return lambda module: is_block(str(id(module)), type(module))
 
     def _mark_sizes(self, args: Any, kwargs: Any) -> None:
         """Tell Dynamo which sizes vary; others are open once they have varied."""

@@ -156,6 +156,9 @@ def graph_of(piece: Piece, module: fx.GraphModule) -> fx.GraphModule:
             node.op, node.target, map_arg(node.args, at.__getitem__),
             map_arg(node.kwargs, at.__getitem__), name=f"a{len(at)}",
         )  # fmt: skip
+    for node, own in at.items():  # torch keeps methods of what is known as a tensor in its caches
+        if isinstance(_value(node), Tensor) and not torch_private.is_open(_value(node)):
+            own.meta["example_value"] = _value(node)
     graph.output(tuple(at[node] for node in piece.outputs))
     return fx.GraphModule(module, graph, "Unit")
 

@@ -7,7 +7,7 @@ the trace takes for granted of them is asked of every graph that uses the unit.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -45,13 +45,15 @@ UNITS: OrderedDict[Hashable, list[Unit]] = OrderedDict()
 
 
 def find_unit(
-    graph: fx.GraphModule, operands: "Operands", needs: Sequence[bool], compiler: Compiler
-) -> tuple[Unit, bool]:
+    write: Callable[[], fx.GraphModule], text: Hashable, operands: "Operands",
+    needs: Sequence[bool], compiler: Compiler,
+) -> tuple[Unit, bool]:  # fmt: skip
     """The unit of a piece for such operands, and whether it was there already.
 
-    needs: of which operands the unit computes gradients.
+    write: gives the piece as a graph, text: what that does; needs: of which operands the unit
+    computes gradients.
     """
-    key = (compiler, text_of(graph), operands.key, tuple(needs), torch_private.ambient())
+    key = (compiler, text, operands.key, tuple(needs), torch_private.ambient())
     known = UNITS.setdefault(key, [])
     UNITS.move_to_end(key)
     while len(UNITS) > KEPT:
@@ -62,7 +64,7 @@ def find_unit(
     begun = time.perf_counter()
     sizes = Open(operands.hints)
     with torch_private.tracing_context(sizes.mode):
-        made = compiler(graph, operands.rebuild(sizes, needs))
+        made = compiler(write(), operands.rebuild(sizes, needs))
     unit = Unit(made, sizes.guards(), time.perf_counter() - begun)
     if not all(operands.holds(guard) for guard in unit.guards):
         raise AssertionError(f"a unit does not take what it was compiled for: {unit.guards}")
@@ -189,9 +191,14 @@ PLAIN = (str, bytes, bool, int, type(None), type(...), torch.dtype, torch.device
          torch.memory_format, torch.layout)  # fmt: skip
 
 
-def text_of(module: fx.GraphModule) -> Hashable:
-    """What a graph does, node by node; bodies of higher-order operators are opened."""
-    number = {node: i for i, node in enumerate(module.graph.nodes)}
+def text_of(
+    module: fx.GraphModule, nodes: Iterable[fx.Node], given: Sequence[fx.Node] = ()
+) -> Hashable:
+    """What nodes of a graph do; bodies of higher-order operators are opened.
+
+    given: nodes that they read, and that are told by their numbers alone.
+    """
+    number = {node: i for i, node in enumerate([*given, *nodes])}
 
     def told(value: Any) -> Hashable:
         if isinstance(value, fx.Node):
@@ -209,13 +216,14 @@ def text_of(module: fx.GraphModule) -> Hashable:
     def target(node: fx.Node) -> Hashable:
         if node.op == "get_attr":
             held = _attribute(module, str(node.target))
-            return text_of(held) if isinstance(held, fx.GraphModule) else _Same(held)
+            opened = isinstance(held, fx.GraphModule)
+            return text_of(held, held.graph.nodes) if opened else _Same(held)
         if node.op == "placeholder":
             return None
         return node.target if isinstance(node.target, str) else _Same(node.target)
 
-    return tuple(
-        (node.op, target(node), told(node.args), told(node.kwargs)) for node in module.graph.nodes
+    return len(given), *(
+        (node.op, target(node), told(node.args), told(node.kwargs)) for node in nodes
     )
 
 
