@@ -2,19 +2,22 @@
 
 import copy
 import random
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from types import MethodType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._guards import TracingContext
 from torch.nn.utils import parametrize
 
 from ingot import regions
-from ingot.graphs import replay
+from ingot.graphs import replay, torch_private
 from tests.regions.observe import describe, differences, same_bits, state
 
 WIDTH, COUNT = 4, 4
@@ -286,6 +289,43 @@ def test_equal_blocks_are_traced_once(replays: Counter[str]) -> None:
     with torch.no_grad():
         regions.compile(build(), None, Block, backend="eager")(x)
     assert replays["replayed"] == COUNT - 1
+
+
+def read_guards(model: Model, *, replayed: bool) -> set[tuple[str, str]]:
+    """What Dynamo guards after a call, and by which guard; ids of the process are left out."""
+    guards: set[tuple[str, str]] = set()
+
+    def backend(graph: torch.fx.GraphModule, example: Any) -> Any:
+        found = TracingContext.get().guards_context.dynamo_guards
+        guards.update((g.create_fn_name(), re.sub(r"___\d+|\d{2,}", "", g.name)) for g in found)
+        return graph.forward
+
+    torch._dynamo.reset()
+    call = torch_private.compile_calls(model, backend, [])
+    blocks = replay.replay_blocks(lambda: lambda module: isinstance(module, Block))
+    with torch_private.watch_calls(print), blocks if replayed else nullcontext():
+        call(torch.ones(3, WIDTH))
+    return guards
+
+
+def check_guards(name: str | None) -> None:
+    model = build()
+    if name is not None:
+        EDITS[name](model, 1)
+    wanted, found = (read_guards(model, replayed=replayed) for replayed in (False, True))
+    # values that are one object are guarded by each of their names instead of as duplicates
+    assert {g for g in wanted - found if g[0] != "DUPLICATE_INPUT"} == set()
+
+
+def test_a_replay_guards_what_a_trace_does(replays: Counter[str]) -> None:
+    check_guards(None)
+    assert replays or torch.__version__ < "2.12"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", EDITS)
+def test_a_replay_beside_an_edited_block_guards_what_a_trace_does(name: str) -> None:
+    check_guards(name)
 
 
 SEEN = ("a number", "a longer list", "a class attribute hidden", "a frozen weight",
