@@ -301,7 +301,7 @@ def read_guards(model: Model, *, replayed: bool) -> set[tuple[str, str]]:
         return graph.forward
 
     torch._dynamo.reset()
-    call = torch_private.compile_calls(model, backend, [])
+    call = torch_private.compile_calls(model, backend)
     blocks = replay.replay_blocks(lambda: lambda module: isinstance(module, Block))
     with torch_private.watch_calls(print), blocks if replayed else nullcontext():
         call(torch.ones(3, WIDTH))
