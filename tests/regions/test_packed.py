@@ -3,7 +3,7 @@
 import copy
 import pickle
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,13 @@ def compare(seed: int, folder: Path) -> str:
     return "\n".join(differences(wanted, found, near)[:8])
 
 
-def check_draws(seeds: range, folder: Path) -> None:
+def check_draws(seeds: Iterable[int], folder: Path) -> None:
     failures = {seed: said for seed in seeds if (said := compare(seed, folder / str(seed)))}
     assert not failures, f"seeds {sorted(failures)}; " + next(iter(failures.values()))
 
 
 def test_packages_of_drawn_modules_do_what_eager_does_or_refuse(tmp_path: Path) -> None:
-    check_draws(range(40, 56), tmp_path)
+    check_draws([*range(40, 52), 111, 220], tmp_path)  # the last are of empty tensors and hooks
 
 
 @pytest.mark.exhaustive

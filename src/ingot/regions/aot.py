@@ -151,8 +151,14 @@ def package(
 def _compile(traced: Traced, compiler: Compiler) -> tuple[Code, Unit]:
     """The code of a piece, and the same as the report counts it."""
     begun = time.perf_counter()
+    compiler = compiler if _computes(traced) else "eager"
     (code,) = assembled(partition(traced), compiler, compiler).codes
     return code, Unit(code.forward, code.signature.constraints, time.perf_counter() - begun)
+
+
+def _computes(traced: Traced) -> bool:
+    """Whether a graph has operations: views are made by whoever calls it."""
+    return any(node.op == "call_function" for node in traced.graph.graph.nodes)
 
 
 # capture
@@ -261,6 +267,9 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
             except IngotError as error:
                 return f"'{one.piece.name or 'glue'}' alone: {error.problems[0].message}"
         traced, carries = traces[key]
+        if not results and not _computes(traced):
+            del traces[key]  # nobody reads it
+            continue
         sizes = {name: walked.open.text(size) for name, size in one.operands.sizes.items()}
         rules |= dict.fromkeys(_rename(rule, sizes) for rule in traced.signature.constraints)
         number |= {node: count + i for i, node in enumerate(results)}

@@ -124,7 +124,7 @@ def _stays(node: fx.Node, module: fx.GraphModule) -> bool:
         return node.target in ON_AUTOGRAD
     if node.op != "call_function":
         return False
-    if torch_private.is_mode_switch(node.target):
+    if torch_private.is_mode_switch(node.target) or str(node.target) in ON_AUTOGRAD:
         return True
     # what reads no tensor and gives none is there for its effect
     reads = any(isinstance(_value(source), Tensor) for source in node.all_input_nodes)

@@ -135,8 +135,9 @@ class Ready:
         wanted = self.mode and any(p.requires_grad for p in primals)
         self.differs = wanted and code.backward is not None
         ways = zip(code.signature.gradients, code.signature.tangents, strict=True)
-        live = {i for p, results in ways if primals[p].requires_grad for i in results}
-        # as in eager: nothing that asks for a gradient led to these
+        # as in eager: nothing that asks for a gradient led to the others; what is zero by its shape
+        # is computed from no tangent
+        live = {i for p, of in ways if primals[p].requires_grad for i in of or code.tangents}
         self.fixed = [i for i in range(code.count) if i not in live]
         self.quiet = not any_autocast() and (not self.mode or (code.compiled and not wanted))
         orders = zip(primals, code.orders, strict=True)
