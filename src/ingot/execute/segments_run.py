@@ -17,13 +17,10 @@ from ingot.execute.autograd_guard import find_lost_gradients
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient, step_calls
+from ingot.graphs.calls import CallCache
 from ingot.types.batches import Level, PointRule, Reduced, apply_rule, find_dims
 
 __all__ = ["PassedInfo", "Segmented", "SegmentedInfo", "StepInfo"]
-
-MAX_BATCHES_KEPT = (
-    256  # as many as a kernel keeps calls: hosts come with few batches, over and over
-)
 
 Run = Callable[[Mapping[str, Tensor]], tuple[Mapping[str, Tensor], tuple[Status, ...]]]
 """What runs a segment: values read by name -> values given, and the status of its solves."""
@@ -96,7 +93,7 @@ class Segmented:
             step: tuple(dict.fromkeys(x for n in step.reads for x in self._value[n].sources))
             for step in info.steps
         }
-        self._batches: dict[tuple[tuple[int, ...], frozenset[str]], Reduced] = {}
+        self._batches: CallCache[Reduced] = CallCache()
 
     def __call__(
         self, inputs: Mapping[str, Tensor]
@@ -150,12 +147,10 @@ class Segmented:
             else x.expand((*batch, *x.shape[len(own[k]) :]))
             for k, x in rows.items()
         }  # fmt: skip
-        reduced = self._batches.get((batch, same))
+        reduced = self._batches.find((batch, same))
         if reduced is None:
-            reduced = Reduced(self.info.levels, batch, same)
-            if len(self._batches) >= MAX_BATCHES_KEPT:
-                self._batches.clear()
-            self._batches[batch, same] = reduced
+            made = Reduced(self.info.levels, batch, same)
+            reduced = self._batches.keep((batch, same), made)
         return values, reduced
 
     def transient(self, transient: Transient) -> History:

@@ -36,7 +36,10 @@ class Joint(nn.Module):
         self._places = [_placed(self, h, t) for h, t in zip(self.states, tensors, strict=True)]
         self._tied = [i for i, h in enumerate(self.states) if len(h.names) > 1]
         index = {held: i for i, held in enumerate(self.states)}
-        self._reads = [[index[h] for h in code.signature.held] for code in codes]
+        reads = [[index[h] for h in code.signature.held] for code in codes]
+        every = [*range(len(self.states))]
+        # which of the states each reads; None for all of them in their order
+        self._ways = [(c, None if r == every else r) for c, r in zip(codes, reads, strict=True)]
         if self.signature.training is not None:
             super().train(self.signature.training)
 
@@ -73,14 +76,15 @@ class Joint(nn.Module):
         held = self.held()
         if transforms() or forward_mode():
             refuse_transforms(self.signature.name, (held, arguments, named))
-        parts = [held] if len(self.codes) == 1 else [[held[i] for i in r] for r in self._reads]
         if not any_autocast():
-            for code, part in zip(self.codes, parts, strict=True):
+            for code, reads in self._ways:
+                part = held if reads is None else [held[i] for i in reads]
                 ready, primals = code.find_ready(part, arguments, named)
                 if ready is not None:
                     return ready(primals)
         refusals: list[IngotError] = []
-        for code, part in zip(self.codes, parts, strict=True):
+        for code, reads in self._ways:
+            part = held if reads is None else [held[i] for i in reads]
             try:
                 ready, primals = code.lay_out(part, arguments, named)
             except IngotError as error:
