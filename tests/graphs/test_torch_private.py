@@ -787,3 +787,14 @@ def test_a_batch_is_guarded_for_the_way_to_convolve(free: bool) -> None:
         x = torch.empty(batch, 3, 8, 8)
         torch.nn.functional.conv2d(x, torch.empty(4, 3, 3, 3))
     assert bool(torch_private.guards_of(mode)) is not free
+
+
+def test_the_line_at_which_a_size_was_fixed_is_known() -> None:
+    def call(x: Tensor) -> Tensor:
+        return x if x.shape[0] == 4 else -x
+
+    x = torch.ones(4, 3)
+    torch_private.mark_open(x, 0)
+    frame = torch_private.trace_frame(call, (x,))
+    (stack,) = torch_private.stacks_of_sizes(frame.mode).values()
+    assert (stack[-1].filename, stack[-1].name) == (__file__, "call")

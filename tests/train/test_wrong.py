@@ -394,6 +394,15 @@ def calls_python(x: Tensor) -> Tensor:
     return x
 
 
+def fixes_a_size(x: Tensor) -> Tensor:
+    return x if x.shape[0] == 2 else -x  # the line
+
+
+def reshapes(x: Tensor) -> Tensor:
+    y = x.sum(1)
+    return y.reshape(2)  # the line
+
+
 def does_not_fit(x: Tensor) -> Tensor:
     return x @ x  # the line
 
@@ -404,13 +413,14 @@ def does_not_fit(x: Tensor) -> Tensor:
         (branches, "untraceable-function"), (selects, "untraceable-function"),
         (reads_a_number, "untraceable-function"), (draws, "random-operation"),
         (calls_python, "untraceable-function"), (does_not_fit, "untraceable-function"),
-        (reads_a_subclass, "tensor-subclass"),
+        (reads_a_subclass, "tensor-subclass"), (fixes_a_size, "fixed-size"),
+        (reshapes, "fixed-size"),
     ],
     ids=lambda x: getattr(x, "__name__", None),
 )  # fmt: skip
 def test_refusals_name_the_line(function: Callable[..., Tensor], told: str) -> None:
     with pytest.raises(IngotError, match=told) as caught:
-        eager(function, torch.ones(2, 3))
+        eager(function, torch.ones(2, 3), dynamic="batch" if told == "fixed-size" else None)
     (problem,) = caught.value.problems
     assert problem.span is not None and problem.span.file == __file__
     assert problem.span.block == function.__name__

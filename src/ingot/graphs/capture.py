@@ -29,6 +29,7 @@ from ingot.graphs.torch_private import (
     mark_open,
     sources_of_sizes,
     stack_of_error,
+    stacks_of_sizes,
     trace_frame,
     uncompiled,
 )
@@ -380,8 +381,11 @@ def _name_symbols(name: str, frame: Frame, size_names: Mapping[str, str]) -> dic
         for source in sources
         if source in size_names
     }
+    stacks, sources = stacks_of_sizes(frame.mode), sources_of_sizes(frame.mode)
     fixed = {
-        f"{symbols[s]} = {print_size(e.xreplace(symbols))}": None
+        f"{symbols[s]} = {print_size(e.xreplace(symbols))}": _find_line(
+            next((stacks[x] for x in sources[s] if x in stacks), ())
+        )
         for s, e in equal_sizes(frame.mode).items()
         if s in symbols and symbols[s] != e.xreplace(symbols)
     }

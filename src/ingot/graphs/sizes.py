@@ -1,12 +1,12 @@
 """Sizes that stay open: names become symbols for tracing, expressions become numbers at a call."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from ingot.errors import Problem, raise_if
+from ingot.errors import Problem, Span, raise_if
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression, names_of
 from ingot.graphs.layout import Order, blank, order_of
@@ -170,11 +170,11 @@ def _choose(
     return [*dynamic]
 
 
-def find_fixed(name: str, tied: Iterable[str]) -> Iterator[Problem]:
-    """Refuse open sizes that a trace has fixed, told as equations."""
+def find_fixed(name: str, tied: Mapping[str, Span | None]) -> Iterator[Problem]:
+    """Refuse open sizes that a trace has fixed: equations, and the lines where."""
     fix = "leave the size out of 'dynamic', or give two equal sizes one name"
-    for each in tied:
-        yield Problem("fixed-size", f"'{name}' works for one size only: {each}", None, fix)
+    for each, span in tied.items():
+        yield Problem("fixed-size", f"'{name}' works for one size only: {each}", span, fix)
 
 
 def names_told(sizes: Mapping[str, int]) -> str:

@@ -72,7 +72,7 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
     gradients = {i: g for i, g in zip(wanted, given[count:], strict=True) if g is not None}
     _keep(graph, [*given[:count], *told, *gradients.values()])
     _clean(graph)
-    raise_if(find_fixed(call.name, call.open.tied()))
+    raise_if(find_fixed(call.name, dict.fromkeys(call.open.tied())))
     results = [*zip(survey.results, survey.requires_grad, strict=True)]
     results += [(node.meta["val"], False) for node in told]
     first = count - len(survey.mutated)
