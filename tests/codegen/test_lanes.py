@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ingot.types.elementwise import ELEMENTWISE
+
 Array = NDArray[np.floating]
 
 HEADER = Path(__file__).parents[2] / "src" / "ingot" / "codegen"
@@ -372,3 +374,12 @@ def test_fma_and_sqrt_are_single_instructions(folder: Path) -> None:
         assert sum(f"{kind}\t" in line for line in text.splitlines() if "vfmadd" in line) == 1
         assert text.count(f"vsqrt{kind}") == 1
         assert "call" not in text
+
+
+def test_masks_are_negated_by_name() -> None:
+    """A comparison is a bool on GPUs, of which ~ is always true."""
+    for file in HEADER.glob("*.h"):
+        if file.name not in ("lanes.h", "grid.h", "c_functions.h"):
+            code = [row.partition("//")[0] for row in file.read_text().splitlines()]
+            assert [row for row in code if "~" in row and "~Parts" not in row] == [], file.name
+    assert not [row.name for row in ELEMENTWISE.values() if "~" in row.cxx]

@@ -73,6 +73,7 @@ def test_threads_give_what_lanes_give(name: str, what: str, on_host: None) -> No
     for ours, theirs in zip(status, told, strict=True):
         assert torch.equal(ours.reason, theirs.reason)
         assert torch.equal(ours.iterations, theirs.iterations)
+        assert torch.equal(ours.pivoted, theirs.pivoted)
 
 
 def test_tensors_elsewhere_than_the_kernel_are_refused() -> None:

@@ -21,14 +21,14 @@ using V = real;
 using D = double;
 using Floats = float;
 
-// A truth value whose signs are those of the masks of lanes.h, where ~ is what ! is for bool.
+// A truth value with the signs of the masks of lanes.h but for ~, which is `no`.
 struct M {
   bool is;
   INGOT_INLINE M() : is(false) {}
   INGOT_INLINE M(bool is) : is(is) {}
   INGOT_INLINE explicit operator V() const { return is; }
 };
-INGOT_INLINE M operator~(M a) { return !a.is; }
+INGOT_INLINE M no(M a) { return !a.is; }
 INGOT_INLINE M operator&(M a, M b) { return a.is && b.is; }
 INGOT_INLINE M operator|(M a, M b) { return a.is || b.is; }
 INGOT_INLINE M& operator|=(M& a, M b) { return a = a | b; }

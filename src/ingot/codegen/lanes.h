@@ -130,6 +130,8 @@ INGOT_INLINE D fma(D a, double b, double c) { return fma(a, number(b), number(c)
 template <class X> INGOT_INLINE X select(bits<X> mask, X yes, X no) { return mask ? yes : no; }
 INGOT_INLINE D select(I mask, double yes, D no) { return mask ? number(yes) : no; }
 INGOT_INLINE D select(I mask, double yes, double no) { return mask ? number(yes) : number(no); }
+// Written out, since a comparison on a GPU is a bool, of which ~ is never false.
+template <class Mask> INGOT_INLINE Mask no(Mask mask) { return ~mask; }
 template <class Mask> INGOT_INLINE bool any(Mask mask) {
 #if defined(__AVX512F__) && !defined(__clang__)
   using Words = block<int, 16>;

@@ -160,9 +160,9 @@ template <int n, bool transposed = false, class Slopes>
     M doubt{};
     for (int s = 0; s < sides; ++s, b += n, x += n) {
       const V error = product<n>(x, left) - product<n>(b, solution);
-      doubt |= ~(abs(error) <= splat(tangent_tolerance) * norm(b, n));
+      doubt |= no(abs(error) <= splat(tangent_tolerance) * norm(b, n));
     }
-    return ~failed & doubt;
+    return no(failed) & doubt;
   }
   for (int s = 0; s < sides; ++s, b += n, x += n) {
     seed = seed * 1664525u + 1013904223u;
@@ -174,7 +174,7 @@ template <int n, bool transposed = false, class Slopes>
   }
   slopes(g, u, solution, left);
   for (int i = 0; i < n; ++i) left[i] -= side[i];
-  return ~failed & ~(norm(left, n) <= splat(tangent_tolerance) * scale);
+  return no(failed) & no(norm(left, n) <= splat(tangent_tolerance) * scale);
 }
 
 // A solve under way. u: unknowns, r: residuals, d: update; base and old: u and r before the update.
@@ -202,16 +202,16 @@ template <int n, bool parts = false> struct Search {
   INGOT_INLINE Verdict judge(const Knobs& k) {
     const V squares = product<n>(r, r);
     size = select(active, sqrt(squares), size);
-    const M rare = active & ~summed(squares, n);
+    const M rare = active & no(summed(squares, n));
     if (__builtin_expect(any(rare), 0)) size = select(rare, scaled_norm(r, n), size);
     if (tries && k.linesearch != full_step && again(k)) return retry;
     if (updates == 0) first = size;
     M now = size < splat(k.abs_tol);
     if (updates) now |= (size < splat(k.rel_tol) * first) & (parts && in_parts ? settled(k) : alive);
     if (sizeof(real) == 4 && updates) now |= stalled(now);
-    bad |= active & ~finite(size);
-    done = (done | (active & now)) & ~bad;
-    active = alive & ~bad & (updates < k.min_its && !parts ? alive : ~done);
+    bad |= active & no(finite(size));
+    done = (done | (active & now)) & no(bad);
+    active = alive & no(bad) & (updates < k.min_its && !parts ? alive : no(done));
     return any(active) && updates + 1 < k.max_its ? update : stop;
   }
 
@@ -225,7 +225,7 @@ template <int n, bool parts = false> struct Search {
   // newton.py, find_stalled: the points that had come as far as single precision lets them
   // before an update that did not halve the residual; they are put back.
   INGOT_INLINE M stalled(M now) {
-    const M stuck = active & ~now & ~(size < splat(0.5) * before);
+    const M stuck = active & no(now) & no(size < splat(0.5) * before);
     if (!any(stuck)) return M{};
     const V moved = norm(d, n), all = norm(base, n);
     const M both = (before <= splat(1e-2) * first) & (moved <= splat(1e-4) * all);
@@ -245,7 +245,7 @@ template <int n, bool parts = false> struct Search {
       for (int i = 0; i < n; ++i) promised = fma(splat(-2) * (old[i] / before), d[i] / before, promised);
     }
     const V bound = splat(1) - splat(k.linesearch_stopping_criteria) * alpha * promised;
-    const M accepted = ~active | (part * part <= bound) | (size <= splat(k.abs_tol));
+    const M accepted = no(active) | (part * part <= bound) | (size <= splat(k.abs_tol));
     if (all(accepted) || tries + 1 >= k.max_linesearch_iterations) return false;
     alpha = select(accepted, alpha, alpha / splat(k.linesearch_cutback));
     for (int i = 0; i < n; ++i) u[i] = select(accepted, u[i], fma(alpha, d[i], base[i]));
@@ -259,13 +259,13 @@ template <int n, bool parts = false> struct Search {
     if (proven) return false;
     proven = true;
     const V now = product<n>(r, r), from = before * before;
-    if (all(~active | (summed(from, n) & (now <= splat(well_down * well_down) * from)))) return false;
+    if (all(no(active) | (summed(from, n) & (now <= splat(well_down * well_down) * from)))) return false;
     V left[n];
     held<n>(base, [&](const V* at) {
       held<n>(d, [&](const V* by) { held<n>(left, [&](V* to) { slopes(g, at, by, to); }); });
     });
     for (int i = 0; i < n; ++i) left[i] += old[i];
-    const M doubt = active & ~(norm(left, n) <= splat(linear_tolerance) * before);
+    const M doubt = active & no(norm(left, n) <= splat(linear_tolerance) * before);
     if (!any(doubt)) return false;
     again_from(doubt, redo);
     for (int i = 0; i < n; ++i) u[i] = select(doubt, base[i] + d[i], u[i]);
@@ -283,7 +283,7 @@ template <int n, bool parts = false> struct Search {
   template <class Redo> INGOT_INLINE void advance(M suspect, Redo redo) {
     for (int i = 0; i < n; ++i) base[i] = u[i], old[i] = r[i];
     before = size;
-    const M doubt = active & (suspect | ~finite(sum<n>(d)));
+    const M doubt = active & (suspect | no(finite(sum<n>(d))));
     if (any(doubt)) again_from(doubt, redo);
     alpha = splat(1);
     for (int i = 0; i < n; ++i) u[i] = select(active, u[i] + d[i], u[i]);
@@ -307,7 +307,7 @@ template <int n, bool parts = false> struct Search {
       const N by = choose(absolute, whole(by_abs_tol), looser);
       write(one.accepted + to.at, to.n, choose(done, by, whole(nothing)));
     }
-    if (!all(done | ~alive))
+    if (!all(done | no(alive)))
       for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(nan));
   }
 };

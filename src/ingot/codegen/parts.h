@@ -47,7 +47,7 @@ INGOT_COLD void take_in_parts(Search<n, true>& s, const V* g, int level, Parts<n
   int64_t begin[W] = {}, length[W];
   for (int lane = 0; lane < W; ++lane) length[lane] = whole >> 1;
   V c[carried + 1] = {}, f[carried + 1] = {}, h[given];
-  M going = s.alive & ~s.done, ended{};
+  M going = s.alive & no(s.done), ended{};
   first(g, c);
   Search<n, true> t;
   t.in_parts = true;
@@ -62,7 +62,7 @@ INGOT_COLD void take_in_parts(Search<n, true>& s, const V* g, int level, Parts<n
     const M good = going & t.done;
     s.steps += t.steps, s.redone += t.redone;
     s.size = select(going, t.size, s.size), s.first = select(going, t.first, s.first);
-    s.bad = (s.bad & ~going) | (t.bad & going);
+    s.bad = (s.bad & no(going)) | (t.bad & going);
     for (int i = 0; i < n; ++i) s.u[i] = select(going, t.u[i], s.u[i]);
     if (kept && any(good)) {
       auto* part = kept->add();

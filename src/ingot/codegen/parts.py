@@ -78,7 +78,7 @@ class PartWriter:
         newton = f"[&](const V* g, auto& s) {{ newton_{k}(g, s, around.knobs[{k}]); }}"
         return [
             *rows,
-            f"{indent}if (__builtin_expect(any({at}.alive & ~{at}.done), 0))",
+            f"{indent}if (__builtin_expect(any({at}.alive & no({at}.done)), 0))",
             f"{indent}  take_in_parts({at}, g{tag}, {level}, {kept}, part_first_{k}, part_{k},"
             f" follow_{k}, {newton});",
         ]

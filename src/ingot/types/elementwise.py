@@ -326,5 +326,5 @@ _ROWS = (
     _compare("eq", "==", np.equal),
     _logical("and", 2, "{0} & {1}", "{0} and {1}"),
     _logical("or", 2, "{0} | {1}", "{0} or {1}"),
-    _logical("not", 1, "~{0}", "not {0}"),
+    _logical("not", 1, "no({0})", "not {0}"),
 )  # fmt: skip

@@ -166,7 +166,7 @@ def logical(sign: str) -> Callable[[Term, Term], Term]:
 
 
 def logical_not(a: Term) -> Term:
-    return Term(f"(~{truth(a).text})", "M")
+    return Term(f"no({truth(a).text})", "M")
 
 
 def bitwise(sign: str) -> Callable[[Term, Term], Term]:
@@ -180,7 +180,7 @@ def bitwise(sign: str) -> Callable[[Term, Term], Term]:
 
 def where(condition: Term, a: Term, b: Term) -> Term:
     if a.kind == b.kind == "M":
-        text = f"(({condition.text} & {a.text}) | (~{condition.text} & {b.text}))"
+        text = f"(({condition.text} & {a.text}) | (no({condition.text}) & {b.text}))"
         return Term(text, "M")
     a, b = number(a), number(b)
     if "C" in (a.kind, b.kind):
