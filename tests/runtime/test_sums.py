@@ -10,6 +10,7 @@ from torch import Tensor
 
 import ingot
 from ingot import IngotError, IngotWarning
+from ingot.graphs.calls import CallCache
 from ingot.hit import read_text
 from ingot.model import Model, build
 from ingot.package.compilation import Compilation
@@ -146,7 +147,7 @@ def test_a_sum_over_the_last_axis_that_meets_its_points_is_told_as_live() -> Non
     steps = tuple(s if s.rule is None else edit(s, dim=1) for s in run.info.steps)
     levels = {n: edit(level, dim=1) for n, level in run.info.levels.items()}
     other = copy(run)
-    other.info, other._batches = edit(run.info, steps=steps, levels=levels), {}
+    other.info, other._batches = edit(run.info, steps=steps, levels=levels), CallCache()
     other._sources = {new: run._sources[s] for s, new in zip(run.info.steps, steps, strict=True)}
     live = build(read_text(TEXT.format(more=" apart", gives=" T").replace("= 0", "= 1")), "whole")
     told = r"mean over points, of batch \(3,\), and meets values of batch \(3, 4\)"

@@ -101,6 +101,18 @@ def test_a_half_compiled_by_a_callable_is_not_saved(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_graphs_inside_a_graph_that_runs_line_by_line_are_not_saved(tmp_path: Path) -> None:
+    def either(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+    joint = eager(either, torch.ones(3))
+    for x in (torch.ones(3), -torch.ones(3)):
+        assert torch.equal(joint(x), either(x))
+    with pytest.raises(IngotError, match=r"unsaveable.*holds graphs(.|\n)*'inductor'"):
+        joint.save(tmp_path / "joint")
+    assert not list(tmp_path.iterdir())
+
+
 def broken(package: Path, place: Path, **changes: object) -> Path:
     shutil.copytree(package, place)
     file = place / "graphs.json"

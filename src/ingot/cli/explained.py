@@ -534,7 +534,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "unsaveable": (
         "A half of a joint was compiled by a callable of the user's, and how to write that to a"
-        " file is not known. Compile it by 'inductor' or 'eager' to save it."
+        " file is not known. Compile it by 'inductor' or 'eager' to save it; what holds graphs"
+        " inside, as torch.cond makes them, by 'inductor'."
     ),
     "untied-parameter": (
         "Parameters that were one tensor under several names when a module was traced have become"

@@ -129,6 +129,10 @@ def _write(half: Half, name: str, folder: Path, graphs: dict[tuple[str, bytes], 
         told = f"the {name} graph was compiled by a callable, which a package cannot hold"
         fix = f"compile_{name}='inductor' or 'eager' can be saved"
         raise IngotError([Problem("unsaveable", told, None, fix)])
+    if not all(isinstance(x, Tensor) for x in half.constants.values()):
+        told = f"the {name} graph holds graphs, as torch.cond makes them, and runs line by line"
+        fix = f"compile_{name}='inductor' can be saved"
+        raise IngotError([Problem("unsaveable", told, None, fix)])
     constants = io.BytesIO()
     torch.save(half.constants, constants)
     contents = [half.archive]
