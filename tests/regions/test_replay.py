@@ -328,7 +328,7 @@ def test_a_replay_beside_an_edited_block_guards_what_a_trace_does(name: str) -> 
     check_guards(name)
 
 
-SEEN = ("a number", "a longer list", "a class attribute hidden", "a frozen weight",
+SEEN = ("a number", "a longer list", "a class attribute hidden", "a child with another number",
         "a hook on a child", "an adapter")  # fmt: skip
 
 
