@@ -16,7 +16,7 @@ HOST = """
 #define __grid_constant__
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 struct Axis { unsigned x; };
 static Axis gridDim, blockDim, blockIdx, threadIdx;
 static void __syncthreads() {}

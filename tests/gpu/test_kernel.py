@@ -27,13 +27,13 @@ FILES = sorted(
 )
 
 
-def drawn(program: Program, points: int) -> dict[str, Tensor]:
+def drawn(program: Program, points: int, size: float = 0.01) -> dict[str, Tensor]:
     """Inputs at random, small as strains are."""
     make = torch.Generator().manual_seed(3)
     found = {}
     for v in program.inputs:
         shape = (points, *(program.extent(a) for a in v.axes), *v.kind.base)
-        found[v.name] = 0.01 * torch.randn(shape, generator=make, dtype=torch.float64)
+        found[v.name] = size * torch.randn(shape, generator=make, dtype=torch.float64)
         if v.name.startswith("t"):
             found[v.name] = found[v.name].abs() + ("~" not in v.name)
     return found
@@ -69,7 +69,7 @@ def test_a_call_gives_what_the_cpu_gives(name: str, what: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_single_precision_is_near(name: str) -> None:
     program = program_of(TEXTS[name])
-    inputs = {n: x.float() for n, x in drawn(program, 500).items()}
+    inputs = {n: x.float() for n, x in drawn(program, 500, 1e-3).items()}
     wanted, _ = Kernel(program, dtype=torch.float32)(inputs)
     given = {n: x.cuda() for n, x in inputs.items()}
     found, _ = Kernel(program, dtype=torch.float32, device=CUDA)(given)

@@ -9,8 +9,11 @@ from ingot.program import Program
 __all__ = ["LANES", "THREADS", "THREADS_PER_BLOCK", "Frame", "count_task_rows"]
 
 THREADS_PER_BLOCK = 128
-"""Threads of a GPU that are started together: with as many registers as a thread may have (255),
-four blocks of so many fill a multiprocessor."""
+BLOCKS_AT_ONCE = 2
+"""Threads of a GPU that are started together, and the blocks of them that a multiprocessor holds:
+as many as leave every thread the registers it may have (255). On an H200 fewer registers for more
+threads take 1.4 to 3 times as long (isoharden, Chaboche); unless it is told, the compiler has
+chosen 32 for a crystal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,9 @@ def _write_kernel(program: Program, entry: str) -> list[str]:
     """The kernel that runs a section by a thread a point."""
     first, count = len(program.inputs), len(program.given)
     rows = ", ".join(map(str, count_task_rows(program)))
+    bounds = f"{THREADS_PER_BLOCK}, {BLOCKS_AT_ONCE}"
     return [
-        f'extern "C" __global__ void __launch_bounds__({THREADS_PER_BLOCK})',
+        f'extern "C" __global__ void __launch_bounds__({bounds})',
         f"{entry}(const __grid_constant__ Task<{rows}> task) {{",
         "  const auto point = [](const Inputs& in, const Outputs& out, const Knobs* knobs,",
         "      Reports& reports, const V* h) {",

@@ -83,26 +83,40 @@ INGOT_COLD void eliminate(int n, int width, real* a) {
 // The second routine: Jacobian column by column, then pivoted elimination, for the lanes in doubt.
 template <int n, bool transposed = false, class Slopes>
 INGOT_COLD void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
-  const Array<V, n * n> jacobian;
   V direction[n];
-  for (int j = 0; j < n; ++j) {
+  const auto find_column = [&](int j, V* column) {
     for (int i = 0; i < n; ++i) direction[i] = splat(i == j);
-    slopes(g, u, direction, &jacobian[j * n]);
-  }
-  const int each = sides_at_once ? sides_at_once : sides, width = n + each;
-  const Array<real, n * (n + sides_at_once)> a(n * width);
-  for (int first = 0; first < sides; first += each, b += n * each, x += n * each)
+    slopes(g, u, direction, column);
+  };
+  if constexpr (W == 1) {  // a thread has little memory: one matrix, filled anew for each side
+    const Array<real, n * (n + 1)> a;
+    V column[n];
+    for (int s = 0; s < sides; ++s, b += n, x += n) {
+      for (int j = 0; j < n; ++j) {
+        find_column(j, column);
+        for (int i = 0; i < n; ++i)
+          a[transposed ? j * (n + 1) + i : i * (n + 1) + j] = lane_of(column[i], 0);
+      }
+      for (int i = 0; i < n; ++i) a[i * (n + 1) + n] = lane_of(b[i], 0);
+      eliminate(n, n + 1, a.data);
+      for (int i = 0; i < n; ++i) set_lane(x[i], 0, a[i * (n + 1) + n]);
+    }
+  } else {
+    const Array<V, n * n> jacobian;
+    for (int j = 0; j < n; ++j) find_column(j, &jacobian[j * n]);
+    const int width = n + sides;
+    const Array<real, n * n> a(n * width);
     for (int lane = 0; lane < W; ++lane) {
       if (!lane_of(doubt, lane)) continue;
       for (int i = 0; i < n; ++i) {
-        for (int j = 0; j < n; ++j)
-          a[i * width + j] = lane_of(jacobian[transposed ? i * n + j : j * n + i], lane);
-        for (int s = 0; s < each; ++s) a[i * width + n + s] = lane_of(b[s * n + i], lane);
+        for (int j = 0; j < n; ++j) a[i * width + j] = lane_of(jacobian[transposed ? i * n + j : j * n + i], lane);
+        for (int s = 0; s < sides; ++s) a[i * width + n + s] = lane_of(b[s * n + i], lane);
       }
       eliminate(n, width, a.data);
-      for (int s = 0; s < each; ++s)
+      for (int s = 0; s < sides; ++s)
         for (int i = 0; i < n; ++i) set_lane(x[s * n + i], lane, a[i * width + n + s]);
     }
+  }
 }
 
 template <int n> INGOT_INLINE V sum(const V* x) {

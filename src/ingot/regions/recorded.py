@@ -95,6 +95,7 @@ class Gpu:
         stream = self._streams.setdefault(self.stream(), torch.cuda.Stream(self.device))
         graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
         self._reserve_workspace(stream)
+        before = torch.cuda.memory_reserved(self.index)
         collects = gc.isenabled()
         gc.disable()  # what the collector frees while a capture is under way may end it
         try:
@@ -110,8 +111,9 @@ class Gpu:
         finally:
             if collects:
                 gc.enable()
-        segments = torch.cuda.memory_snapshot(pool, include_traces=False)
-        return graph.replay, outputs, sum(segment["total_size"] for segment in segments)
+        # memory_snapshot(pool) would tell too, and ends torch 2.11 by a fault where a graph is gone
+        taken = torch.cuda.memory_reserved(self.index) - before
+        return graph.replay, outputs, max(taken, 0)
 
     def _reserve_workspace(self, stream: torch.cuda.Stream) -> None:
         """Let cuBLAS take its workspace for a stream from memory that is never given back.
