@@ -55,7 +55,7 @@ def compile(
     grad: bool | None = None,
     output: str | Path | None = None,
     measure: bool = False,
-    cuda_graphs: bool = False,
+    cuda_graphs: bool = True,
 ) -> "Compiled | Loaded":
     """Compile each distinct block of a module once, and what lies between them.
 
@@ -73,7 +73,6 @@ def compile(
         caches, for the report.
     cuda_graphs: on GPUs, whether calls of a block, and their backward passes, are recorded and
         replayed where they are met again; a recording keeps the memory that a call needs.
-        Off until a fault of memory, met once on an H200, is known to be mended.
     """
     if mode == "aot":
         from ingot.regions.aot import package
