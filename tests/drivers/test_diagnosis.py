@@ -412,6 +412,7 @@ def test_recording_changes_no_result_and_keeps_one_point() -> None:
     torch.testing.assert_close(last.unknowns + update, path.iterates[3].unknowns)
 
 
+@pytest.mark.exhaustive
 def test_a_package_tells_what_it_can() -> None:
     stub = packages.decay().package.stub
     assert stub is not None

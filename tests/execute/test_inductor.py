@@ -717,7 +717,7 @@ def assert_graph_checks_nothing(file: Path) -> None:
     assert not torch.equal(wrong, right)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiled_update_agrees(tmp_path: Path) -> None:
     program = program_of(NESTED, "solve_x")
     pairs = every_pair(program)

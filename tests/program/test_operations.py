@@ -267,7 +267,7 @@ def test_graphs_print_them(program: Program) -> None:
     close({f"{y}:{x}": block for (y, x), block in blocks.items()}, expected())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_inductor_compiles_them(program: Program, tmp_path: Path) -> None:
     run = compiled(program, every_pair(program), tmp_path)
     outputs, _, blocks = run.run(inputs(), slopes=True)

@@ -124,7 +124,8 @@ def test_package_trains_like_eager(training: tuple[nn.Module, Path, regions.Comp
         torch.testing.assert_close(loaded(x), eager(x), rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("mode", [pytest.param("jit", marks=pytest.mark.exhaustive), "aot"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", ["jit", "aot"])
 def test_single_precision_gradients_equal_eager(mode: Any, tmp_path: Path) -> None:
     torch.manual_seed(3)
     model = nn.Sequential(*(Attention(8) for _ in range(2)))
