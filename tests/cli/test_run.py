@@ -204,14 +204,14 @@ def test_a_simulation_goes_on_from_a_checkpoint(decay: str, capsys: Captured) ->
     assert first.startswith("8 steps, the first 6 of them before the restart, to time 0.8 in ")
 
 
-def test_a_file_may_be_named_as_marlin_has_it(decay: str, capsys: Captured) -> None:
-    before = torch.get_num_threads()
-    words = ["-i", decay, "Executioner/num_steps=1", "--eager", "--n-threads", str(before + 1)]
-    try:
-        assert status(["run", *words, "--compute-device", "cpu"]) == 0
-        assert torch.get_num_threads() == before + 1
-    finally:
-        torch.set_num_threads(before)
+def test_a_file_may_be_named_as_marlin_has_it(
+    decay: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    words = ["-i", decay, "Executioner/num_steps=1", "--eager", "--n-threads", "3"]
+    assert status(["run", *words, "--compute-device", "cpu"]) == 0
+    assert asked == [3]
     assert "mean = 0.9\n" in capsys.readouterr().out
 
 

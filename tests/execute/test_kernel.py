@@ -28,6 +28,7 @@ from ingot.program.implicit import read_items
 from ingot.types import Scalar, Vec, where
 from tests.program.declared import program_of as program_of_law
 from tests.systems import implicit, overshooting, plasticity, program_of, update
+from tests.threads import threads
 
 Inputs = dict[str, Tensor]
 
@@ -125,14 +126,12 @@ def test_every_lane_width_gives_the_same_bits(
 
 def test_threads_give_the_same_bits(plastic_kernel: Kernel) -> None:
     inputs = strained(10_000)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
+    with threads(1):
+        assert torch.get_num_threads() == 1
         alone = bits(*plastic_kernel(inputs))
-        torch.set_num_threads(2)
+    with threads(2):
+        assert torch.get_num_threads() == 2
         assert bits(*plastic_kernel(inputs)) == alone
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_calls_from_several_threads_do_not_disturb_one_another(plastic_kernel: Kernel) -> None:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from ingot.errors import Span
 from ingot.fields import Result, build, run
 from ingot.fields.blocks.device import device_of
 from ingot.hit import read_text
+from tests.threads import threads
 
 MARLIN = Path(__file__).parents[3] / "shared" / "cases" / "marlin"
 INPUTS = Path(__file__).parent / "inputs"
@@ -18,10 +18,8 @@ INPUTS = Path(__file__).parent / "inputs"
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with threads(1):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -4,18 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
+from tests.threads import threads
 from tests.train.models import packaged
 
 
 @pytest.fixture(scope="package", autouse=True)
 def one_thread() -> Iterator[None]:
     """These models are small: a second thread would only wait."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with threads(1):
+        yield
 
 
 @pytest.fixture(scope="session")
