@@ -7,6 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ingot import regions
+from ingot.errors import IngotError
+from ingot.train import joint
 from tests.regions.networks import Residual, Stack
 from tests.regions.observe import describe, differences, same_bits, state, weighted
 
@@ -661,3 +664,44 @@ def test_keyword_arguments_come_in_any_order() -> None:
     agree(eager, fast, shift=shift, gain=gain, x=x)
     agree(eager, fast, x, shift=gain, gain=shift)
     agree(eager, fast, x, gain=gain)
+
+
+class Remembering(nn.Module):
+    """Binds its memory to what the call before gave, with its gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+        self.memory = torch.zeros(3, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.memory = torch.tanh(self.linear(x) + self.memory)
+        return self.memory * 2
+
+
+def test_what_is_set_on_the_compiled_module_is_the_modules() -> None:
+    fast = regions.compile(Remembering(), None, [nn.Linear], backend="eager")
+    fast(torch.ones(3, WIDTH))
+    fast.scale = 5.0
+    fast.linear = nn.Linear(WIDTH, WIDTH, bias=False)
+    assert fast.module.scale == 5.0 and fast.module.linear is fast.linear
+    fast(torch.ones(3, WIDTH)).sum().backward()
+    assert fast.linear.weight.grad is not None
+    del fast.scale
+    assert not hasattr(fast.module, "scale")
+
+
+@pytest.mark.parametrize("way", ["joint", "package"])
+def test_gradients_that_pass_from_call_to_call_are_not_lost(way: str, tmp_path: Path) -> None:
+    """Carried on or refused by name; the history was cut without a word."""
+    x = torch.ones(3, WIDTH)
+    if way == "joint":
+        made = joint(Remembering(), x, compile_forward="eager", compile_backward="eager")
+    else:
+        folder = tmp_path / "package"
+        made = regions.compile(
+            Remembering(), (x,), [nn.Linear], "aot", output=folder, backend="eager"
+        )
+    made(x)
+    with pytest.raises(IngotError, match="'memory' asks for a gradient"):
+        made(x)

@@ -21,6 +21,9 @@ Dynamic = Mapping[int, str] | Sequence[Mapping[int, str]]
 """Names of the axes that may vary, for each tensor of a call, or the same for all."""
 
 
+_OWN = ("module", "training", "report", "_how", "_call")
+
+
 class Compiled(nn.Module):
     """A module whose blocks are each compiled once. Torch's guards are asked at every call.
 
@@ -81,6 +84,20 @@ class Compiled(nn.Module):
             if name == "module":
                 raise
             return getattr(self.module, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set what is this wrapper's own, or what is the module's, which calls read."""
+        begun = "module" in self.__dict__.get("_modules", {})
+        if begun and name not in _OWN and name not in self.__dict__:
+            setattr(self.module, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in _OWN or name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(self.module, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Compiled":
         made = Compiled(copy.deepcopy(self.module, memo), *self._how)

@@ -99,8 +99,9 @@ class _Ready:
         return [values[i] for i in self.chain.results]
 
     def _finish(self, results: Sequence[Any], primals: Sequence[Tensor]) -> Any:
-        if self.chain.signature.mutated:
-            with torch.no_grad():
-                for primal, result in self.chain.signature.mutated:
-                    primals[primal].copy_(results[result])
+        for primal, result in self.chain.signature.mutated:
+            to, value = primals[primal], results[result]
+            # what carries a gradient on to the next call is told there, by the checks of a call
+            with torch.set_grad_enabled(value.requires_grad and not to.requires_grad):
+                to.copy_(value)
         return self.outputs(results, primals)

@@ -253,5 +253,5 @@ def _write(name: str, given: Tensor, now: Any) -> None:
             "reshaped-input", f"'{name}' becomes another shape or type during the call",
             None, "keep shapes and types of parameters and buffers fixed",
         )])  # fmt: skip
-    with torch.no_grad():
+    with torch.set_grad_enabled(now.requires_grad and not given.requires_grad):
         given.copy_(now)
