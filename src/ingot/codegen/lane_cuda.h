@@ -11,7 +11,6 @@
 #define INGOT_COLD __device__ __noinline__  // rarely run: what it reads is handed over in copies (`held`)
 #define INGOT_HOT __device__ __forceinline__  // called at one place, with arrays that are registers
 #define INGOT_RARE __device__ __forceinline__
-#define INGOT_UNROLL _Pragma("unroll")
 
 namespace ingot {
 namespace {
@@ -20,6 +19,8 @@ using real = INGOT_REAL;
 using V = real;
 using D = double;
 using Floats = float;
+template <class A, class B> constexpr bool same = false;
+template <class A> constexpr bool same<A, A> = true;
 
 // A truth value with the signs of the masks of lanes.h but for ~, which is `no`.
 struct M {
@@ -32,7 +33,6 @@ INGOT_INLINE M no(M a) { return !a.is; }
 INGOT_INLINE M operator&(M a, M b) { return a.is && b.is; }
 INGOT_INLINE M operator|(M a, M b) { return a.is || b.is; }
 INGOT_INLINE M& operator|=(M& a, M b) { return a = a | b; }
-INGOT_INLINE M& operator&=(M& a, M b) { return a = a & b; }
 INGOT_INLINE float select(M mask, float yes, float no) { return mask.is ? yes : no; }
 INGOT_INLINE double select(M mask, double yes, double no) { return mask.is ? yes : no; }
 INGOT_INLINE bool any(M mask) { return mask.is; }
@@ -68,26 +68,18 @@ template <class T, int64_t most> struct Array {
 };
 // Call a function with a copy of an array. An array whose address is known to a function that is
 // called cannot lie in registers; those that are too many for registers are handed over as they are.
-template <int n, class F> INGOT_INLINE void held(const V* a, F f) {
+template <int n, class X, class F> INGOT_INLINE void held(X* a, F f) {
   if constexpr (n > 64) {
     f(a);
   } else {
     V copy[n];
-    INGOT_UNROLL
+#pragma unroll
     for (int i = 0; i < n; ++i) copy[i] = a[i];
-    f(static_cast<const V*>(copy));
-  }
-}
-template <int n, class F> INGOT_INLINE void held(V* a, F f) {
-  if constexpr (n > 64) {
-    f(a);
-  } else {
-    V copy[n];
-    INGOT_UNROLL
-    for (int i = 0; i < n; ++i) copy[i] = a[i];
-    f(copy);
-    INGOT_UNROLL
-    for (int i = 0; i < n; ++i) a[i] = copy[i];
+    f(static_cast<X*>(copy));
+    if constexpr (same<X, V>) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) a[i] = copy[i];
+    }
   }
 }
 constexpr int sides_at_once = 1;

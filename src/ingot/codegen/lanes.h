@@ -29,7 +29,6 @@
 #define INGOT_COLD INGOT_CALL __attribute__((cold))  // rarely run: optimised for size, which compiles faster
 #define INGOT_HOT INGOT_CALL  // called at one place, with arrays that are registers on a GPU
 #define INGOT_RARE INGOT_COLD  // rarely run, and reads values that must stay in registers on a GPU
-#define INGOT_UNROLL  // loops over unknowns stay loops: a GPU has registers, which cannot be indexed
 #define INGOT_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace ingot {
