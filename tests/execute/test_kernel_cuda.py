@@ -38,13 +38,13 @@ def on_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_cuda, "raw_stream", lambda index: 0)
 
 
-def drawn(program: Program, points: int) -> dict[str, Tensor]:
+def drawn(program: Program, points: int, size: float = 0.01) -> dict[str, Tensor]:
     """Inputs at random, small as strains are."""
     make = torch.Generator().manual_seed(3)
     found = {}
     for v in program.inputs:
         shape = (points, *(program.extent(a) for a in v.axes), *v.kind.base)
-        found[v.name] = 0.01 * torch.randn(shape, generator=make, dtype=torch.float64)
+        found[v.name] = size * torch.randn(shape, generator=make, dtype=torch.float64)
         if v.name.startswith("t"):
             found[v.name] = found[v.name].abs() + ("~" not in v.name)
     return found

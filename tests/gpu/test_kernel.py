@@ -8,35 +8,20 @@ from torch import Tensor
 
 from ingot.drivers import TransientDriver, build_driver
 from ingot.errors import IngotError
-from ingot.execute import Transient, executor
+from ingot.execute import executor
 from ingot.execute.kernel import Kernel
 from ingot.hit import read
-from ingot.program import Program, with_adjoint, with_jacobian
-from tests.systems import plasticity, program_of, viscoplasticity
+from ingot.program import with_adjoint, with_jacobian
+from tests.execute.test_kernel_cuda import TEXTS, drawn
+from tests.systems import program_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
 CUDA = torch.device("cuda")
-TEXTS = {
-    "plastic": plasticity("FBComplementarity", isotropic=True, kinematic=True),
-    "viscous": viscoplasticity(),
-}
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "neml2"
 FILES = sorted(
     file for file in (CASES / "regression").rglob("*.i") if "TransientDriver" in file.read_text()
 )
-
-
-def drawn(program: Program, points: int, size: float = 0.01) -> dict[str, Tensor]:
-    """Inputs at random, small as strains are."""
-    make = torch.Generator().manual_seed(3)
-    found = {}
-    for v in program.inputs:
-        shape = (points, *(program.extent(a) for a in v.axes), *v.kind.base)
-        found[v.name] = size * torch.randn(shape, generator=make, dtype=torch.float64)
-        if v.name.startswith("t"):
-            found[v.name] = found[v.name].abs() + ("~" not in v.name)
-    return found
 
 
 def assert_alike(found: dict[str, Tensor], wanted: dict[str, Tensor], close: float = 1e-9) -> None:
@@ -85,11 +70,16 @@ def test_a_point_has_the_same_bits_in_every_batch() -> None:
     assert all(torch.equal(part[n], x[337:341]) for n, x in whole.items())
 
 
-def test_a_call_can_be_part_of_a_cuda_graph() -> None:
+def called() -> tuple[Kernel, dict[str, Tensor], dict[str, Tensor]]:
+    """A kernel, inputs on the GPU, and what it gives."""
     program = program_of(TEXTS["viscous"])
     kernel = Kernel(program, device=CUDA)
     inputs = {n: x.cuda() for n, x in drawn(program, 256).items()}
-    wanted, _ = kernel(inputs)
+    return kernel, inputs, kernel(inputs)[0]
+
+
+def test_a_call_can_be_part_of_a_cuda_graph() -> None:
+    kernel, inputs, wanted = called()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found, _ = kernel(inputs)
@@ -99,10 +89,7 @@ def test_a_call_can_be_part_of_a_cuda_graph() -> None:
 
 
 def test_streams_are_respected() -> None:
-    program = program_of(TEXTS["viscous"])
-    kernel = Kernel(program, device=CUDA)
-    inputs = {n: x.cuda() for n, x in drawn(program, 256).items()}
-    wanted, _ = kernel(inputs)
+    kernel, inputs, wanted = called()
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         torch.cuda._sleep(10_000_000)
@@ -125,7 +112,6 @@ def test_published_cases_give_what_the_cpu_gives(file: Path) -> None:
     wanted = driver.compute("kernel")
     ready = executor(driver.program, "kernel", device=CUDA)
     found = ready.transient(driver.transient.to(CUDA))
-    assert isinstance(driver.transient, Transient)
     assert_alike(found.outputs, wanted.outputs)
     for ours, theirs in zip(found.statuses, wanted.statuses, strict=True):
         assert torch.equal(ours.reason.cpu(), theirs.reason)
