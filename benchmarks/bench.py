@@ -20,6 +20,7 @@ from statistics import mean, median
 import numpy as np
 
 from benchmarks import ours
+from benchmarks.floor import find_floor, measure_processor
 from benchmarks.load_paths import CASES, IN_JAX, STEPS, Array, Case, Folders
 from benchmarks.processes import ONE_THREAD, ROOT, Side, start_side
 
@@ -63,7 +64,8 @@ class Row:
     """One case at one batch: the costs by side and route, and how far apart the results are.
 
     Sides: `peer`, `eager` (the peer uncompiled), `ingot` (a driver's run), `ingot steps` (a call a
-    step), `jax steps`, `jax scan`. Seconds of compiling are CPU seconds.
+    step), `jax steps`, `jax scan`. Seconds of compiling are CPU seconds. The floor is that of
+    benchmarks/floor.py, on the machine as it was beside the runs.
     """
 
     case: str
@@ -71,6 +73,13 @@ class Row:
     costs: dict[str, Cost]
     compile_seconds: dict[str, float]
     differences: dict[str, float] = field(default_factory=dict)
+    floor_microseconds: float | None = None
+
+    @property
+    def percent_of_floor(self) -> float | None:
+        """How much of the peak Ingot's run reaches: of the CPU time, what the floor is."""
+        spent = self.microseconds("ingot")
+        return 100 * self.floor_microseconds / spent if self.floor_microseconds and spent else None
 
     def microseconds(self, side: str) -> float | None:
         """The CPU time of a side, per point and step."""
@@ -130,7 +139,9 @@ def measure(sides: Sides, case: Case, batch: int, options: Options, folders: Fol
         for name, run in runs.items():
             timed.setdefault(name, []).append(run())
     costs = {name: cost(each, batch) for name, each in timed.items()}
-    return Row(case.name, batch, costs, compiling, differences)
+    floor = find_floor(case.name, measure_processor())
+    least = None if floor is None else 1e6 * floor
+    return Row(case.name, batch, costs, compiling, differences, least)
 
 
 def run_eager(peer: Side, case: Case, batch: int) -> tuple[float, float]:
@@ -177,14 +188,17 @@ def difference(theirs: Array, mine: Array) -> float:
 def peer_table(rows: list[Row]) -> str:
     """Markdown: µs of CPU time per point and step, and compile seconds, of the peer and Ingot."""
     lines = [
-        "| case | batch | peer µs | Ingot µs | ratio | peer compile s | ours s | eager µs |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| case | batch | peer µs | Ingot µs | ratio | floor µs | % of floor | peer compile s "
+        "| ours s | eager µs |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:
         entries = (
             row.microseconds("peer"),
             row.microseconds("ingot"),
             row.ratio("peer"),
+            row.floor_microseconds,
+            row.percent_of_floor,
             row.compile_seconds.get("peer"),
             row.compile_seconds.get("ingot"),
             row.microseconds("eager"),
@@ -255,7 +269,9 @@ def join(files: tuple[Path, ...]) -> list[Row]:
         costs = {side: cost(taken, batch) for side, taken in runs.items()}
         compiling = {s: t for row in alike for s, t in row["compile_seconds"].items()}
         differences = {n: d for row in alike for n, d in row["differences"].items()}
-        joined.append(Row(name, batch, costs, compiling, differences))
+        floors = [floor for row in alike if (floor := row.get("floor_microseconds"))]
+        least = median(floors) if floors else None
+        joined.append(Row(name, batch, costs, compiling, differences, least))
     return joined
 
 

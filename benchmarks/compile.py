@@ -158,12 +158,12 @@ def alone(artifact: Artifact, values: list[torch.Tensor]) -> Callable[[], None]:
     (ready,) = native._calls.values()
     held, given = ready.pack_given(values)
     outputs, gives = ready.allocate_outputs()
-    reports = Reports.allocate(native._solves, 1, ready.points, native.dtype)
+    reports = Reports.allocate(native._solves, (ready.points,), native.dtype)
     rows = reports.pack_rows()
 
     def call() -> None:
         assert held and outputs and reports
-        native.run(given, gives, native._knobs, rows, POINTS, 0, 1, 0, POINTS)
+        native.run(given, gives, native._knobs, rows, POINTS, 0, 1)
 
     return call
 

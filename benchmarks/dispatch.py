@@ -19,7 +19,7 @@ from torch import nn
 
 from benchmarks.regions import build_model
 from ingot import regions
-from ingot.regions.recorded import drop_dead, held
+from ingot.graphs.recorded import drop_dead, held
 
 ROUNDS = 15
 CALLS = 20

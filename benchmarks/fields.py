@@ -92,15 +92,17 @@ INPUT = """
 """
 
 
-def begun(sizes: tuple[int, ...], *, jit: bool) -> Any:
-    """A run past its first steps, compiled or direct."""
+def begun(sizes: tuple[int, ...], *, jit: bool, device: str = "", executor: Any = None) -> Any:
+    """A run past its first steps, compiled or direct, or by an executor."""
     from ingot.fields import build, prepared
     from ingot.hit import read_text
 
     nx, ny, nz = (*sizes, 1)[:3]
     text = INPUT.format(dim=len(sizes), nx=nx, ny=ny, nz=nz, substeps=SUBSTEPS)
     text = text if len(sizes) == 3 else text.replace("  nz = 1\n", "").replace("  zmax = 30\n", "")
-    run = prepared(build(read_text(text, moose=True)), tempfile.gettempdir(), jit=jit)
+    made, folder = build(read_text(text, moose=True)), tempfile.gettempdir()
+    executor = executor and executor(made)
+    run = prepared(made, folder, executor=executor, jit=jit, device=device)
     run.start()
     for _ in range(2):
         run.step()

@@ -1,5 +1,7 @@
 """Kernels on a GPU: transients of 99 steps, one point of one step, the time to the first result.
 
+Then Cahn-Hilliard on grids: a substep replayed as a CUDA graph, launched plainly, run by torch.
+
     python -m benchmarks.gpu ../shared/cases
 
 Float64, CUDA events, medians. 64 points are drawn as benchmarks.bench draws them, and repeated.
@@ -17,12 +19,16 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from benchmarks.fields import SUBSTEPS, begun
 from benchmarks.load_paths import CASES, Folders, overrides
 from ingot.codegen.cuda import open_driver
 from ingot.drivers.transient import TransientDriver, transient_driver
 from ingot.execute import Transient
 from ingot.execute.kernel import Kernel
 from ingot.execute.kernel_cuda import DeviceRunner
+from ingot.fields.jit import Jit
+from ingot.fields.jit.private import private_of
+from ingot.fields.step import Eager
 from ingot.hit import read
 from ingot.model import Factory
 
@@ -88,11 +94,33 @@ def latency(kernel: Kernel, transient: Transient) -> dict[str, float]:
     return {"returns_us": median(returns) * 1e6, "stands_us": median(stands) * 1e6}
 
 
+def fields(sizes: tuple[int, ...]) -> dict[str, object]:
+    """Microseconds of a substep of Cahn-Hilliard, from one wait for the GPU to the next."""
+    ways = {
+        "replayed_us": lambda made: Jit(private=private_of(made)),
+        "launched_us": lambda made: Jit(private=private_of(made), cuda_graphs=False),
+        "torch_us": lambda made: Eager(),
+    }
+    runs = {way: begun(sizes, jit=True, device="cuda", executor=make) for way, make in ways.items()}
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(9):
+        for way, run in runs.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(10):
+                run.step()
+            torch.cuda.synchronize()
+            found[way].append((time.perf_counter() - start) / (10 * SUBSTEPS) * 1e6)
+    box = "x".join(map(str, sizes))
+    return {"case": f"Cahn-Hilliard {box}"} | {way: median(t[2:]) for way, t in found.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", type=Path)
     parser.add_argument("--names", nargs="*", default=["isoharden", "chaboche", "crystal", "gtn"])
     parser.add_argument("--points", nargs="*", type=int, default=[65_536, 1 << 20])
+    parser.add_argument("--boxes", nargs="*", default=["512x512", "96x96x96"])
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     rows = []
@@ -116,6 +144,9 @@ def main() -> None:
                 print(json.dumps(rows[-1]), flush=True)
                 del prescribed, initial
                 torch.cuda.empty_cache()
+    for box in options.boxes:
+        rows.append(fields(tuple(map(int, box.split("x")))))
+        print(json.dumps(rows[-1]), flush=True)
     if options.output:
         options.output.write_text(json.dumps(rows, indent=1))
 

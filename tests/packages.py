@@ -370,12 +370,12 @@ def made(text: str, model: str, folder: str, *, driver: str | None = None, **tar
     shapes = None if driver is None else transient_driver(factory, driver).shapes
     parted = advance(load(factory, model, chosen, driver=driver, shapes=shapes), "partition")
     command = f"ingot compile model.i --model {model}"
-    place = chosen.output_dir / model / chosen.device
+    place = chosen.output_dir / model / chosen.device[0]
     with (file.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if place.is_dir():
             stub = chosen.output_dir / f"{model}_aoti.i" if chosen.stub else None
-            package = Package(place, stub, metadata_of(place, chosen.device)[0])
+            package = Package((place,), stub, metadata_of(place, chosen.device[0])[0])
         else:
             package = compile_model(
                 factory, model, chosen, driver=driver, shapes=shapes, command=command

@@ -110,6 +110,6 @@ def test_commands_flags_and_keywords_are_there(place: str) -> None:
 
 def test_remedies_that_lead_nowhere_are_found() -> None:
     assert "format" not in COMMANDS
-    assert "cuda" not in FLAGS["--device"]
+    assert "mps" not in FLAGS["--device"]
     assert {"cpu", "float32"} <= {word for words in FLAGS.values() for word in words}
     assert sum(map(len, TEXTS.values())) > 500

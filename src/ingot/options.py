@@ -15,8 +15,8 @@ from msgspec import Meta
 from ingot.errors import IngotError, Problem
 
 __all__ = [
-    "INT32", "Backend", "Count", "Factor", "Fraction", "Knob", "Meta", "Newton", "NotNegative",
-    "NotNegativeCount", "PackagedBackend", "Positive", "Share", "allowed",
+    "INT32", "Backend", "Count", "Device", "Factor", "Fraction", "Knob", "Meta", "Newton",
+    "NotNegative", "NotNegativeCount", "PackagedBackend", "Positive", "Share", "allowed",
     "bounds", "fits", "knobs_of", "name_type", "plain", "spell",
 ]  # fmt: skip
 
@@ -25,6 +25,9 @@ INT32 = 2**31 - 1
 
 PackagedBackend = Literal["kernel", "inductor"]
 """What a package can run on: a library of its own, or torch's compiled graphs."""
+
+Device = Literal["cpu", "cuda"]
+"""What a folder of a package runs on."""
 
 Backend = Literal["interpret", PackagedBackend]
 """What can run a program: operations of torch, or what a package can hold."""

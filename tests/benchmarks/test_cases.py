@@ -4,11 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import ours
 from benchmarks.bench import difference
 from benchmarks.load_paths import CASES, IN_JAX, STEPS, Case, Folders, histories, overrides
 from ingot.drivers import TransientDriver, build_driver
+from ingot.execute import Transient
+from ingot.execute.kernel import Kernel
 from ingot.hit import read
 
 EVERY_CASE = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -56,3 +59,26 @@ def test_jax_models_equal_ours(name: str, route: str, shared: Path, tmp_path: Pa
 def shared(cases: Path) -> Path:
     """The folder of all published cases."""
     return cases.parent
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["isoharden", "chaboche", "radial_return", "gtn", "mixed_control"])
+def test_a_point_has_the_same_bits_in_batches_of_any_size(
+    name: str, shared: Path, tmp_path: Path
+) -> None:
+    case, rng = CASES[name], np.random.default_rng(0)
+    driver = build_driver(read(shared / case.file, overrides(case, 40, tmp_path)), case.driver)
+    kernel, whole = Kernel(driver.program), driver.transient
+    outputs = kernel.transient(whole).outputs
+    for size in (1, 2, 3, *rng.integers(1, 41, 9).tolist()):
+        which = torch.from_numpy(rng.permutation(40)[:size])
+        prescribed = {
+            n: x[:, which] if x.ndim > 1 and x.shape[1] == 40 else x
+            for n, x in whole.prescribed.items()
+        }
+        initial = {
+            n: x[which] if x.ndim and x.shape[0] == 40 else x for n, x in whole.initial.items()
+        }
+        found = kernel.transient(Transient(whole.steps, prescribed, initial)).outputs
+        for n, x in outputs.items():
+            assert torch.equal(found[n][1:].contiguous(), x[1:, which].contiguous())

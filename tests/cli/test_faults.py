@@ -86,6 +86,7 @@ def unmount(place: Path) -> None:
     subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.exhaustive
 def test_a_compiler_without_room_for_its_files_is_no_bug(tmp_path: Path, small: Path) -> None:
     written(DECAY, tmp_path)
     try:

@@ -51,7 +51,8 @@ def test_several_words_follow_one_flag_or_each_its_own() -> None:
     )
     found, _ = parsed(*renames)
     assert (found.rename_input, found.rename_parameter) == (("a:b", "c:d"), ("g:h", "i:j"))
-    assert target_of(parsed("--device", "cpu", "cpu")[0]).device == "cpu"
+    several = target_of(parsed("--device", "cpu", "cuda", "--cuda-arch", "75", "90")[0])
+    assert (several.device, several.cuda_arch) == (("cpu", "cuda"), (75, 90))
 
 
 def test_overrides_behind_a_flag_stay_overrides() -> None:
@@ -63,6 +64,6 @@ def test_overrides_behind_a_flag_stay_overrides() -> None:
 
 
 def test_device_that_cannot_be_compiled_for_is_wrong_usage() -> None:
-    for words in (("--device", "cuda"), ("--device", "cpu", "cuda")):
-        with pytest.raises(CycloptsError, match='"cuda" for --device'):
+    for words in (("--device", "mps"), ("--device", "cpu", "mps")):
+        with pytest.raises(CycloptsError, match='"mps" for --device'):
             parsed(*words)

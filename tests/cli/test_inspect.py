@@ -51,6 +51,7 @@ def test_a_package_tells_what_it_holds(capsys: Captured) -> None:
     assert f"  solver  [update] {rules}" in rows
 
 
+@pytest.mark.exhaustive
 def test_a_batched_constant_is_stored(capsys: Captured) -> None:
     assert "  stored  E: Scalar of shape (5,)" in told(capsys, packages.elastic().folder)
 
@@ -103,6 +104,7 @@ def test_a_file_and_its_package_have_the_same_keys(file: Path, capsys: Captured)
     assert values[RATE] == [4.0]
 
 
+@pytest.mark.exhaustive
 def test_structural_extents_are_told(capsys: Captured) -> None:
     meta = json.loads("".join(told(capsys, packages.diffusion().folder, "--json")))
     assert meta["format"] == "ingot" and meta["outputs"][0]["sub_batch"] == [5]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -39,12 +40,17 @@ class HostFunction:
     """A kernel that this process runs, in the place of one that a GPU does."""
 
     device = torch.device("cpu")
+    threads = 128
 
-    def __init__(self, entry: Callable[[bytes, int, int], None]) -> None:
+    def __init__(self, entry: Callable[[Any, int, int], None]) -> None:
         self.entry = entry
 
     def __call__(self, blocks: int, threads: int, stream: int, task: bytes) -> None:
         self.entry(task, blocks, threads)
+
+    def bind(self, blocks: int, threads: int, task: Any) -> Callable[[int], None]:
+        """What runs it with a structure."""
+        return lambda stream: self.entry(task, blocks, threads)
 
 
 def load_on_host(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from ingot.types.elementwise import ELEMENTWISE
@@ -24,12 +25,15 @@ FLAGS = (
 ONE = (
     *("exp", "expm1", "log", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
     *("sinh", "cosh", "tanh", "sqrt", "floor", "abs", "sign", "heaviside"),
+    *("ceil", "trunc", "round", "log2", "asinh", "acosh", "atanh"),
 )
-TWO = ("pow", "min", "max")
+TWO = ("pow", "min", "max", "atan2", "hypot", "remainder")
 SIZES = (1, 2, 3, 5, 7, 8, 15, 31, 32, 64, 100, 127, 1000, 1075, 65537, 2**20)
 WHOLE = (*SIZES, *(-n for n in SIZES))
 SMOOTH = ONE[: ONE.index("sqrt")]
-NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "pow": "power"}
+NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "pow": "power",
+         "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "round": "rint",
+         "atan2": "arctan2"}  # fmt: skip
 POSITIVE = (
     *(0.0, 0.5, 1.0, 2.0, 3.0, 708.5, 745.1, 747.0, 1e22, 2.0**52 + 1, 2.0**53),
     *(5e-324, 2.2e-308, 1e308, np.inf),
@@ -245,7 +249,7 @@ def test_exp_and_pow_underflow_gradually(wide: Lanes) -> None:
     assert worst(wide("pow", base, -power * 1.44), exact) < 1
 
 
-@pytest.mark.parametrize("name", (*SMOOTH, "sqrt", "floor", "abs"))
+@pytest.mark.parametrize("name", (*SMOOTH, "sqrt", "floor", "abs", *ONE[-7:]))
 def test_special_values_are_those_of_c(wide: Lanes, name: str) -> None:
     with np.errstate(all="ignore"):
         expected = getattr(np, NUMPY.get(name, name))(SPECIAL)
@@ -263,6 +267,20 @@ def test_special_powers_are_those_of_c(wide: Lanes) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-15, atol=0)
     known = ~np.isnan(expected)
     assert np.array_equal(np.signbit(got[known]), np.signbit(expected[known]))
+
+
+@pytest.mark.parametrize("name", ["atan2", "hypot"])
+def test_special_values_of_two_are_those_of_c(wide: Lanes, name: str) -> None:
+    a, b = np.array(list(itertools.product(SPECIAL, SPECIAL))).T
+    with np.errstate(all="ignore"):
+        expected = getattr(np, NUMPY.get(name, name))(a, b)
+    np.testing.assert_allclose(wide(name, a, b), expected, rtol=1e-15, atol=0)
+
+
+def test_remainders_are_those_of_torch(wide: Lanes) -> None:
+    a, b = np.array(list(itertools.product(SPECIAL, SPECIAL))).T
+    expected = torch.remainder(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    np.testing.assert_array_equal(wide("remainder", a, b), expected)
 
 
 def test_min_and_max_keep_nan(wide: Lanes) -> None:

@@ -44,8 +44,23 @@ def test_ranges_that_a_smaller_team_leaves_are_worked_on(monkeypatch: pytest.Mon
     def alone(share: object, *_: object) -> None:
         share(None)  # type: ignore[reportCallIssue]
 
-    monkeypatch.setattr(parallel, "_find_openmp", lambda _: (alone, lambda: 0))
+    monkeypatch.setattr(parallel, "_find_openmp", lambda _: alone)
     assert worked_on(RANGES[:3]) == RANGES[:3]
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_a_thread_that_is_done_takes_the_next_range(is_long: bool) -> None:
+    rest, done = threading.Event(), list[int]()
+
+    def work(begin: int, _end: int) -> None:
+        if begin == 0:
+            assert rest.wait(30)
+        done.append(begin)
+        if len(done) == len(RANGES) - 1:
+            rest.set()
+
+    run_parallel(work, RANGES, 2, is_long=is_long)
+    assert done[-1] == 0 and sorted(done) == [begin for begin, _ in RANGES]
 
 
 @pytest.mark.parametrize("is_long", [True, False])

@@ -217,9 +217,9 @@ def test_a_result_that_is_not_finite_is_told_although_nothing_failed() -> None:
 def test_large_numbers_whose_sum_overflows_are_finite() -> None:
     result = driver_of(PLASTIC).compute("interpret")
     large = replace(result, outputs={"stress": torch.full((6, 2), 1.7e308, dtype=torch.float64)})
-    assert not list(not_finite(large, SPAN))
+    assert not list(not_finite(large, {}, SPAN))
     large.outputs["stress"][3, 1] = math.inf
-    (problem,) = not_finite(large, SPAN)
+    (problem,) = not_finite(large, {}, SPAN)
     assert "'stress' is not finite from step 3 on: 1 of 12 numbers" in problem.message
 
 

@@ -218,6 +218,7 @@ def test_a_prescribed_value_may_have_another_start() -> None:
     assert result.flat["input.0.y"] == -1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_label_tells_what_of_a_package_runs() -> None:
     """Whatever backend is asked for: a package is not interpreted, and may hold graphs alone."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +18,25 @@ from ingot.execute import (
     Reason,
     Status,
     Transient,
+    call_layout,
     executor,
     kernel,
 )
+from ingot.execute.call_layout import CallLayout
 from ingot.execute.kernel import Kernel
 from ingot.execute.kernel_run import NativeRunner
 from ingot.execute.transient import step_through
-from ingot.program import Builder, Newton, Program, Variable, compile_passes, with_jacobian
+from ingot.hit import read_text
+from ingot.model import build
+from ingot.program import (
+    Builder,
+    Newton,
+    Program,
+    Variable,
+    compile_passes,
+    prepared,
+    with_jacobian,
+)
 from ingot.program.implicit import read_items
 from ingot.types import Scalar, Vec, where
 from tests.program.declared import program_of as program_of_law
@@ -54,6 +67,14 @@ def scattered(count: int, seed: int = 1) -> Inputs:
     rng = np.random.default_rng(seed)
     values = {"u0": 1.2, "u1": 2.0, "g0": 1.0, "g1": 3.0, "g2": 2.0}
     return {n: torch.from_numpy(rng.uniform(-size, size, count)) for n, size in values.items()}
+
+
+def elastic() -> Program:
+    """Elasticity alone."""
+    coefficients = "coefficients = '1e3 0.3' coefficient_types = 'YOUNGS_MODULUS POISSONS_RATIO'"
+    names = "strain = 'strain' stress = 'stress'"
+    text = f"[Models] [elastic] type = LinearIsotropicElasticity {coefficients} {names} [] []"
+    return prepared(build(read_text(text), "elastic"))
 
 
 def picked(inputs: Mapping[str, Tensor], which: object) -> Inputs:
@@ -479,3 +500,75 @@ def test_whole_powers_are_right_to_four_ulp() -> None:
         exact = x.astype(np.longdouble) ** n
         error = np.abs(found["out"][:, i].numpy() - exact) / np.spacing(np.abs(exact.astype(float)))
         assert error.max() <= 4.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_point_has_the_same_bits_in_batches_of_any_size(
+    points: tuple[Kernel, Inputs], seed: int
+) -> None:
+    run, _ = points
+    rng = np.random.default_rng(seed)
+    inputs = strained(40, seed) if "E" in points[1] else scattered(40, seed)
+    whole = bits(*run(inputs))
+    for size in (1, 2, 3, *rng.integers(1, 41, 12).tolist()):
+        which = rng.permutation(40)[:size]
+        assert bits(*run(picked(inputs, which))) == [whole[i] for i in which]
+
+
+LAYOUTS = {
+    "components side by side": lambda x: x.contiguous(),
+    "points side by side": lambda x: x.t().contiguous().t(),
+    "every second point": lambda x: torch.stack([x, x], 1).flatten(0, 1)[::2],
+    "some of more components": lambda x: torch.cat([x, x, x], -1)[..., 6:12],
+    "one point for all": lambda x: x[:1].expand(len(x), -1),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_arrays_are_read_where_they_lie(layout: str, plastic_kernel: Kernel) -> None:
+    inputs = strained(17)
+    for name in ("E", "plastic_strain~1"):
+        inputs[name] = LAYOUTS[layout](inputs[name])
+    entry, values = plastic_kernel.entry, [inputs[v.name] for v in plastic_kernel.entry.inputs]
+    ready = CallLayout(entry.inputs, entry.hidden, entry.outputs, entry.dtype, values)
+    assert ready.in_place
+    held, _ = ready.pack_given(values)
+    assert all(a is b for a, b in zip(held, values, strict=True))
+    copied = {n: x.clone(memory_format=torch.contiguous_format) for n, x in inputs.items()}
+    assert bits(*plastic_kernel(inputs)) == bits(*plastic_kernel(copied))
+
+
+def test_memory_of_large_results_is_used_again_once_nobody_reads_it() -> None:
+    run = Kernel(elastic())
+    (name,), size = (v.name for v in run.entry.inputs), 1 << 15
+    first, second = (torch.full((size, 6), x, dtype=torch.float64) for x in (1.0, 2.0))
+    one = run({name: first})[0]["stress"]
+    two = run({name: second})[0]["stress"]
+    assert one.data_ptr() != two.data_ptr() and torch.equal(2 * one, two)
+    row = two[5]  # a view reads the memory, too
+    place = two.data_ptr()
+    del two
+    assert run({name: first})[0]["stress"].data_ptr() != place
+    del row
+    found = {run({name: second})[0]["stress"].data_ptr() for _ in range(2)}
+    assert len(found) == 1
+
+
+def test_a_call_makes_no_tables_of_its_status(
+    plastic_kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, inputs, views = plastic_kernel, strained(3), list[object]()
+    make = call_layout.view_memory
+
+    def count(*given: Any) -> Tensor:
+        views.append(given)
+        return make(*given)
+
+    monkeypatch.setattr(call_layout, "view_memory", count)
+    told = [run(inputs)[1] for _ in range(4)]
+    assert not views
+    for status in told:  # the first two calls are laid out, the others repeat a task
+        assert [s.solve for s in status] == [s.name for s in run.program.solves]
+        assert torch.equal(status[0].iterations, told[0][0].iterations)
+        assert status[0].reason.shape == (3,)
+    assert views

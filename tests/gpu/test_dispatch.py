@@ -1,9 +1,10 @@
 """Code on a GPU, forward and backward, is replayed as CUDA graphs and gives eager's numbers.
 
-What must hold on the CPU too, with replays by hand, is in tests/regions/recording.py.
+What must hold on the CPU too, with replays by hand, is in tests/graphs/recording.py.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -11,10 +12,11 @@ import torch._functorch.config as functorch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ingot.regions import recorded
-from ingot.regions.recorded import RECORDINGS, WARM, gpu, held
-from tests.regions import recording
-from tests.regions.recording import SCENARIOS, Block, Unit, equal, given, through, twins
+from ingot.graphs import recorded
+from ingot.graphs.cuda_graphs import gpu
+from ingot.graphs.recorded import RECORDINGS, WARM, held
+from tests.graphs import recording
+from tests.graphs.recording import SCENARIOS, Block, Unit, equal, given, through, twins
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -139,10 +141,19 @@ def test_without_gradients_too() -> None:
     assert min(unit.replayed) > 0
 
 
-def test_code_that_asks_the_gpu_is_launched_plainly(caplog: pytest.LogCaptureFixture) -> None:
-    @torch.library.custom_op("ingot_test::asking_dispatch", mutates_args=())
+WAITS: dict[str, Callable[[Tensor], Any]] = {
+    "asks": lambda x: float(x.abs().max()),  # makes a capture invalid
+    "copies": lambda x: torch.tensor([0.5]).to(x.device) * 2 * x.max(),  # is refused by torch
+}
+
+
+@pytest.mark.parametrize("how", WAITS)
+def test_code_that_waits_for_the_gpu_is_launched_plainly(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @torch.library.custom_op(f"ingot_test::{how}_dispatch", mutates_args=())
     def asking(x: Tensor) -> Tensor:
-        return x * float(x.abs().max())
+        return x * WAITS[how](x)
 
     @asking.register_fake
     def _(x: Tensor) -> Tensor:

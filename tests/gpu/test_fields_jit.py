@@ -6,6 +6,7 @@ Runs under pytest, and where that is not installed as `PYTHONPATH=src python3` a
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parents[2]))  # as a script, this file finds other tests so
 
 from ingot.fields.jit import Jit, executor
+from ingot.fields.jit.material import MODELS, tell_failures
 from ingot.fields.spaces import Space, space
 from ingot.fields.step import Ambient, Buffer, Eager, State, Step
 from tests.fields.jit.cases import (
@@ -26,6 +28,7 @@ from tests.fields.jit.cases import (
     state_of,
 )
 from tests.fields.jit.every import CALLS, STEP, fields
+from tests.fields.jit.test_material import moved, sequence, state_of_material
 
 INSIDE = ("mubar", "mu", "M", "kappa", "cbar")
 """Buffers of a Cahn-Hilliard step that nothing outside it reads."""
@@ -152,6 +155,40 @@ def test_a_sequence_can_be_part_of_a_cuda_graph() -> None:
     assert largest_difference(state, eager, "c", "rate") < 1e-12
 
 
+def test_a_material_is_a_kernel_inside_one_launch() -> None:
+    needs_gpu()
+    steps, jit = sequence(), Jit()
+    states = [state_of_material((9, 8, 7), device) for device in ("cuda", "cpu")]
+    for _ in range(10):
+        for run, state in zip((jit.run, Eager().run), states, strict=True):
+            run(steps, state)
+            moved(state)
+        for name in ("s", "p", "energy"):
+            one, two = (state.buffers[name].cpu() for state in states)
+            assert torch.allclose(one, two, rtol=1e-9, atol=1e-9), name
+    model = MODELS["viscoplastic"]
+    assert {type(each).__name__ for each in model.executors.values()} == {"Kernel"}
+    (sized,) = (b for p in jit.plans.values() for _, s in p if s for b in s.bound.values() if b)
+    assert isinstance(sized.run, executor.Recorded) and sized.run.dispatcher is not None
+    assert sized.run.dispatcher.replayed > 4, sized.run.dispatcher.plain
+
+
+def test_points_of_a_material_that_fail_are_told_when_somebody_looks() -> None:
+    needs_gpu()
+    steps, jit, state = sequence(), Jit(), state_of_material((4, 3, 3), "cuda")
+    for _ in range(6):
+        jit.run(steps, state)
+        moved(state)
+    tell_failures()  # nothing failed yet
+    state.time = 1e300
+    jit.run(steps, state)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tell_failures()
+        tell_failures()
+    assert len(told) == 1 and "points of the grid did not converge" in str(told[0].message)
+
+
 def microseconds(run: Callable[[], object], turns: int = 50) -> float:
     """How long one turn takes on the GPU's own clock."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -171,8 +208,11 @@ def test_a_compiled_step_takes_less_time() -> None:
         runs = [partial(Eager().run, steps, copied(state)), partial(jit.run, steps, state)]
         turns = [[microseconds(run) for run in runs] for _ in range(6)]
         slow, fast = (min(each) for each in zip(*turns, strict=True))
+        plain = Jit(private=INSIDE, cuda_graphs=False)
+        launched = min(microseconds(partial(plain.run, steps, copied(state))) for _ in range(6))
         box = "x".join(map(str, sizes))
         print(f"Cahn-Hilliard {box}: {slow:.0f} us -> {fast:.0f} us, {slow / fast:.2f} times")
+        print(f"  launched plainly: {launched:.0f} us, {launched / fast:.2f} times")
         slow, fast = (min(microseconds(recorded(run).replay) for _ in range(3)) for run in runs)
         print(f"  as CUDA graphs: {slow:.0f} us -> {fast:.0f} us, {slow / fast:.2f} times")
         assert jit.statistics.fallbacks == 0

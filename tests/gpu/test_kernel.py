@@ -1,5 +1,8 @@
 """Models as kernels of a GPU give what they give on a CPU: values, derivatives, status."""
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,9 @@ from ingot.drivers import TransientDriver, build_driver
 from ingot.errors import IngotError
 from ingot.execute import executor
 from ingot.execute.kernel import Kernel
-from ingot.hit import read
-from ingot.program import with_adjoint, with_jacobian
+from ingot.hit import read, read_text
+from ingot.model import build
+from ingot.program import trace, with_adjoint, with_jacobian
 from tests.execute.test_kernel_cuda import TEXTS, drawn
 from tests.systems import program_of
 
@@ -115,3 +119,57 @@ def test_published_cases_give_what_the_cpu_gives(file: Path) -> None:
     assert_alike(found.outputs, wanted.outputs)
     for ours, theirs in zip(found.statuses, wanted.statuses, strict=True):
         assert torch.equal(ours.reason.cpu(), theirs.reason)
+
+
+def test_arrays_of_more_than_two_to_the_31_numbers_are_read_to_their_end() -> None:
+    text = """
+    [Models]
+      [model]
+        type = LinearIsotropicElasticity
+        coefficients = '100 0.3'
+        coefficient_types = 'YOUNGS_MODULUS POISSONS_RATIO'
+        strain = 'strain'
+        stress = 'stress'
+      []
+    []
+    """
+    kernel = Kernel(trace(build(read_text(text), "model")), device=CUDA)
+    points = (1 << 31) // 6 + 1000
+    if torch.cuda.mem_get_info()[0] < 2.2 * 48 * points:
+        pytest.skip("the GPU has too little memory free")
+    strain = torch.zeros(points, 6, dtype=torch.float64, device=CUDA)
+    strain[-1000:] = torch.rand(1000, 6, dtype=torch.float64, device=CUDA)
+    last = strain[-1000:].clone()
+    found = kernel({"strain": strain})[0]["stress"]
+    assert torch.equal(found[-1000:], kernel({"strain": last})[0]["stress"])
+    assert not found[: points - 1000].any()
+    del found, strain
+    torch.cuda.empty_cache()
+
+
+def test_a_call_without_memory_fails_alone() -> None:
+    kernel, inputs, wanted = called()
+    count = torch.cuda.mem_get_info()[1] // 8
+    large = {n: x[:1].expand(count, *x.shape[1:]) for n, x in inputs.items()}
+    with pytest.raises(IngotError, match="the GPU is full: Tried to allocate"):
+        kernel(large)
+    found, _ = kernel(inputs)
+    assert all(torch.equal(found[n], x) for n, x in wanted.items())
+
+
+SANITIZED = ("isoharden", "chaboche", "gurson", "single_crystal_decoupled", "pyrolysis")
+"""Newton in registers, in local memory, by hand-written rules, of many lines, without tensors."""
+
+
+@pytest.mark.parametrize("name", SANITIZED)
+def test_kernels_touch_no_memory_of_others(name: str) -> None:
+    tool = shutil.which("compute-sanitizer")
+    if tool is None:
+        pytest.skip("compute-sanitizer is not on the path")
+    (file,) = (f for f in FILES if f.parent.name == name)
+    words = [tool, "--error-exitcode", "9", "--require-cuda-init", "yes", sys.executable, "-c"]
+    words += ["from ingot.cli import main; main()"]
+    words += ["run", str(file), "driver", "--device", "cuda"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "ERROR SUMMARY: 0 errors" in done.stdout

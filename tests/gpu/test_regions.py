@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ingot import regions
-from ingot.regions import Compiled, recorded
-from ingot.regions.recorded import RECORDINGS, WARM
+from ingot.graphs import recorded
+from ingot.graphs.recorded import RECORDINGS, WARM
+from ingot.regions import Compiled
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -168,6 +169,14 @@ def test_open_sizes_of_zero_and_one_are_guarded() -> None:
     with torch_private.any_size():
         frame = torch_private.trace_frame(branch, (x,))
     assert len(torch_private.guards_of(frame.mode)) == 1
+    frame = torch_private.trace_frame(lambda x: x.sin() if len(x) else x, (x,))
+    assert len(torch_private.guards_of(frame.mode)) == 1
+
+
+def test_writes_in_place_are_counted() -> None:
+    x = torch.zeros(3)
+    x[1:].add_(1)
+    assert torch_private.writes_of(x) == 1
 
 
 def test_what_was_compiled_is_found_again() -> None:
@@ -189,6 +198,12 @@ def test_autocast_is_told_by_device() -> None:
     assert torch_private.autocast_now() == {}
     with torch.autocast("cpu", torch.bfloat16):
         assert torch_private.autocast_now() == {"cpu": "bfloat16"}
+
+
+def test_memory_is_taken_as_torch_lays_it_out() -> None:
+    assert (torch_private.CUDA is None) is ("+cpu" in torch_private.BUILD)
+    made = torch_private.find_allocator(torch.device("cpu"))((2, 3), (1, 2), torch.float64)
+    assert (made.shape, made.stride(), made.dtype) == ((2, 3), (1, 2), torch.float64)
 
 
 def test_every_name_has_a_test() -> None:
@@ -272,9 +287,51 @@ def test_hooks_of_all_modules_are_not_guarded() -> None:
         hook = register(lambda module, given, out: out + 1)
         try:
             assert torch_private.has_global_hooks()
+            assert len(torch_private.list_global_hooks()) == 1
             assert torch.equal(call(torch.ones(2)), before)
         finally:
             hook.remove()
+    assert torch_private.list_global_hooks() == ()
+
+
+def test_operations_are_noted_with_the_types_of_their_results() -> None:
+    noted = torch_private.note_operations(lambda: torch.ones(2) * torch.ones(2).double())
+    assert next(str(name).partition(".default")[0] for name, _ in noted) == "aten.ones"
+    assert [dtype for _, ((dtype, _),) in noted][-1] == torch.float64
+
+
+def test_a_traced_frame_tells_the_names_that_its_code_asks_for() -> None:
+    def inner(x: Tensor) -> Tensor:
+        return x.to(torch.get_default_dtype())
+
+    frame = torch_private.trace_frame(lambda x: inner(x) * 2, (torch.ones(2),))
+    assert "get_default_dtype" in frame.names
+
+
+def test_hooks_of_what_is_saved_are_off_while_tracing() -> None:
+    packed: list[Tensor] = []
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: packed.append(x) or x, lambda x: x):
+        with torch_private.without_saved_hooks():
+            x.sin()
+        assert packed == []
+        x.sin()
+        assert len(packed) == 1
+
+
+def test_operations_that_refuse_fake_tensors_would_be_printed() -> None:
+    import logging
+
+    log, told = logging.getLogger("torch._subclasses.fake_tensor"), logging.Handler()
+    told.emit = mock.Mock()
+    log.addHandler(told)
+    try:
+        for quiet, count in ((torch_private.silence_fakes(), 0), (nullcontext(), 1)):
+            with quiet, torch_private.fake_mode(), pytest.raises(RuntimeError):
+                torch.empty(3, 4) @ torch.empty(3, 4)
+            assert told.emit.call_count == count
+    finally:
+        log.removeHandler(told)
 
 
 def test_layouts_are_told_apart() -> None:
@@ -620,7 +677,7 @@ def test_backward_passes_would_write_over_what_was_saved() -> None:
 
     assert functorch.donated_buffer
     usual = graph_compile.collect_bw_donated_buffer_idxs
-    with torch_private._keep_saved():
+    with torch_private.inductor._keep_saved():
         assert graph_compile.collect_bw_donated_buffer_idxs(None, None, None) == []  # pyright: ignore
     assert graph_compile.collect_bw_donated_buffer_idxs is usual
 
@@ -798,3 +855,18 @@ def test_the_line_at_which_a_size_was_fixed_is_known() -> None:
     frame = torch_private.trace_frame(call, (x,))
     (stack,) = torch_private.stacks_of_sizes(frame.mode).values()
     assert (stack[-1].filename, stack[-1].name) == (__file__, "call")
+
+
+def test_lstms_are_written_out_where_they_learn() -> None:
+    """Without, oneDNN's layer stands in the graph, which keeps nothing for a backward pass."""
+    mode = torch_private.fake_mode()
+    with mode:
+        net, x = nn.LSTM(4, 4), torch.randn(3, 2, 4)
+
+    def count() -> int:
+        found = torch_private.trace_values(lambda given: [net(given[0])[0]], [[x]], {})
+        return sum("mkldnn_rnn" in str(node.target) for node in found.graph.nodes)
+
+    assert count() == 1
+    with torch_private.write_recurrences():
+        assert count() == 0

@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from ingot.graphs import tree as trees
-from ingot.graphs.tree import Tree, TreeMismatch, flatten, leaves_like, unflatten
+from ingot.graphs.tree import (
+    Tree,
+    TreeMismatch,
+    flatten,
+    leaves_like,
+    reorder,
+    set_free,
+    unflatten,
+)
 
 Pair = namedtuple("Pair", "one two")
 
@@ -41,9 +49,13 @@ def test_a_tree_is_data() -> None:
     assert msgspec.json.decode(msgspec.json.encode(tree), type=Tree) == tree
 
 
-def test_a_dict_may_be_in_another_order() -> None:
+def test_a_dict_may_be_in_another_order_where_that_is_free() -> None:
     _, tree = flatten({"a": 1, "b": (2, 3)})
-    assert [*leaves_like(tree, {"b": (2, 3), "a": 1})] == [1, 2, 3]
+    other = {"b": (2, 3), "a": 1}
+    assert [*leaves_like(set_free(tree), other)] == [1, 2, 3]
+    with pytest.raises(TreeMismatch):
+        [*leaves_like(tree, other)]
+    assert [*reorder((tree, {"a": 1, "b": 2}), lambda x: x[::-1])[1]] == ["b", "a"]
 
 
 @pytest.mark.parametrize("other", [1, (1,), {"a": 1}, {"a": 1, "b": [2, 3]}, {"a": (1,), "b": 2}])

@@ -54,6 +54,7 @@ def test_no_compiler_at_all_is_refused(jobs: int) -> None:
         Target(jobs=jobs)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_graphs_of_a_solve_inside_a_residual_load_as_they_were_described(tmp_path: Path) -> None:
     # the graphs are those that tests/execute/test_inductor.py compiles

@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(packages.decay().folder, place)
     monkeypatch.setattr(ctypes, "CDLL", opened)
     monkeypatch.setattr(codegen_library, "private_file", opened)
-    monkeypatch.setattr("ingot.graphs.torch_private.private_file", opened)
+    monkeypatch.setattr("ingot.graphs.torch_private.inductor.private_file", opened)
     return place
 
 

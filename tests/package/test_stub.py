@@ -228,6 +228,7 @@ def test_source_without_a_driver_has_a_stub_that_loads() -> None:
     assert torch.equal(found["flow_rate"], one.artifact()(inputs)["flow_rate"])
 
 
+@pytest.mark.exhaustive
 def test_every_rule_of_every_solver_is_written_out() -> None:
     stub_file = two_updates().package.stub
     assert stub_file is not None

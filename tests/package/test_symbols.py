@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from ingot.errors import IngotError
+from ingot.execute.kernel_run import open_native_runners
 from ingot.hit import read
 from ingot.package.header import write_header
 from ingot.package.lower import kernel_files
 from ingot.package.stages import load
 from ingot.package.target import Target
-from ingot.runtime.backends import KernelBackend
 from tests.packages import Made, decay, diffusion, inputs_of, plastic, single
 
 Makes = Callable[[], Made]
@@ -211,8 +211,9 @@ def test_packages_of_one_name_meet_in_one_source_under_another_prefix(tmp_path: 
 
 def test_metadata_of_another_library_is_refused() -> None:
     meta = decay().package.metadata
+    assert meta.kernel is not None
     with pytest.raises(IngotError, match=r"broken-package.*shows no 'decay_"):
-        KernelBackend(meta, ctypes.CDLL(str(library(single()))))
+        open_native_runners(ctypes.CDLL(str(library(single()))), meta.kernel.prefix)
 
 
 @pytest.mark.parametrize("prefix", ["1st", "a-b", "é", "_x"])

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from ingot.errors import IngotError
 from ingot.package import write
-from ingot.package.write import open_scratch, put, put_text
+from ingot.package.write import choose_place, open_scratch, put, put_text
 from ingot.runtime import load
 from tests.packages import ELASTIC, elastic, inputs_of
 
@@ -178,3 +179,64 @@ def test_a_folder_swept_before_it_was_locked_is_made_again(
     monkeypatch.setattr(write, "_hold", sweep)
     with open_scratch(tmp_path / "cpu") as folder:
         assert folder.is_dir() and folder not in swept
+
+
+def lay(place: Path, what: str) -> None:
+    """What a user may have at a place where a package is to be written."""
+    if what == "a file":
+        place.write_text("mine")
+        return
+    place.mkdir()
+    (place / ("graphs.json" if what == "metadata of others" else "notes.md")).write_text("{}")
+    if what == "a folder":
+        (place / "notes.md").unlink()
+        (place / "deep").mkdir()
+    if what == "notes in a package":
+        text = '{"format": "ingot-graphs", "digests": {"state.pt": "", "notes": ""}}'
+        (place / "graphs.json").write_text(text)
+    if what == "a folder by the name of a file":
+        text = '{"format": "ingot-graphs", "digests": {"notes.md": ""}}'
+        (place / "graphs.json").write_text(text)
+        (place / "notes.md").unlink()
+        (place / "notes.md").mkdir()
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["a file", "notes", "a folder", "metadata of others", "notes in a package",
+     "a folder by the name of a file"],
+)  # fmt: skip
+def test_what_is_no_package_is_not_replaced(tmp_path: Path, what: str) -> None:
+    place = tmp_path / "here"
+    lay(place, what)
+    before = sorted(map(str, tmp_path.rglob("*")))
+    with pytest.raises(IngotError) as caught:
+        choose_place(place)
+    assert caught.value.problems[0].code in ("foreign-files", "unwritable")
+    assert caught.value.problems[0].fix
+    assert sorted(map(str, tmp_path.rglob("*"))) == before
+
+
+def test_places_that_are_free_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "old").mkdir()
+    text = '{"format": "ingot", "digests": {"a.so": ""}}'
+    (tmp_path / "old" / "m_meta.json").write_text(text)
+    (tmp_path / "old" / "a.so").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "old")
+    for name in ("new", "empty", "old", "new/deep"):
+        assert choose_place(tmp_path / name) == tmp_path / name
+    assert choose_place(str(tmp_path / "link")) == tmp_path / "old"
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "state.pt").write_text("")
+    assert choose_place(tmp_path / "run", "state.pt") == tmp_path / "run"
+
+
+@pytest.mark.parametrize("place", [".", "..", "", None, 3, "a/.."])
+def test_what_cannot_be_a_place_is_refused_by_name(
+    place: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IngotError, match="folder"):
+        choose_place(place)

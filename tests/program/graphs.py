@@ -34,6 +34,11 @@ UNARY = (
     "atan", "sinh", "cosh", "tanh", "square", "whole power", "root", "inverse power",
 )  # fmt: skip
 BINARY = ("add", "sub", "mul", "div", "pow", "less", "greater", "equal", "either", "both")
+OF_FIELDS = (
+    "log1p", "expm1", "log2", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "ne",
+    "minimum", "maximum", "atan2", "hypot", "remainder",
+)  # fmt: skip
+"""Operations that fields alone have; laws have no names for them."""
 STRUCTURED = ("table", "loop")
 ALONG = ("sum", "contract", "pick", "first", "last", "pad left", "pad right", "append", "spread")
 

@@ -14,7 +14,7 @@ from ingot.program.differentiate import differentiate_along, gradient, jacobian
 from ingot.types import R2, SR2, Scalar, Vec, exp, norm, sqrt, where
 from ingot.types import abs as absolute
 from ingot.types.elementwise import ELEMENTWISE
-from tests.program.graphs import BINARY, UNARY, Drawn, binary, programs, unary, values
+from tests.program.graphs import BINARY, OF_FIELDS, UNARY, Drawn, binary, programs, unary, values
 
 often = settings(
     max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -243,9 +243,11 @@ def test_norm_of_every_kind_has_a_finite_second_slope_at_zero() -> None:
 def test_every_operation_is_drawn_and_has_a_slope_or_is_constant_by_pieces() -> None:
     g, (a, b) = scalars(2)
     results = [*(unary(g, op, a) for op in UNARY), *(binary(g, op, a, b) for op in BINARY)]
+    results += [g.emit(op, *(a, b)[: ELEMENTWISE[op].arity]) for op in OF_FIELDS]
     lines = sort_lines(results)
     drawn = {n.op for n in lines} - {"input", "const"}
-    flat = {"sign", "lt", "le", "gt", "ge", "eq", "and", "or", "not"}
+    flat = {"sign", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "floor", "ceil",
+            "trunc", "round"}  # fmt: skip
     assert drawn == set(ELEMENTWISE)
     sloped = {n.op for n in lines if n.args and ELEMENTWISE[n.op].slopes is not None}
     assert sloped == drawn - flat

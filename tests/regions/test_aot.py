@@ -214,7 +214,7 @@ def test_broken_packages_are_refused(
     shutil.copytree(inference[1], copy)
     text = (copy / "graphs.json").read_text()
     for key, value, said in (
-        ("schema_version", 99, "schema version 99, this Ingot reads 5"),
+        ("schema_version", 99, "schema version 99, this Ingot reads 7"),
         ("torch_version", "1.0", "compiled by torch 1.0"),
         ("format", "x", "describes no package 'ingot-graphs'"),
         ("level", "x86-64-v9", "compiled for x86-64-v9"),
@@ -263,3 +263,12 @@ def test_a_loaded_package_outlives_its_folder(
         file.write_bytes(b"")
     x = torch.randn(4, 8).double()
     torch.testing.assert_close(loaded(x), model(x), rtol=1e-12, atol=1e-12)
+
+
+def test_a_parameter_that_is_written_to_and_learns_is_refused(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Embedding(5, 4, max_norm=1.0), nn.Linear(4, 4))
+    with pytest.raises(IngotError, match=r"no-gradient.*'0.weight'"):
+        regions.compile(
+            net, torch.tensor([1, 2]), mode="aot", output=tmp_path / "a", backend="eager"
+        )
+    assert not (tmp_path / "a").exists()

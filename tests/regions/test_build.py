@@ -542,3 +542,96 @@ def test_recurrent_blocks_run_as_eager(counted: mock.Mock) -> None:
             close(made(given), module(given))
         module[1].cell.weight_hh_l0 = nn.Parameter(torch.randn(9, 3, dtype=torch.float64))
         close(made(x), module(x))
+
+
+def test_a_function_is_no_module() -> None:
+    with pytest.raises(IngotError, match=r"region-argument.*a function[\s\S]*ingot\.train\.joint"):
+        regions.compile(lambda x: x, torch.ones(2))
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+
+    def forward(self, x: Tensor, *, mask: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x) * mask
+        return x
+
+
+@pytest.mark.parametrize(
+    "dynamic",
+    ["batch", {0: "batch"}, [{0: "batch"}, {0: "batch"}], {"x": {0: "n"}, "mask": {0: "n"}}],
+    ids=["word", "all", "each", "named"],
+)
+def test_open_sizes_are_written_as_for_packages(dynamic: Any) -> None:
+    module = Masked()
+    compiled = regions.compile(module, blocks=nn.Linear, backend="eager", dynamic=dynamic)
+    for n in (3, 5, 7):
+        x, mask = torch.randn(n, 4), torch.ones(n, 1)
+        torch.testing.assert_close(compiled(x, mask=mask), module(x, mask=mask))
+    assert not any(block.again for block in compiled.report.blocks), "compiled once"
+
+
+@pytest.mark.parametrize("dynamic", ["bach", {"y": {0: "n"}}, 3])
+def test_open_sizes_that_nothing_has_are_refused(dynamic: Any) -> None:
+    with pytest.raises(IngotError, match="dynamic"):
+        regions.compile(Masked(), blocks=nn.Linear, backend="eager", dynamic=dynamic)
+
+
+def test_a_report_tells_that_no_block_was_named() -> None:
+    compiled = regions.compile(Masked(), blocks=[], backend="eager")
+    assert "nothing is compiled before the first call" in str(compiled.report)
+    compiled(torch.randn(3, 4), mask=torch.ones(3, 1))
+    assert "nothing is compiled" not in str(compiled.report)
+    assert "compiled whole: it holds no block" in str(compiled.report)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_checkpoint_may_hold_a_module_that_was_never_called(backend: Any) -> None:
+    from torch._dynamo.backends.debugging import aot_eager
+    from torch.utils.checkpoint import checkpoint
+
+    module = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3)))
+    compiler = aot_eager if backend == "aot_eager" else backend
+    compiled = regions.compile(module, blocks="auto", backend=compiler)
+    x = torch.randn(3, 4, requires_grad=True)
+    expected = torch.autograd.grad(module(x).sum(), x)
+    found = torch.autograd.grad(checkpoint(compiled, x, use_reentrant=False).sum(), x)
+    torch.testing.assert_close(found, expected)
+
+
+def test_another_module_is_not_put_into_what_was_compiled() -> None:
+    net, x = nn.Linear(4, 4), torch.randn(2, 4)
+    fast = regions.compile(net, backend="eager")
+    fast.module = net
+    with pytest.raises(IngotError, match="region-argument"):
+        fast.module = nn.Linear(4, 4)
+    with pytest.raises(IngotError, match="region-argument"):
+        del fast.module
+    assert torch.equal(fast(x), net(x))
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"mode": "AOT", "output": "x"}, {"mode": "aott"}, {"output": "x"}, {"grad": True},
+        {"mode": "aot", "output": "x", "grad": "no"}, {"cuda_graphs": "x"}, {"measure": 1},
+        {"dynamic": {5: "b"}}, {"dynamic": {0: 3}}, {"dynamic": True}, {"dynamic": [3]},
+        {"dynamic": {"input": "b"}}, {"backend": None}, {"backend": 3},
+    ],
+)  # fmt: skip
+def test_options_that_say_nothing_are_refused_by_name(named: dict[str, Any]) -> None:
+    with pytest.raises(IngotError) as caught:
+        regions.compile(nn.Linear(4, 4), torch.ones(2, 4), **named)
+    assert {p.code for p in caught.value.problems} <= {"region-argument", "wrong-argument"}
+    assert all(p.fix for p in caught.value.problems)
+
+
+def test_what_cannot_be_marked_or_loaded_is_refused() -> None:
+    with pytest.raises(IngotError, match="region-block"):
+        regions.noinline(3)
+    wrong: Any = None
+    with pytest.raises(IngotError, match="file-not-found"):
+        regions.load(wrong)

@@ -122,11 +122,13 @@ def test_other_schema_is_refused_with_the_command(folder: Path) -> None:
 def test_other_device_is_refused_with_the_flag(folder: Path) -> None:
     assert told(folder.parent, device="cuda") == (
         f"error[wrong-device]: {folder.parent} holds a package for cpu, not for 'cuda'\n"
-        "  fix: load it with device='cpu'"
+        "  fix: compile it for both: ingot compile FILE --device cpu cuda; "
+        "or load it with device='cpu' (--device cpu)"
     )
     assert told(folder, device="cuda") == (
         "error[wrong-device]: the package runs on cpu, not on cuda\n"
-        "  fix: load it with device='cpu'"
+        "  fix: compile it for both: ingot compile FILE --device cpu cuda; "
+        "or load it with device='cpu' (--device cpu)"
     )
 
 
@@ -244,7 +246,9 @@ shapes = {{n: (2, *v.base) for n, v in artifact.inputs.items()}}
 inputs = {{n: torch.full(s, 0.001, dtype=torch.float64) for n, s in shapes.items()}}
 inputs["t~1"] *= 0
 print(float(artifact(inputs)["flow_rate"].sum()))
-print(*(m for m in ("nmhit", "cyclopts", "scipy", "pytest") if m in sys.modules))
+foreign = ("nmhit", "cyclopts", "scipy", "pytest", "ingot.program")
+print(*(m for m in foreign if m in sys.modules))
+assert not sys.modules["ingot.codegen.nvrtc"].open_nvrtc.cache_info().misses
 print(*(m for m in sys.modules if m.startswith("ingot.cat")))
 """
     done = subprocess.run(

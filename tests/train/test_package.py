@@ -3,11 +3,13 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+import ingot.regions
 import ingot.train as train
 from ingot.errors import IngotError
 from ingot.package.seal import seal
@@ -79,12 +81,12 @@ def test_what_is_frozen_and_what_is_no_parameter_stay_so(tmp_path: Path) -> None
 
 def test_a_save_replaces_all_that_was_there(package: Path, tmp_path: Path) -> None:
     place = tmp_path / "joint"
-    joint = train.load(package)
-    joint.save(place)
-    (place / "stray").touch()
-    joint.save(place)
+    many = [torch.ones([2] * n) for n in range(1, 5)]
+    eager(lambda x: x * x.ndim, None, examples=many).save(place)
+    before = {f.name for f in place.iterdir()}
+    train.load(package).save(place)
     names = {f.name for f in place.iterdir()}
-    assert "stray" not in names
+    assert before - names
     assert json.loads((place / "graphs.json").read_text())["digests"].keys() == names - {
         "graphs.json"
     }
@@ -124,7 +126,7 @@ def broken(package: Path, place: Path, **changes: object) -> Path:
     ("changes", "told"),
     [
         ({"format": "ingot"}, "broken-package.*describes no package 'ingot-graphs'"),
-        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 5"),
+        ({"schema_version": 0}, "wrong-schema.*schema version 0, this Ingot reads 7"),
         ({"torch_version": "1.0.0"}, "wrong-torch.*compiled by torch 1.0.0"),
         ({"calls": 3}, "broken-package.*Expected `array`"),
         ({"level": "z9", "graphs": ["inductor", "inductor"]}, "wrong-level.*compiled for z9"),
@@ -167,3 +169,80 @@ def test_a_loaded_joint_outlives_its_folder(mlp_package: Path, tmp_path: Path) -
     shutil.rmtree(place)
     assert torch.equal(train.load(tmp_path / "again")(x), wanted)
     joint(x.requires_grad_()).sum().backward()
+
+
+@pytest.mark.parametrize("kind", ["joint", "regions"])
+def test_files_of_the_user_are_not_lost_to_a_package(
+    kind: str, package: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "work"
+    shutil.copytree(package, place)
+    (place / "notes.md").write_text("mine")
+
+    def save() -> None:
+        if kind == "joint":
+            train.load(package).save(place)
+        else:
+            named: dict[str, Any] = {"mode": "aot", "output": place, "backend": "eager"}
+            ingot.regions.compile(mlp(), MODELS["mlp"][1], **named)
+
+    with pytest.raises(IngotError, match=r"notes\.md"):
+        save()
+    assert (place / "notes.md").read_text() == "mine"
+    (place / "notes.md").unlink()
+    save()
+    assert (place / "graphs.json").exists()
+
+
+class Overlaid(nn.Module):
+    """Buffers and parameters that lie in one another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.kv: torch.Tensor
+        self.k: torch.Tensor
+        self.register_buffer("kv", torch.zeros(2, 4))
+        self.register_buffer("k", self.kv[0])
+        self.inner = nn.Linear(4, 4)
+        self.turned = nn.Parameter(self.inner.weight.data.t())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) + x @ self.turned + self.k + self.kv.sum()
+
+
+@pytest.mark.parametrize("kind", ["joint", "regions"])
+def test_tensors_that_share_memory_share_it_in_a_package(kind: str, tmp_path: Path) -> None:
+    source, x = Overlaid(), torch.randn(2, 4)
+    place = tmp_path / "package"
+    loaded: Any
+    if kind == "joint":
+        eager(source, x).save(place)
+        loaded = train.load(place)
+    else:
+        named: dict[str, Any] = {"mode": "aot", "output": place, "backend": "eager"}
+        ingot.regions.compile(source, x, **named)
+        loaded = ingot.regions.load(place)
+    for net in (source, loaded):
+        with torch.no_grad():
+            net.kv.add_(1)
+            net.inner.weight.add_(1)
+    torch.testing.assert_close(loaded(x), source(x))
+    assert torch.equal(loaded.k, torch.ones(4))
+    assert torch.equal(loaded.turned.t(), loaded.inner.weight)
+
+
+def test_a_part_of_a_large_tensor_is_saved_alone(tmp_path: Path) -> None:
+    source = nn.Linear(4, 4)
+    source.weight = nn.Parameter(torch.randn(4000, 4)[:4])
+    eager(source, torch.randn(2, 4)).save(tmp_path / "package")
+    assert (tmp_path / "package" / "state.pt").stat().st_size < 4000
+
+
+def test_what_no_longer_learns_does_not_learn_once_loaded(tmp_path: Path) -> None:
+    joint = eager(mlp(), MODELS["mlp"][1])
+    dict(joint.named_parameters())["0.weight"].requires_grad_(False)
+    joint.save(tmp_path / "package")
+    loaded = train.load(tmp_path / "package")
+    found = {name: p.requires_grad for name, p in loaded.named_parameters()}
+    assert found == {"0.weight": False, "0.bias": True, "2.weight": True, "2.bias": True}

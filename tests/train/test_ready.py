@@ -50,7 +50,7 @@ def test_what_differs_after_a_call_like_the_last_is_noticed() -> None:
         joint(x.clone().requires_grad_())
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(IngotError, match="autocast"):
         joint(x)
-    with pytest.raises(IngotError, match="the arguments of 'Sequential' are a list"):
+    with pytest.raises(IngotError, match="'input' is a list; it was traced as a tensor"):
         joint([x])
     with pytest.raises(IngotError, match="takes 1 arguments, 2 were given"):
         joint(x, x)

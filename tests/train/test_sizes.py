@@ -1,6 +1,7 @@
 """Open sizes: named, tied, and written as expressions that a call evaluates."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -68,3 +69,41 @@ def test_convolutions_take_any_batch() -> None:
             found.append([y, *torch.autograd.grad(y.square().sum(), (x, *run.parameters()))])
         for a, b in zip(*found, strict=True):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-3)
+
+
+def branch(empty: bool, x: Tensor) -> Tensor:
+    return x.sum() + 1 if empty else x.sum() + 2
+
+
+def pad(x: Tensor) -> Tensor:
+    return x.sum() / max(x.shape[0], 1) + min(x.shape[0], 1) + x[1:].shape[0]
+
+
+@pytest.mark.parametrize(
+    ("ask", "refused"),
+    [
+        (pad, ()),
+        (lambda x: branch(x.shape[0] == 0, x), (0,)),
+        (lambda x: branch(x.shape[0] < 1, x), (0,)),
+        (lambda x: branch(x.shape[0] >= 1, x), (0,)),
+        (lambda x: branch(x.shape[0] - 1 < 0, x), (0,)),
+        (lambda x: branch(x.numel() == 0, x), (0,)),
+        (lambda x: branch(not len(x), x), (0,)),
+        (lambda x: x.sum() + (x.shape[0] or 5), (0,)),
+        (lambda x: x.sum() + (x.shape[0] and 5), (0,)),
+        (lambda x: x.sum() + 10 // x.shape[0], (0,)),
+        (lambda x: x.sum() + 10 // (x.shape[0] - 1), (1,)),
+        (lambda x: x.sum() + x.shape[0] % 2, ()),
+        (lambda x: branch(x.shape[0] % 2 == 0, x), (0, 2)),
+        (lambda x: len(x.chunk(2)) + x.sum(), (0, 1, 2)),
+    ],
+)
+def test_a_decision_about_nothing_is_checked(ask: Any, refused: tuple[int, ...]) -> None:
+    joint = eager(ask, torch.randn(3, 4), dynamic={0: ("batch", 0, 64)})
+    for size in range(4):
+        x = torch.randn(size, 4)
+        if size in refused:
+            with pytest.raises(IngotError, match="wrong-shape"):
+                joint(x)
+        else:
+            torch.testing.assert_close(joint(x), ask(x))

@@ -2,6 +2,7 @@
 
 import copy
 import linecache
+import math
 import pickle
 from collections import namedtuple
 from collections.abc import Callable
@@ -205,6 +206,65 @@ def test_keywords_come_in_any_order() -> None:
     assert torch.equal(joint(b={"d": d, "c": c}, a=a[1]), mix(a=a[1], b={"c": c, "d": d}))
 
 
+def test_keywords_of_a_signature_come_in_any_order() -> None:
+    def mix(a: Tensor, *, b: dict[str, Tensor], **more: Tensor) -> Tensor:
+        return a - 2 * b["c"] + sum((i + 5) * x for i, x in enumerate(more.values()))
+
+    a, c, e, f = torch.randn(4).unbind()
+    joint = eager(mix, {"a": a, "b": {"c": c}, "f": f, "e": e})
+    assert torch.equal(joint(f=f, e=e, b={"c": c}, a=a), mix(a, b={"c": c}, f=f, e=e))
+    with pytest.raises(IngotError, match=r"wrong-call.*'mix' is given e, f in this order"):
+        joint(a=a, b={"c": c}, e=e, f=f)
+
+
+def test_another_order_of_a_dict_is_refused(tmp_path: Path) -> None:
+    def weigh(parts: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {k: (i + 1) * x for i, (k, x) in enumerate(parts.items())}
+
+    x = torch.randn(3)
+    joint = eager(weigh, ({"b": x, "a": x},))
+    joint.save(tmp_path / "saved")
+    for run in (joint, train.load(tmp_path / "saved")):
+        found = run({"b": x, "a": x})
+        assert [*found] == ["b", "a"]
+        assert torch.equal(found["a"], 2 * x)
+        with pytest.raises(IngotError, match=r"wrong-call.*'a', 'b' in this order.*with 'b', 'a'"):
+            run({"a": x, "b": x})
+
+
+def test_a_question_whether_gradients_are_recorded_is_checked(tmp_path: Path) -> None:
+    ask = torch.is_grad_enabled
+    joint = eager(lambda x: x * 2 if ask() else x * 3, torch.randn(3))
+    joint.save(tmp_path / "saved")
+    x = torch.randn(3)
+    for run in (joint, train.load(tmp_path / "saved")):
+        assert torch.equal(run(x), x * 2)
+        with torch.no_grad(), pytest.raises(IngotError, match=r"other-defaults.*was True and is"):
+            run(x)
+        assert torch.equal(run(x), x * 2)
+
+
+def test_torchs_own_question_is_not() -> None:
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    x = torch.randn(2, 3, 4)
+    joint = eager(copy.deepcopy(layer), x)
+    with torch.no_grad():
+        torch.testing.assert_close(joint(x), layer(x))
+
+
+def test_zero_has_a_sign_and_what_is_no_number_is_itself() -> None:
+    def sign(x: Tensor, by: float) -> Tensor:
+        return x * math.copysign(1, by)
+
+    x = torch.randn(3)
+    zero, nothing = eager(sign, (x, 0.0)), eager(sign, (x, math.nan))
+    for _ in range(2):
+        assert torch.equal(zero(x, 0.0), x)
+        with pytest.raises(IngotError, match=r"wrong-call.*'by' is -0.0; it was traced as 0.0"):
+            zero(x, -0.0)
+        assert torch.equal(nothing(x, math.nan), x)
+
+
 def test_named_tuples_and_dataclasses_are_results() -> None:
     def both(x: Tensor) -> Pair:
         return Pair(Output(x * 2, {"sum": x.sum()}, 3), x.detach())
@@ -311,6 +371,46 @@ def test_recurrent_networks_are_traced() -> None:
     for size in (1, 4):
         x = torch.randn(size, 7, 3)
         torch.testing.assert_close(joint(x), net(x))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_networks_learn_from_what_asks_for_no_gradient(kind: type[nn.Module]) -> None:
+    x = torch.randn(5, 3, 4)
+    net = kind(4, 4, 2, bidirectional=True)
+    wanted = copy.deepcopy(net)
+    joint = eager(net, x)
+    for each in (joint, wanted):
+        each(x)[0].square().sum().backward()
+    pairs = zip(joint.parameters(), wanted.parameters(), strict=True)
+    for found, expected in pairs:
+        torch.testing.assert_close(found.grad, expected.grad)
+
+
+class Clamped(nn.Module):
+    """A parameter that is written to where no gradient is followed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(-3, 3, 5)[:, None].repeat(1, 4))
+
+    def forward(self, index: Tensor) -> Tensor:
+        with torch.no_grad():
+            self.weight.clamp_(-1, 1)
+        return self.weight[index] ** 2
+
+
+@pytest.mark.parametrize("make", [lambda: nn.Embedding(5, 4, max_norm=1.0), Clamped])
+def test_parameters_that_a_call_writes_to_learn(make: Callable[[], nn.Module]) -> None:
+    net, index = make(), torch.tensor([1, 2])
+    wanted = copy.deepcopy(net)
+    joint = eager(net, index)
+    for _ in range(2):
+        for each in (joint, wanted):
+            each(index).square().sum().backward()
+            with torch.no_grad():
+                each.weight.add_(each.weight.grad)
+    torch.testing.assert_close(joint.weight, wanted.weight)
+    torch.testing.assert_close(joint.weight.grad, wanted.weight.grad)
 
 
 def test_a_compiled_module_is_what_it_was_made_of() -> None:
@@ -432,3 +532,118 @@ def test_subclasses_that_are_no_arguments_are_told_by_name() -> None:
         eager(reads_a_subclass, torch.ones(3))
     with pytest.raises(IngotError, match="the result is a tensor subclass, Named"):
         eager(makes_a_subclass, torch.ones(3))
+
+
+class Bound(nn.Module):
+    """Binds its attributes as a function says."""
+
+    def __init__(self, act: Any) -> None:
+        super().__init__()
+        self.act, self.t, self.u = act, torch.full((3, 4), 5.0), torch.full((3, 4), 6.0)
+        for i, name in enumerate(("prev", "other", "a", "b")):
+            self.register_buffer(name, torch.full((3, 4), float(i)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x - self.prev + 2 * self.other + 3 * self.a + 5 * self.b + 7 * self.t + 11 * self.u
+        self.act(self, x)
+        return y
+
+
+def bind(**bound: str) -> Any:
+    """Bind attributes at once, each to another one, or to the argument, `x`."""
+
+    def act(self: Any, x: Tensor) -> None:
+        values = {name: x if word == "x" else getattr(self, word) for name, word in bound.items()}
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    return act
+
+
+def bind_and_write(self: Any, x: Tensor) -> None:
+    self.prev = x
+    self.prev.add_(1)
+
+
+def write_and_swap(self: Any, x: Tensor) -> None:
+    self.a.add_(1)
+    self.a, self.b = self.b, self.a
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        bind(prev="x"), bind(t="x"), bind(a="b", b="a"), bind(t="u", u="t"), bind(b="a", a="x"),
+        bind(prev="a", a="b", b="prev"), bind(prev="x", other="x"), bind_and_write, write_and_swap,
+    ],
+)  # fmt: skip
+def test_an_attribute_bound_to_a_tensor_that_is_there_is_followed(act: Any) -> None:
+    module = Bound(act)
+    joint = eager(copy.deepcopy(module), torch.randn(3, 4))
+    for _ in range(3):
+        x = torch.randn(3, 4)
+        mine, its = x.clone(), x.clone()
+        assert torch.equal(joint(its), module(mine))
+        assert torch.equal(its, mine)
+        for name in ("prev", "other", "a", "b"):
+            assert torch.equal(getattr(joint, name), getattr(module, name)), name
+
+
+def write_then_bind(self: Any, x: Tensor) -> None:
+    self.prev.add_(1)
+    self.prev = x
+
+
+def bind_two_and_write(self: Any, x: Tensor) -> None:
+    self.prev.add_(1)
+    self.prev = self.other = x * 2
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (bind(prev="other"), "'prev' to a tensor that has another name"),
+        (bind(t="u"), "'t' to a tensor that has another name"),
+        (write_then_bind, "'prev' to a tensor that others have too"),
+        (bind_two_and_write, "'prev' to a tensor that others have too"),
+        (lambda self, _: setattr(self, "prev", None), "'prev' to a NoneType"),
+    ],
+)
+def test_attributes_that_become_one_tensor_are_refused(act: Any, told: str) -> None:
+    with pytest.raises(IngotError, match=f"python-state.*{told}(?s:.)*test_wrong.py:"):
+        eager(Bound(act), torch.randn(3, 4))
+
+
+class Returns(nn.Module):
+    def __init__(self, give: Any) -> None:
+        super().__init__()
+        self.give, self.layer, self.plain = give, nn.Linear(4, 4), torch.arange(4.0)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.give(self, x)
+
+
+@pytest.mark.parametrize("attribute", ["T", "mT", "H", "data"])
+@pytest.mark.parametrize("which", [lambda self, x: x, lambda self, _: self.layer.weight])
+def test_what_an_attribute_makes_of_a_tensor_is_refused_as_a_result(
+    attribute: str, which: Any
+) -> None:
+    module = Returns(lambda self, x: (self.layer(x), getattr(which(self, x), attribute)))
+    with pytest.raises(IngotError, match=r"wrong-output.*no result(?s:.)*at \[1\](?s:.)*transpose"):
+        eager(module, torch.randn(4, 4))
+
+
+def test_a_plain_tensor_of_the_module_is_a_result(tmp_path: Path) -> None:
+    module, x = Returns(lambda self, x: (self.layer(x).T, self.plain)), torch.randn(3, 4)
+    joint = eager(copy.deepcopy(module), x)
+    joint.save(tmp_path / "saved")
+    for run in (joint, train.load(tmp_path / "saved")):
+        for found, expected in zip(run(x), module(x), strict=True):
+            assert torch.equal(found, expected)
+
+
+def test_a_joint_may_be_given_to_torch_compile() -> None:
+    layer, x = nn.Linear(4, 4), torch.randn(3, 4)
+    joint = eager(copy.deepcopy(layer), x)
+    assert torch.equal(torch.compile(joint, backend="eager")(x), layer(x))
+    assert torch.equal(copy.deepcopy(joint)(x), layer(x))

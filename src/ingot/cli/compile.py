@@ -74,22 +74,23 @@ def compile(
         package = compile_model(
             factory, model, target, driver=driver, shapes=shapes,
             command=shlex.join(["ingot", *sys.argv[1:]]),
-            expect=step.expect, progress=lambda name: step(f"{target.device}/{name}"),
+            expect=step.expect, progress=step,
         )  # fmt: skip
     seconds = time.perf_counter() - start
     meta = package.metadata
     if json:
         report = {
-            "package": str(package.folder), "stub": str(package.stub) if package.stub else None,
+            "package": str(package.folder), "packages": [*map(str, package.folders)],
+            "stub": str(package.stub) if package.stub else None,
             "inputs": [v.name for v in meta.inputs], "outputs": [v.name for v in meta.outputs],
             "parameters": [p.variable.name for p in meta.parameters],
             "derivatives": [f"{b.output}:{b.input}" for b in meta.derivatives], "seconds": seconds,
         }  # fmt: skip
         print(jsonlib.dumps(report))
         return 0
-    print(
-        f"{package.folder}: {len(meta.outputs)} outputs, {len(meta.derivatives)} derivative pairs"
-    )
+    told = f"{len(meta.outputs)} outputs, {len(meta.derivatives)} derivative pairs"
+    for folder in package.folders:
+        print(f"{folder}: {told}")
     if package.stub is not None:
         print(f"{package.stub}: the stub")
     print(f"compiled in {seconds:.1f} s")

@@ -138,6 +138,12 @@ EXPLAIN: dict[str, str] = {
         " meets, or by an example of size 0 or 1, which torch takes for a constant. Leave it out"
         " of 'dynamic', or trace with a larger example."
     ),
+    "foreign-files": (
+        "A package, or a checkpoint, was to be written where something else lies, which would be"
+        " lost: it replaces only what is empty, and a package with no other files in it. Give"
+        " another folder, or move away what lies there. A package whose metadata cannot be read is"
+        " not known for one: delete it first."
+    ),
     "graph-differs": (
         "A graph that torch compiled does not compute what the model says, at points where both"
         " were tried before it was kept. This is a fault of torch, of the C++ compiler or of"
@@ -232,6 +238,17 @@ EXPLAIN: dict[str, str] = {
     "task-too-large": (
         "A kernel of a GPU is told where each of its inputs, outputs and solves lies, by value, and"
         " CUDA takes 32 764 bytes of that. Ask for fewer derivatives, or run it on a CPU."
+    ),
+    "no-device-memory": (
+        "A call of a kernel found no memory on the GPU for its outputs and reports, or its code"
+        " found none at load. Nothing was computed, and other calls go on. Give it fewer points or"
+        " steps at a time, or free what the GPU holds: torch.cuda.empty_cache() gives back what"
+        " torch keeps for later."
+    ),
+    "old-driver": (
+        "NVIDIA's driver is older than the code, or than the CUDA of this torch. Install a newer"
+        " driver. PTX alone asks for a driver as new as the NVRTC that wrote it; machine code"
+        " (--cuda-arch and the architecture of the GPU) runs on any driver of the same major CUDA."
     ),
     "no-derivatives": (
         "A derivative was asked of a package that does not hold it. Pairs are chosen when"
@@ -342,6 +359,12 @@ EXPLAIN: dict[str, str] = {
         " variable that nothing gives, which is zero. Write the number alone, in the units of the"
         " file."
     ),
+    "other-defaults": (
+        "A compiled graph makes tensors of torch's default type or device, or its source asks"
+        " whether gradients are recorded, and it was traced while that was another one. Call it as"
+        " it was traced, or name the type and device of new tensors in the source and trace it once"
+        " more."
+    ),
     "parse-error": (
         "The text is not HIT. A block begins with [name] and ends with []; a field is name ="
         " value; a value of several words stands in quotes; text that holds quotes or # stands"
@@ -433,6 +456,12 @@ EXPLAIN: dict[str, str] = {
     "tensor-subclass": (
         "Compiled graphs take plain strided tensors. A subclass (also a fake, sparse or nested"
         " tensor) would lose what makes it special. Convert it first."
+    ),
+    "traced-part": (
+        "A joint or package was traced from a module, and something was set on it that its"
+        " compiled graph cannot follow: another child, number or method, a hook below the whole,"
+        " a hook of all modules. Tensors may be replaced by others of their kind, and hooks set"
+        " on the whole; for the rest edit the source module and trace it once more."
     ),
     "two-providers": (
         "Two models of one composition give an output of the same name, so a reader of that name"
@@ -624,8 +653,15 @@ EXPLAIN: dict[str, str] = {
     ),
     "wrong-backend": (
         "A package holds the backends it was compiled with: a kernel library, torch graphs, or"
-        " both. Load one that it holds, or compile with `--backend`. A ModelUnitTest of a model"
-        " that solves runs by kernel or interpret: graphs hold no derivatives along a direction."
+        " both. Load one that it holds, or compile with `--backend`. Graphs are for CPUs: torch"
+        " compiles them for a GPU only where there is one. A ModelUnitTest of a model that solves"
+        " runs by kernel or interpret: graphs hold no derivatives along a direction."
+    ),
+    "wrong-architecture": (
+        "A package for GPUs holds machine code for some architectures, which runs on GPUs of the"
+        " same first digit that are as new or newer, and PTX for those yet newer. Compile it again"
+        " with --cuda-arch and the architecture of the GPU; `ingot inspect` tells what it holds."
+        " NVRTC compiles for those that its version knows."
     ),
     "wrong-level": (
         "A package holds code for CPU levels that this machine does not have, and there is no"

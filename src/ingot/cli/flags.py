@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
 from ingot.errors import IngotError, Problem
-from ingot.options import PackagedBackend
+from ingot.options import Device, PackagedBackend
 
 if TYPE_CHECKING:
     from ingot.hit import Tree
@@ -46,7 +47,11 @@ class Flags:
     Parameters
     ----------
     device
-        What the package runs on.
+        What the package runs on; a folder for each.
+    cuda_arch
+        Architectures of GPUs, such as 80 90, that machine code is written for; it runs on GPUs of
+        the same major version (8 of 80 and 86) that are as new or newer. PTX of the newest serves
+        those yet newer.
     dtype
         Its precision.
     backend
@@ -74,7 +79,8 @@ class Flags:
         what is faster so, or none of it. Results are the same.
     """
 
-    device: Annotated[tuple[Literal["cpu"], ...], Parameter(consume_multiple=True)] = ("cpu",)
+    device: Annotated[tuple[Device, ...], Parameter(consume_multiple=True)] = ("cpu",)
+    cuda_arch: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = DEFAULT_ARCHITECTURES
     dtype: Literal["float64", "float32"] = "float64"
     backend: Annotated[tuple[PackagedBackend, ...], Parameter(consume_multiple=True)] = ("kernel",)
     parameter: Annotated[Several, Parameter(alias="-p")] = ()
@@ -129,7 +135,7 @@ def target_of(flags: Flags, **more: Any) -> "Target":
     from ingot.package.target import Target
 
     chosen = {name: getattr(flags, name) for name in Flags.__dataclass_fields__}
-    return Target(**{**chosen, "device": flags.device[0]}, **more)
+    return Target(**chosen, **more)
 
 
 def part_overrides(flags: Flags, overrides: tuple[str, ...]) -> tuple[Flags, tuple[str, ...]]:

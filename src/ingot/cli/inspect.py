@@ -144,7 +144,10 @@ def of_file(
 def of_package(
     place: Path, stub: "Tree | None", source: Path | None
 ) -> tuple[dict[str, Any], list[Inspected]]:
-    """What a package says, under the solver of its stub, and what became of its source."""
+    """What a package says, under the solver of its stub, and what became of its source.
+
+    Of several devices the first is told, and the names of all.
+    """
     import msgspec
 
     from ingot.model import Factory
@@ -153,23 +156,20 @@ def of_package(
     from ingot.runtime.verify import folders_of
 
     folders = folders_of(folder_of(place))
-    if len(folders) > 1:
-        names = ", ".join(folder.name for folder in folders)
-        message = f"{place} holds packages for {names}"
-        fix = f"name one of them: {folders[0]}"
-        raise IngotError([Problem("wrong-device", message, None, fix)])
+    devices = [folder.name for folder in folders]
     meta, _ = metadata_of(folders[0], folders[0].name)
     if stub is not None:
         meta = under_rules(meta, require_stub(stub), Factory(stub))
     beside = place.absolute().parent if stub is not None else folders[0].absolute().parents[1]
     state, file = source_state(meta.origin, beside, source)
     report = {**msgspec.to_builtins(meta), "source": {"file": file, "state": state}}
+    report["devices"] = devices
     said = {
         "same": f"{file} is what was compiled",
         "changed": f"{file} has changed since it was compiled",
         "not found": f"{meta.origin.file or 'a text'} is not found; name it with --source",
     }
-    return report, [inspected_package(meta, said[state])]
+    return report, [inspected_package(meta, said[state], devices)]
 
 
 def source_state(origin: "Origin", beside: Path, source: Path | None) -> tuple[str, str | None]:

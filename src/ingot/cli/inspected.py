@@ -158,8 +158,8 @@ def _depending(program: "Program") -> Iterator[tuple[str, str]]:
                 yield y.name, x.name
 
 
-def inspected_package(meta: "Metadata", source: str) -> Inspected:
-    """What a package says of itself."""
+def inspected_package(meta: "Metadata", source: str, devices: Sequence[str]) -> Inspected:
+    """What a package says of itself; devices: what there are folders for."""
     import torch
 
     parameters = {
@@ -169,6 +169,8 @@ def inspected_package(meta: "Metadata", source: str) -> Inspected:
         )
         for p in meta.parameters
     }
+    others = [("devices", f"{', '.join(devices)}; name a folder for another")]
+    others = others if len(devices) > 1 else []
     return Inspected(
         meta.name,
         f"{meta.name}: {meta.dtype} on {meta.device}, from {meta.origin.file or 'a text'}",
@@ -177,7 +179,7 @@ def inspected_package(meta: "Metadata", source: str) -> Inspected:
         parameters,
         tuple(Stretch(s.kind, s.name, s.reads, s.gives) for s in meta.segments),
         {(b.output, b.input): b.batch_independent for b in meta.derivatives},
-        (*_remarks(meta), ("source", source)),
+        (*_remarks(meta), *others, ("source", source)),
         wiring_of_package(meta),
     )
 

@@ -34,7 +34,7 @@ def verify(place: Path, /, *, json: bool = False, untrusted: bool = False) -> in
     untrusted
         Check the files, and load none of their code.
     """
-    from ingot.runtime.verify import folders_of, wrong_with
+    from ingot.runtime.verify import folders_of, tell_elsewhere, wrong_with
 
     problems: list[Problem] = []
     checked = 0
@@ -52,9 +52,11 @@ def verify(place: Path, /, *, json: bool = False, untrusted: bool = False) -> in
         print(jsonlib.dumps({"place": str(place), "files": checked, "problems": told}))
         return int(bool(problems))
     raise_if(problems)
-    print(
-        f"{place}: all {checked} files are as they were compiled{'' if untrusted else ', and load'}"
-    )
+    told = f"{place}: all {checked} files are as they were compiled"
+    if not untrusted:
+        away = [folder.name for folder in folders if tell_elsewhere(folder)]
+        told += f"; code for {', '.join(away)} is not loaded here" if away else ", and load"
+    print(told)
     return 0
 
 

@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from ingot.codegen.statements import Row, count_up
 from ingot.codegen.values import (
-    ARRAY_ENTRY,
     Access,
+    ArrayEntry,
+    Definition,
+    Spelled,
     cast_mask,
     read_entry,
     read_name,
@@ -47,18 +50,18 @@ class RegionCall:
             return read_name(f"splat(c[{len(self.numbers) - 1}])")
         if len(set(read)) == 1:
             self.shared.append(f"{cast_mask(first)}{self._read(first)}")
-            return read_entry(first, f"h[{len(self.shared) - 1}]")
-        found = [ARRAY_ENTRY.fullmatch(self._read(n)) for n in read]
-        names = {m[1] for m in found if m is not None}
-        if len(names) == 1 and all(m is not None for m in found):
-            offsets = [int(m[2]) for m in found if m is not None]
-            key = names.pop(), tuple(o - offsets[0] for o in offsets)
+            return read_entry(first, "h", len(self.shared) - 1)
+        found = [x for x in map(self._read, read) if isinstance(x, ArrayEntry) and not x.index]
+        names = {x.array for x in found}
+        if len(names) == 1 and len(found) == len(read):
+            start = found[0].offset
+            key = names.pop(), tuple(x.offset - start for x in found)
             which = self.arrays.setdefault(key, len(self.arrays))
-            return read_entry(first, f"p{which}[{offsets[0]}]")
+            return read_entry(first, f"p{which}", start)
         self.packed.append(read)
-        return read_entry(first, f"q[{len(self.packed) - 1}]")
+        return read_entry(first, "q", len(self.packed) - 1)
 
-    def _read(self, node: Node) -> str:
+    def _read(self, node: Node) -> Spelled:
         return self.printer.read(node)
 
     def write_parameters(self) -> list[str]:
@@ -68,12 +71,13 @@ class RegionCall:
         given += ["const real* __restrict c"] if self.numbers else []
         return [*(["const V* __restrict h"] if self.shared else []), *given]
 
-    def write_calls(self, size: int) -> list[str]:
+    def write_calls(self, size: int) -> list[Row]:
         """The loop over the instances, and the arrays that it reads and fills."""
-        n, i, indent = self.number, self.instances, self.printer.indent
-        rows, given = [], []
+        n, i = self.number, self.instances
+        rows: list[Row] = []
+        given: list[str] = []
         if self.shared:
-            rows.append(f"{indent}const V h{n}[] = {{{', '.join(self.shared)}}};")
+            rows.append(f"const V h{n}[] = {{{', '.join(self.shared)}}};")
             given.append(f"h{n}")
         for j, (name, offsets) in enumerate(self.arrays):
             step = offsets[1]
@@ -81,22 +85,24 @@ class RegionCall:
                 given.append(f"{name} + {step} * k")
             else:
                 text = ", ".join(map(str, offsets))
-                self.printer.tables.append(f"constexpr int at_{n}_{j}[] = {{{text}}};")
+                table = f"constexpr int at_{n}_{j}[] = {{{text}}};"
+                self.printer.tables.append(Definition(table, (f"at_{n}_{j}",)))
                 given.append(f"{name} + at_{n}_{j}[k]")
         if self.packed:
             width = len(self.packed)
             texts = [f"{cast_mask(t[k])}{self._read(t[k])}" for k in range(i) for t in self.packed]
-            rows.append(f"{indent}const V q{n}[] = {{{', '.join(texts)}}};")
+            rows.append(f"const V q{n}[] = {{{', '.join(texts)}}};")
             spread = [(node, k * width + j) for j, t in enumerate(self.packed)
                       for k, node in enumerate(t)]  # fmt: skip
             for node, at in reversed(spread):
-                self.printer.name({node.id: read_entry(node, f"q{n}[{at}]")})
+                self.printer.name({node.id: read_entry(node, f"q{n}", at)})
             given.append(f"q{n} + {width} * k")
         if self.numbers:
             width = len(self.numbers)
             texts = [write_number(t[k].attr) for k in range(i) for t in self.numbers]
-            self.printer.tables.append(f"constexpr real lifted_{n}[] = {{{', '.join(texts)}}};")
+            table = f"constexpr real lifted_{n}[] = {{{', '.join(texts)}}};"
+            self.printer.tables.append(Definition(table, (f"lifted_{n}",)))
             given.append(f"lifted_{n} + {width} * k")
-        rows.append(f"{indent}V r{n}[{max(i * size, 1)}];")
+        rows.append(f"V r{n}[{max(i * size, 1)}];")
         call = f"region_{n}({', '.join([*given, f'r{n} + {size} * k'])});"
-        return [*rows, f"{indent}for (int k = 0; k < {i}; ++k) {call}"]
+        return [*rows, f"{count_up('k', 0, i)} {call}"]

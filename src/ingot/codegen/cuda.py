@@ -9,31 +9,68 @@ import ctypes
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 from ingot.codegen.nvrtc import NO_HEADERS, compile_cubin
+from ingot.errors import IngotError, Problem
 
-__all__ = ["DeviceFunction", "load_functions"]
+__all__ = ["DeviceFunction", "load_functions", "open_driver", "open_functions", "read_status"]
+
+MAX_THREADS_OF_FUNCTION = 0
+"""CUDA's number for the attribute of a function that holds its launch bound."""
+
+_NEW_DRIVER = "install a newer driver of NVIDIA"
+_PROBLEMS = {
+    2: ("no-device-memory", "give it fewer points at a time, or free memory of the GPU"),
+    35: ("old-driver", _NEW_DRIVER),
+    200: ("broken-package", "compile it again"),
+    209: ("wrong-architecture", "compile with --cuda-arch and the architecture of this GPU"),
+    218: ("broken-package", "compile it again"),
+    221: ("old-driver", "install all of NVIDIA's driver: its compiler of PTX is missing"),
+    222: ("old-driver", f"{_NEW_DRIVER}, or compile with --cuda-arch and this GPU's architecture"),
+    300: ("broken-package", "compile it again"),
+    500: ("broken-package", "compile it again"),
+    803: ("old-driver", _NEW_DRIVER),
+}
+"""Statuses of CUDA's driver that a user can mend, each with a code and a remedy."""
 
 
 @functools.cache
 def open_driver() -> ctypes.CDLL:
     """The driver of the GPU."""
-    library = ctypes.CDLL("libcuda.so.1")
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        told = "NVIDIA's driver (libcuda.so.1) is not installed"
+        fix = "install it on a machine that has a GPU, or run on the CPU"
+        raise IngotError([Problem("no-device", told, None, fix)]) from None
     pointer, number = ctypes.c_void_p, ctypes.c_uint
     library.cuLaunchKernel.argtypes = (pointer, *[number] * 7, pointer, pointer, pointer)
     library.cuCtxPushCurrent_v2.argtypes = (pointer,)
     library.cuModuleGetFunction.argtypes = (pointer, pointer, ctypes.c_char_p)
+    library.cuFuncGetAttribute.argtypes = (pointer, ctypes.c_int, pointer)
     return library
+
+
+def read_status(status: int) -> str:
+    """What the driver says of a status; nothing where all went well."""
+    if not status:
+        return ""
+    words = ctypes.c_char_p()
+    open_driver().cuGetErrorString(status, ctypes.byref(words))
+    return f"CUDA: {(words.value or b'unknown error').decode()}"
 
 
 def _check(status: int) -> None:
     """An error if the driver tells one."""
-    if status:
-        words = ctypes.c_char_p()
-        open_driver().cuGetErrorString(status, ctypes.byref(words))
-        raise RuntimeError(f"CUDA: {(words.value or b'unknown error').decode()}")
+    if not status:
+        return
+    if status in _PROBLEMS:
+        code, fix = _PROBLEMS[status]
+        raise IngotError([Problem(code, read_status(status), None, fix)])
+    raise RuntimeError(read_status(status))
 
 
 @functools.cache
@@ -58,9 +95,14 @@ def load_functions(
     source: str, device: torch.device, headers: Mapping[str, str] = NO_HEADERS
 ) -> Callable[[str], DeviceFunction]:
     """The functions of a source by name, on a GPU; headers: the texts that it includes."""
+    major, minor = torch.cuda.get_device_capability(device)
+    return open_functions(compile_cubin(source, f"sm_{major}{minor}", headers), device)
+
+
+def open_functions(code: bytes, device: torch.device) -> Callable[[str], DeviceFunction]:
+    """The functions of a cubin or of PTX by name, on a GPU."""
     index = torch.cuda.current_device() if device.index is None else device.index
-    major, minor = torch.cuda.get_device_capability(index)
-    code, module = compile_cubin(source, f"sm_{major}{minor}", headers), ctypes.c_void_p()
+    module = ctypes.c_void_p()
     with _enter(index):
         _check(open_driver().cuModuleLoadData(ctypes.byref(module), code))
 
@@ -74,19 +116,33 @@ def load_functions(
 
 
 class DeviceFunction:
-    """A function on a GPU that takes one structure by value."""
+    """A function on a GPU that takes one structure by value.
+
+    threads: how many of a group it was compiled for at most
+    """
 
     def __init__(self, handle: ctypes.c_void_p, index: int) -> None:
         self.handle, self.context = handle, _find_context(index)
         self.device = torch.device("cuda", index)
         library = open_driver()
         self.enter, self.leave = library.cuCtxPushCurrent_v2, library.cuCtxPopCurrent_v2
-        self.launch = library.cuLaunchKernel
+        self.launch, self.popped = library.cuLaunchKernel, ctypes.byref(ctypes.c_void_p())
+        threads = ctypes.c_int()
+        number = MAX_THREADS_OF_FUNCTION
+        _check(library.cuFuncGetAttribute(ctypes.byref(threads), number, handle))
+        self.threads = threads.value
 
     def __call__(self, blocks: int, threads: int, stream: int, task: bytes) -> None:
         """Start it on a stream; the driver copies the structure at once."""
-        arguments = (ctypes.c_char_p * 1)(task)
+        self._start(blocks, threads, (ctypes.c_char_p * 1)(task), stream)
+
+    def bind(self, blocks: int, threads: int, task: Any) -> Callable[[int], None]:
+        """What starts it on a stream, any number of times, with a structure that may change."""
+        pointer = ctypes.pointer(task)  # unlike an address, it keeps the structure alive
+        return functools.partial(self._start, blocks, threads, (type(pointer) * 1)(pointer))
+
+    def _start(self, blocks: int, threads: int, arguments: Any, stream: int) -> None:
         _check(self.enter(self.context))
         status = self.launch(self.handle, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
-        self.leave(ctypes.byref(ctypes.c_void_p()))
+        self.leave(self.popped)
         _check(status)

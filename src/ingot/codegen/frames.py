@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from ingot.codegen import compiler
 from ingot.program import Program
 
-__all__ = ["LANES", "THREADS", "THREADS_PER_BLOCK", "Frame", "count_task_rows"]
+__all__ = [
+    "LANES", "THREADS", "THREADS_PER_BLOCK", "Frame", "count_rows", "write_definitions",
+]  # fmt: skip
 
 THREADS_PER_BLOCK = 128
 BLOCKS_AT_ONCE = 2
@@ -57,20 +59,24 @@ def _write_loop(program: Program, entry: str) -> list[str]:
     ]  # fmt: skip
 
 
-def count_task_rows(program: Program) -> tuple[int, int, int]:
-    """The rows of the task of a kernel: inputs and parameters, outputs, solves; one at least."""
-    counts = len(program.given), len(program.outputs), len(program.solves)
-    return max(counts[0], 1), max(counts[1], 1), max(counts[2], 1)
+def count_rows(program: Program) -> tuple[int, int, int]:
+    """How many inputs and parameters, outputs and solves a kernel is told of."""
+    return len(program.given), len(program.outputs), len(program.solves)
+
+
+def write_definitions(real: str, prefix: str) -> str:
+    """What stands before the unit of kernels of a GPU: their numbers, and how names begin."""
+    return f"#define INGOT_REAL {real}\n#define INGOT_NAME(entry) {prefix}_##entry\n"
 
 
 def _write_kernel(program: Program, entry: str) -> list[str]:
     """The kernel that runs a section by a thread a point."""
     first, count = len(program.inputs), len(program.given)
-    rows = ", ".join(map(str, count_task_rows(program)))
+    rows = ", ".join(str(max(n, 1)) for n in count_rows(program))
     bounds = f"{THREADS_PER_BLOCK}, {BLOCKS_AT_ONCE}"
     return [
         f'extern "C" __global__ void __launch_bounds__({bounds})',
-        f"{entry}(const __grid_constant__ Task<{rows}> task) {{",
+        f"INGOT_NAME({entry})(const __grid_constant__ Task<{rows}> task) {{",
         "  const auto point = [](const Inputs& in, const Outputs& out, const Knobs* knobs,",
         "      Reports& reports, const V* h) {",
         f"    {entry}_lines::point(in, out, knobs, reports, h);",

@@ -51,7 +51,7 @@ template <int operands, int numbers, int axes> struct Task {
     long long offset = 0;
 #pragma unroll
     for (int d = 0; d < axes; ++d) offset += index[d] * strides[k][d];
-    return operand[k] + offset * Kind<X>::bytes;
+    return operand[k] + offset * bytes_of<X>;
   }
 };
 

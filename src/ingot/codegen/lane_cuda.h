@@ -59,6 +59,7 @@ INGOT_INLINE N choose(M mask, N yes, N no) { return mask.is ? yes : no; }
 
 INGOT_INLINE V load(const real* p, int64_t, int) { return *p; }
 INGOT_INLINE void store(real* p, int64_t, int, V a) { *p = a; }
+template <bool is_written = false> INGOT_INLINE void ahead(const real*) {}  // other threads run meanwhile
 template <class T, class X> INGOT_INLINE void write(T* p, int, X value) { *p = T(value); }
 // Memory of one call, which a thread has in local memory: its size is known when it is compiled.
 template <class T, int64_t most> struct Array {
@@ -101,6 +102,15 @@ INGOT_FUNCTION(sqrt) INGOT_FUNCTION(floor) INGOT_FUNCTION(exp) INGOT_FUNCTION(ex
 INGOT_FUNCTION(log) INGOT_FUNCTION(log10) INGOT_FUNCTION(log1p) INGOT_FUNCTION(sin)
 INGOT_FUNCTION(cos) INGOT_FUNCTION(tan) INGOT_FUNCTION(asin) INGOT_FUNCTION(acos)
 INGOT_FUNCTION(atan) INGOT_FUNCTION(sinh) INGOT_FUNCTION(cosh) INGOT_FUNCTION(tanh)
+INGOT_FUNCTION(ceil) INGOT_FUNCTION(trunc) INGOT_FUNCTION(log2) INGOT_FUNCTION(asinh)
+INGOT_FUNCTION(acosh) INGOT_FUNCTION(atanh)
+INGOT_INLINE V round(V a) { return ::rint(a); }
+INGOT_INLINE V atan2(V y, V x) { return ::atan2(y, x); }
+INGOT_INLINE V hypot(V a, V b) { return ::hypot(a, b); }
+INGOT_INLINE V remainder(V a, V b) {
+  const V rest = ::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 INGOT_INLINE V pow(V a, V b) { return ::pow(a, b); }
 template <class F> INGOT_INLINE float through_double(F f, float a) { return float(f(double(a))); }
 

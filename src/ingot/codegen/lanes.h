@@ -178,36 +178,51 @@ template <class X> INGOT_INLINE X floor(X a) {
   const X near = copysign((abs(a) + whole) - whole, a);
   return select(abs(a) < whole, near - select(near > a, X{} + 1, X{}), a);
 }
+template <class X> INGOT_INLINE X ceil(X a) { return -floor(-a); }
+template <class X> INGOT_INLINE X trunc(X a) { return copysign(floor(abs(a)), a); }
+// Halves to the even number.
+template <class X> INGOT_INLINE X round(X a) {
+  constexpr element<X> whole = is_double<X> ? 0x1p52 : 0x1p23;
+  return select(abs(a) < whole, copysign((abs(a) + whole) - whole, a), a);
+}
+// By the ratio, so that no square overflows.
+template <class X> INGOT_INLINE X hypot(X a, X b) {
+  const X x = abs(a), y = abs(b), large = max(x, y), small = min(x, y), one = X{} + 1;
+  const X ratio = small / select(large == 0, one, large), found = large * sqrt(one + ratio * ratio);
+  const X endless = X{} + element<X>(__builtin_inf());
+  return select(finite(x) & finite(y), found, select((x == endless) | (y == endless), endless, x + y));
+}
 
 // ---- Memory. Lane i is p[i * stride] for i < n. Lanes past n are loaded with the last point, so
 // that they do no harm, and are not stored.
 
-INGOT_CALL V load_some(const real* p, int64_t stride, int n) {
+// One copy, since a kernel has many loads.
+INGOT_CALL V load_apart(const real* p, int64_t stride, int n) {
+  if (stride == 0 || n == 1) return splat(*p);
+  if (n == W) return make<V>([&](int i) { return p[i * stride]; });  // an address is one addition
   return make<V>([&](int i) { return p[(i < n ? i : n - 1) * stride]; });
 }
-// All lanes, apart in memory: without the clamp of `load_some` an address is one addition.
-INGOT_CALL V load_apart(const real* p, int64_t stride) {
-  return make<V>([&](int i) { return p[i * stride]; });
-}
 INGOT_INLINE V load(const real* p, int64_t stride, int n) {
-  if (stride == 0) return splat(*p);
-  if (n != W) return load_some(p, stride, n);
-  if (stride != 1) return load_apart(p, stride);
+  if (stride != 1 || n != W) return load_apart(p, stride, n);
   V a;
   __builtin_memcpy(&a, p, sizeof a);
   return a;
 }
-INGOT_CALL void store_some(real* p, int64_t stride, int n, V a) {
+// Ask for the memory that is read, or written, at the next step.
+template <bool is_written = false> INGOT_INLINE void ahead(const real* p) { __builtin_prefetch(p, is_written); }
+INGOT_CALL void store_apart(real* p, int64_t stride, int n, V a) {
   for (int i = 0; i < n; ++i) p[i * stride] = a[i];
 }
 INGOT_INLINE void store(real* p, int64_t stride, int n, V a) {
-  if (stride != 1 || n != W) return store_some(p, stride, n, a);
+  if (stride != 1 || n != W) return store_apart(p, stride, n, a);
   __builtin_memcpy(p, &a, sizeof a);
 }
 // The first n lanes to where they lie side by side, as numbers of another type.
 template <class T, class X> INGOT_INLINE void write(T* p, int n, X values) {
   const auto narrow = __builtin_convertvector(values, block<T, W>);
-  if (n == W)
+  if (n == 1)
+    *p = narrow[0];
+  else if (n == W)
     __builtin_memcpy(p, &narrow, sizeof narrow);
   else
     __builtin_memcpy(p, &narrow, n * sizeof(T));
@@ -474,6 +489,21 @@ INGOT_CALL D tan(D x) {
   const D y = select(odd, -c, s) / select(odd, s, c);
   return angle(x, (D)((I)y ^ sign_bit(x)), [](double a) { return __builtin_tan(a); });
 }
+template <class F> INGOT_INLINE D each(F f, D a, D b) {
+  return make<D>([&](int i) { return f(a[i], b[i]); });
+}
+INGOT_CALL D log2(D x) { return each([](double a) { return __builtin_log2(a); }, x); }
+INGOT_CALL D asinh(D x) { return each([](double a) { return __builtin_asinh(a); }, x); }
+INGOT_CALL D acosh(D x) { return each([](double a) { return __builtin_acosh(a); }, x); }
+INGOT_CALL D atanh(D x) { return each([](double a) { return __builtin_atanh(a); }, x); }
+INGOT_CALL D atan2(D y, D x) {
+  return each([](double a, double b) { return __builtin_atan2(a, b); }, y, x);
+}
+// What is left of a after whole multiples of b, with the sign of b.
+INGOT_CALL D remainder(D a, D b) {
+  const D rest = each([](double x, double y) { return __builtin_fmod(x, y); }, a, b);
+  return select((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest);
+}
 INGOT_CALL D asin(D x) { return each([](double a) { return __builtin_asin(a); }, x); }
 INGOT_CALL D acos(D x) { return each([](double a) { return __builtin_acos(a); }, x); }
 INGOT_CALL D atan(D x) { return each([](double a) { return __builtin_atan(a); }, x); }
@@ -493,10 +523,11 @@ using Floats = block<float, W>;
   INGOT_INLINE Floats f(Floats a) { return through_double([](D x) { return f(x); }, a); }
 INGOT_FLOAT(exp) INGOT_FLOAT(expm1) INGOT_FLOAT(log) INGOT_FLOAT(log10) INGOT_FLOAT(log1p)
 INGOT_FLOAT(sin) INGOT_FLOAT(cos) INGOT_FLOAT(tan) INGOT_FLOAT(asin) INGOT_FLOAT(acos)
-INGOT_FLOAT(atan) INGOT_FLOAT(sinh) INGOT_FLOAT(cosh) INGOT_FLOAT(tanh)
-INGOT_INLINE Floats pow(Floats a, Floats b) {
-  return through_double([](D x, D y) { return pow(x, y); }, a, b);
-}
+INGOT_FLOAT(atan) INGOT_FLOAT(sinh) INGOT_FLOAT(cosh) INGOT_FLOAT(tanh) INGOT_FLOAT(log2)
+INGOT_FLOAT(asinh) INGOT_FLOAT(acosh) INGOT_FLOAT(atanh)
+#define INGOT_FLOATS(f) INGOT_INLINE Floats f(Floats a, Floats b) { \
+    return through_double([](D x, D y) { return f(x, y); }, a, b); }
+INGOT_FLOATS(pow) INGOT_FLOATS(atan2) INGOT_FLOATS(remainder)
 
 }  // namespace
 }  // namespace ingot

@@ -6,7 +6,17 @@ from typing import Any
 
 from ingot.codegen.loops import Loops
 from ingot.codegen.outline import Outline, write_outlined
-from ingot.codegen.values import Access, cast_mask, read_name, write_number
+from ingot.codegen.statements import Block, Let, Row, count_up
+from ingot.codegen.values import (
+    Access,
+    ArrayEntry,
+    Constant,
+    Definition,
+    Spelled,
+    cast_mask,
+    read_name,
+    write_number,
+)
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.operations import Place
 from ingot.program.schedule import schedule_lines
@@ -14,7 +24,7 @@ from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = ["Access", "Lines"]
 
-Blocks = Callable[[Node, "Lines"], tuple[list[str], Mapping[Any, Access]]]
+Blocks = Callable[[Node, "Lines"], tuple[list[Row], Mapping[Any, Access]]]
 """Writes the statements of a solve or of linear systems, and tells where each result lies."""
 
 
@@ -27,8 +37,8 @@ class Lines:
     """
 
     def __init__(
-        self, space: Space, indent: str, blocks: Blocks | None = None,
-        outline: Outline | None = None, prefix: str = "",
+        self, space: Space, blocks: Blocks | None = None, outline: Outline | None = None,
+        prefix: str = "",
     ) -> None:  # fmt: skip
         self.space = space
         self.prefix = prefix
@@ -36,8 +46,8 @@ class Lines:
         self.outline = outline
         self.names: dict[int, Access] = {}
         self.results: dict[int, Mapping[Any, Access]] = {}
-        self.indent = indent
-        self.tables: list[str] = []
+        self.tables: list[Definition] = []
+        self.calls: set[str] = set()
 
     def name(self, names: Mapping[int, Access]) -> None:
         """Make nodes known."""
@@ -47,17 +57,27 @@ class Lines:
         """Make nodes known under names in the same order."""
         self.names.update((n.id, name) for n, name in zip(nodes, names, strict=True))
 
-    def read(self, node: Node, place: Place | None = None) -> str:
+    @property
+    def reads(self) -> frozenset[str]:
+        """The names of definitions that the lines printed so far read."""
+        return frozenset(self.calls.union(*(table.names for table in self.tables)))
+
+    def read(self, node: Node, place: Place | None = None) -> Spelled:
         """How a known node is written at a place."""
         return self.names[node.id](place or {})
 
-    def __call__(self, roots: Iterable[Node], later: Iterable[Node] = ()) -> list[str]:
+    def list_numbers(self, nodes: Sequence[Node]) -> str | None:
+        """The constants that some lines are, or None where one is no constant here."""
+        found = [x for x in map(self.read, nodes) if isinstance(x, Constant)]
+        return ", ".join(write_number(x.value) for x in found) if len(found) == len(nodes) else None
+
+    def __call__(self, roots: Iterable[Node], later: Iterable[Node] = ()) -> list[Row]:
         """Statements for all that the roots need and that is not known yet.
 
         What `later` roots will read of it stays known after the loops it is computed in.
         """
         wanted = list(roots)
-        rows: list[str] = []
+        rows: list[Row] = []
         for node in schedule_lines(wanted, self.names):
             if operation(node.op).is_block and node.id not in self.names:
                 self.names[node.id] = _refuse_read
@@ -92,14 +112,10 @@ class Lines:
         after = schedule_lines(later, known | set(self.names))
         return {a.id for n in after for a in n.args if a.id in known}
 
-    def write_straight(self, node: Node, fused: set[int]) -> str:
-        """The statement of one straight line; what it reads is known."""
-        return self.write_line(node, {}, fused, self.indent)
-
     def nest(self, prefix: str) -> "Lines":
         """A printer for lines inside braces among these, which knows no names yet."""
-        inner = Lines(self.space, self.indent + "  ", self.blocks, prefix=prefix)
-        inner.tables = self.tables
+        inner = Lines(self.space, self.blocks, prefix=prefix)
+        inner.tables, inner.calls = self.tables, self.calls
         return inner
 
     def lay_out(self, nodes: Sequence[Node], array: str) -> list[Access]:
@@ -112,49 +128,50 @@ class Lines:
         return found
 
     def read_at(self, array: str, at: int, step: int, axes: tuple[Axis, ...]) -> Access:
-        """Entry `at + step * i` of an array, i the flat index on the axes."""
+        """ArrayEntry `at + step * i` of an array, i the flat index on the axes."""
         if not axes:
-            return read_name(f"{array}[{at}]")
+            return read_name(ArrayEntry(array, at))
         index = self.index(axes)
-        return lambda place: f"{array}[{at} + {step} * ({index(place)})]"
+        return lambda place: ArrayEntry(array, at, index(place), step)
 
     def store(
-        self, targets: Sequence[Access], nodes: Sequence[Node], axes: Sequence[tuple[Axis, ...]],
-        indent: str,
-    ) -> list[str]:  # fmt: skip
+        self, targets: Sequence[Access], nodes: Sequence[Node], axes: Sequence[tuple[Axis, ...]]
+    ) -> list[Row]:
         """Assignments of nodes to places, in a loop where they lie on axes."""
-        rows: list[str] = []
+        rows: list[Row] = []
         for target, node, on in zip(targets, nodes, axes, strict=True):
             place = {a.key: f"i{d}" for d, a in enumerate(on)}
             text = f"{target(place)} = {cast_mask(node)}{self.read(node, place)};"
-            rows.append(f"{indent}{self.open_loops(on)}{text}")
+            rows.append(f"{self.open_loops(on)}{text}")
         return rows
 
     def open_loops(self, axes: Sequence[Axis]) -> str:
         """The heads of nested loops over axes, whose indices are i0, i1, ..."""
-        return "".join(
-            f"for (int i{d} = 0; i{d} < {self.space.extent(a)}; ++i{d}) "
-            for d, a in enumerate(axes)
-        )
+        extents = (self.space.extent(a) for a in axes)
+        return "".join(f"{count_up(f'i{d}', 0, extent)} " for d, extent in enumerate(extents))
 
     def start_function(self) -> "Lines":
         """A printer for the body of another function."""
-        return Lines(self.space, "  ")
+        return Lines(self.space)
+
+    def write_block(self, head: str, rows: Sequence[Row]) -> Row:
+        """Statements inside braces, for operations that have lines inside."""
+        return Block(head, rows)
 
     def _name_leaf(self, node: Node) -> None:
         if node.op == "const":
-            self.names[node.id] = read_name(f"splat({write_number(node.attr)})")
+            self.names[node.id] = read_name(Constant(node.attr))
         elif node.op == "table":
             values = ", ".join(write_number(x) for x in node.attr)
             name = f"table_{hashlib.blake2b(values.encode(), digest_size=6).hexdigest()}"
-            self.tables.append(f"constexpr real {name}[] = {{{values}}};")
+            self.tables.append(Definition(f"constexpr real {name}[] = {{{values}}};", (name,)))
             index = self.index(node.axes)
             self.names[node.id] = lambda at: f"splat({name}[{index(at)}])"
         else:
             rule = operation(node.op)
             self.names[node.id] = lambda at: rule.write_cxx(self, node, at)
 
-    def index(self, axes: Sequence[Axis]) -> Access:
+    def index(self, axes: Sequence[Axis]) -> Callable[[Place], str]:
         """The flat index of a place on some axes."""
         sizes = [self.space.extent(a) for a in axes]
 
@@ -166,21 +183,23 @@ class Lines:
 
         return flat
 
-    def write_line(self, node: Node, place: Place, fused: set[int], indent: str) -> str:
+    def write_line(
+        self, node: Node, place: Place, fused: set[int], *, is_constant: bool = True
+    ) -> Row:
         """The statement of one line at a place; what it reads is known."""
         kind, name = "M" if node.is_condition else "V", f"{self.prefix}x{node.id}"
         if node.op in ELEMENTWISE:
-            row = f"const {kind} {name} = {self.write_expression(node, place, fused)};"
+            row = Let(kind, name, self.write_expression(node, place, fused), is_constant)
         else:
             row = operation(node.op).write_cxx_line(self, node, place, name)
         self.names[node.id] = read_name(name)
-        return f"{indent}{row}"
+        return row
 
     def write_expression(self, node: Node, place: Place, fused: set[int]) -> str:
         """The right-hand side of an elementwise line."""
         row = ELEMENTWISE[node.op]
         products = [i for i, a in enumerate(node.args) if a.id in fused]
-        args = ["" if i in products else self.read(a, place) for i, a in enumerate(node.args)]
+        args = ["" if i in products else str(self.read(a, place)) for i, a in enumerate(node.args)]
         for i in row.takes_conditions:
             if not node.args[i].is_condition:  # a condition that was folded to numbers
                 args[i] = f"({args[i]} != V{{}})"
@@ -191,7 +210,7 @@ class Lines:
         return row.write_cxx(args, last.attr if last.op == "const" else None)
 
 
-def _refuse_read(_: Place) -> str:
+def _refuse_read(_: Place) -> Spelled:
     raise AssertionError("a solve has no value but its items")
 
 

@@ -7,7 +7,8 @@ in small arrays of one entry of it.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ingot.codegen.values import Access, find_operands, read_name
+from ingot.codegen.statements import Block, Row, count_up
+from ingot.codegen.values import Access, ArrayEntry, find_operands, read_name
 from ingot.program import Axis, Node, operation
 from ingot.program.operations import Place
 
@@ -45,25 +46,22 @@ class Loops:
         outermost = sorted(count, key=lambda key: (-count[key], key))
         self.rank = {key: i for i, key in enumerate(outermost)}
 
-    def write(self) -> list[str]:
+    def write(self) -> list[Row]:
         """All statements."""
-        return self._write(self.lines, (), {}, self.to.indent)
+        return self._write(self.lines, (), {})
 
-    def _write(
-        self, lines: Sequence[Node], done: tuple[Axis, ...], place: Place,
-        indent: str,
-    ) -> list[str]:  # fmt: skip
+    def _write(self, lines: Sequence[Node], done: tuple[Axis, ...], place: Place) -> list[Row]:
         """Statements inside loops over some axes."""
-        rows: list[str] = []
+        rows: list[Row] = []
         for axis, group in self._group_lines(lines, done):
             if axis is not None:
-                rows += self._write_loop(axis, group, done, place, indent)
+                rows += self._write_loop(axis, group, done, place)
                 continue
             for node in group:
                 if node.id not in self.to.names:
-                    rows.append(self.to.write_line(node, place, self.fused, indent))
+                    rows.append(self.to.write_line(node, place, self.fused))
                 if node.id in self.arrays:
-                    rows.append(f"{indent}{self.arrays[node.id](place)} = {self.to.read(node)};")
+                    rows.append(f"{self.arrays[node.id](place)} = {self.to.read(node)};")
         return rows
 
     def _find_next_axis(self, node: Node, done: tuple[Axis, ...]) -> Axis | None:
@@ -102,31 +100,29 @@ class Loops:
         return set(arg.axes) <= set(node.axes)
 
     def _write_loop(
-        self, axis: Axis, group: Sequence[Node], done: tuple[Axis, ...],
-        place: Place, indent: str,
-    ) -> list[str]:  # fmt: skip
+        self, axis: Axis, group: Sequence[Node], done: tuple[Axis, ...], place: Place
+    ) -> list[Row]:
         """One loop for lines that have an axis, and for their sums over it."""
         inside = {n.id for n in group}
         sums = [n for n in self.lines if self._adds_up(n, axis, inside, done)]
         summed = {n.id for n in sums}
-        rows: list[str] = []
+        rows: list[Row] = []
         for node in group:
             read = not self.readers.get(node.id, set()) - summed <= inside
             if node.id not in self.arrays and (read or node.id in self.staying):
-                rows.append(self._declare(node, done, indent))
-        rows += [f"{indent}V {self._name(n)} = V{{}};" for n in sums]
+                rows.append(self._declare(node, done))
+        rows += [f"V {self._name(n)} = V{{}};" for n in sums]
         i, size = f"i{len(done)}", self.to.space.extent(axis)
-        rows.append(f"{indent}for (int {i} = 0; {i} < {size}; ++{i}) {{")
-        rows += self._write(group, (*done, axis), {**place, axis.key: i}, f"{indent}  ")
+        inner = self._write(group, (*done, axis), {**place, axis.key: i})
         for node in sums:
-            rows.append(f"{indent}  {self._name(node)} += {self.to.read(node.args[0])};")
+            inner.append(f"{self._name(node)} += {self.to.read(node.args[0])};")
             self.to.names[node.id] = read_name(self._name(node))
         for node in group:
             if node.id in self.arrays:
                 self.to.names[node.id] = self.arrays[node.id]
             else:
                 self.to.names.pop(node.id, None)
-        return [*rows, f"{indent}}}"]
+        return [*rows, Block(count_up(i, 0, size), inner)]
 
     def _adds_up(self, node: Node, axis: Axis, inside: set[int], done: tuple[Axis, ...]) -> bool:
         """Whether a line is the sum over a loop of what is computed in it once an entry."""
@@ -137,13 +133,13 @@ class Loops:
     def _name(self, node: Node) -> str:
         return f"{self.to.prefix}x{node.id}"
 
-    def _declare(self, node: Node, done: tuple[Axis, ...], indent: str) -> str:
+    def _declare(self, node: Node, done: tuple[Axis, ...]) -> str:
         """An array for a line that is read beyond its loop; large ones lie on the heap."""
         axes = [a for a in node.axes if a not in done]
         kind, name = "M" if node.is_condition else "V", f"{self.to.prefix}a{node.id}"
         index = self.to.index(axes)
-        self.arrays[node.id] = lambda at: f"{name}[{index(at)}]"
+        self.arrays[node.id] = lambda at: ArrayEntry(name, index=index(at))
         size = self.to.space.size(axes)
         if size > MAX_ON_STACK:
-            return f"{indent}const Array<{kind}, {size}> {name};"
-        return f"{indent}{kind} {name}[{size}];"
+            return f"const Array<{kind}, {size}> {name};"
+        return f"{kind} {name}[{size}];"

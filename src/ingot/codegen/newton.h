@@ -119,16 +119,21 @@ INGOT_COLD void pivoted(M doubt, const V* g, const V* u, const V* b, V* x, int s
   }
 }
 
+// By two sums each, of which neither waits for the other.
 template <int n> INGOT_INLINE V sum(const V* x) {
-  V total = x[0];
-  for (int i = 1; i < n; ++i) total += x[i];
-  return total;
+  V even = x[0], odd{};
+  for (int i = 1; i < n - 1; i += 2) odd += x[i], even += x[i + 1];
+  if (n % 2 == 0) odd += x[n - 1];
+  return even + odd;
 }
 
 template <int n> INGOT_INLINE V product(const V* a, const V* b) {
-  V total = a[0] * b[0];
-  for (int i = 1; i < n; ++i) total = fma(a[i], b[i], total);
-  return total;
+  V even = a[0] * b[0];
+  if (n == 1) return even;
+  V odd = a[1] * b[1];
+  for (int i = 2; i < n - 1; i += 2) even = fma(a[i], b[i], even), odd = fma(a[i + 1], b[i + 1], odd);
+  if (n % 2) even = fma(a[n - 1], b[n - 1], even);
+  return even + odd;
 }
 
 // The lanes in which a sum of so many squares is right to rounding: it did not overflow, and terms
@@ -192,12 +197,12 @@ template <int n, bool transposed = false, class Slopes>
 }
 
 // A solve under way. u: unknowns, r: residuals, d: update; base and old: u and r before the update.
-// size, first, before: norms of the residual, now, at the start and before the update.
+// squares: the sum of those of r; size, first, before: norms of r, now, at the start and before the update.
 // parts: its step may be taken in parts (parts.h), so that points stop by themselves, whatever others
 // of the batch do.
 template <int n, bool parts = false> struct Search {
   V u[n], r[n], d[n], base[n], old[n];
-  V size, first, before, alpha, steps, redone;
+  V squares, size, first, before, alpha, steps, redone;
   M alive, active, done, bad;
   int updates, tries;
   bool proven;
@@ -212,9 +217,11 @@ template <int n, bool parts = false> struct Search {
     return *this;
   }
 
+  // See the residuals at u, before anything judges them.
+  INGOT_INLINE void measure() { squares = product<n>(r, r); }
+
   // Judge the residuals at u: stop, update, or evaluate again at shorter steps.
   INGOT_INLINE Verdict judge(const Knobs& k) {
-    const V squares = product<n>(r, r);
     size = select(active, sqrt(squares), size);
     const M rare = active & no(summed(squares, n));
     if (__builtin_expect(any(rare), 0)) size = select(rare, scaled_norm(r, n), size);
@@ -272,8 +279,8 @@ template <int n, bool parts = false> struct Search {
   template <class Slopes, class Redo> INGOT_INLINE bool mended(const V* g, Slopes slopes, Redo redo) {
     if (proven) return false;
     proven = true;
-    const V now = product<n>(r, r), from = before * before;
-    if (all(no(active) | (summed(from, n) & (now <= splat(well_down * well_down) * from)))) return false;
+    const V from = before * before;
+    if (all(no(active) | (summed(from, n) & (squares <= splat(well_down * well_down) * from)))) return false;
     V left[n];
     held<n>(base, [&](const V* at) {
       held<n>(d, [&](const V* by) { held<n>(left, [&](V* to) { slopes(g, at, by, to); }); });

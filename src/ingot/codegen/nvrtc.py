@@ -5,16 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import torch
 
+from ingot.codegen.architectures import OLDEST_ARCHITECTURE
 from ingot.codegen.cache import key_of, open_cache
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 
-__all__ = ["NO_HEADERS", "OPTIONS", "compile_cubin"]
+__all__ = ["NO_HEADERS", "OPTIONS", "compile_cubin", "require_architectures"]
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
 """Products and sums are rounded one by one, as they are on CPUs; and all is for the GPU."""
@@ -26,19 +26,23 @@ typedef long int64_t;
 """
 """The header of that name, of which NVRTC has none."""
 
+INSTALL = 'install a torch with CUDA, or NVRTC alone: pip install "ingot[cuda]"'
+
 NO_HEADERS: Mapping[str, str] = {}
 
 
 @functools.cache
 def open_nvrtc() -> ctypes.CDLL:
     """NVRTC: torch's own, that of its wheel, or the system's."""
+    broken = []
     for name in _find_candidates():
-        with suppress(OSError):
+        try:
             return ctypes.CDLL(name)
-    raise IngotError([Problem(
-        "no-cuda-compiler", "no CUDA compiler (libnvrtc) is installed", None,
-        'install a torch with CUDA, or NVRTC alone: pip install "ingot[cuda]"',
-    )])  # fmt: skip
+        except OSError as error:
+            if Path(name).exists():
+                broken.append(f"{name} does not load: {error}")
+    told = broken[0] if broken else "no CUDA compiler (libnvrtc) is installed"
+    raise IngotError([Problem("no-cuda-compiler", told, None, INSTALL)])
 
 
 def _find_candidates() -> Iterator[str]:
@@ -58,11 +62,25 @@ def read_version() -> str:
     return ".".join(str(part.value) for part in parts)
 
 
+def require_architectures(architectures: Iterable[int]) -> None:
+    """Refuse architectures of GPUs that the NVRTC of this machine does not know."""
+    library, count = open_nvrtc(), ctypes.c_int()
+    library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+    found = (ctypes.c_int * count.value)()
+    library.nvrtcGetSupportedArchs(found)
+    known = [each for each in found if each >= OLDEST_ARCHITECTURE]
+    raise_if(
+        Problem("wrong-architecture", f"NVRTC {read_version()} compiles no kernel for sm_{each}",
+                None, f"it compiles for: {', '.join(map(str, known))}")
+        for each in architectures if each not in known
+    )  # fmt: skip
+
+
 def compile_cubin(
     source: str, architecture: str, headers: Mapping[str, str] = NO_HEADERS,
     folder: Path | None = None,
 ) -> bytes:  # fmt: skip
-    """The machine code of a source, compiled unless an equal one is in the cache.
+    """A cubin for `sm_90`, PTX for `compute_90`, compiled unless an equal one is in the cache.
 
     headers: the texts that it includes, by name
     """
@@ -71,7 +89,7 @@ def compile_cubin(
 
 
 def _translate(source: str, architecture: str, headers: Mapping[str, str]) -> bytes:
-    """The machine code of a source."""
+    """The code of a source."""
     given = {"cstdint": CSTDINT, **headers}
     texts = (ctypes.c_char_p * len(given))(*(text.encode() for text in given.values()))
     names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
@@ -82,9 +100,15 @@ def _translate(source: str, architecture: str, headers: Mapping[str, str]) -> by
     try:
         array = (ctypes.c_char_p * len(options))(*options)
         if library.nvrtcCompileProgram(program, len(options), array):
+            require_architectures([int(architecture.rpartition("_")[2])])
             log = _take(program, "ProgramLog").decode(errors="replace").strip("\0\n")
+            if "failed to open libnvrtc-builtins" in log:
+                told = f"NVRTC {read_version()} is not whole: {log.splitlines()[0]}"
+                raise IngotError([Problem("no-cuda-compiler", told, None, INSTALL)])
             raise RuntimeError(f"NVRTC cannot compile a kernel for {architecture}: {log}")
-        return _take(program, "CUBIN")
+        if architecture.startswith("sm_"):
+            return _take(program, "CUBIN")
+        return _take(program, "PTX").rstrip(b"\0")
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -10,8 +10,9 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from ingot.codegen.arguments import RegionCall
+from ingot.codegen.statements import Row, write_function
 from ingot.codegen.sums import SumLoops
-from ingot.codegen.values import cast_mask, find_operands, read_entry, read_name
+from ingot.codegen.values import Definition, cast_mask, find_operands, read_entry, read_name
 from ingot.program import Node, Solve
 from ingot.program.regions import (
     MIN_INSTANCES_TO_OUTLINE,
@@ -83,7 +84,7 @@ class _Member:
 
 def write_outlined(
     printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int], outline: Outline
-) -> list[str]:
+) -> list[Row]:
     """Statements for the nodes, in order; `kept` are read after them."""
     return _OutlineWriter(printer, nodes, fused, kept, outline).write()
 
@@ -106,11 +107,11 @@ class _OutlineWriter:
         self.member: dict[int, _Member] = {}
         self.step: dict[int, int] = {}
 
-    def write(self) -> list[str]:
+    def write(self) -> list[Row]:
         """All statements."""
         self._assign_steps()
         if not self.member:
-            return [self.printer.write_straight(n, self.fused) for n in self.nodes]
+            return [self.printer.write_line(n, {}, self.fused) for n in self.nodes]
         readers = self._find_readers()
         twin: dict[int, tuple[Twins, int]] = {}
         for line in (t for group in self.groups for t in group):
@@ -118,7 +119,7 @@ class _OutlineWriter:
                 for k, node in enumerate(alike if len(set(alike)) == len(alike) else ()):
                     twin.setdefault(node.id, (alike, k))
         sums = SumLoops(self.printer, self.fused, self.kept, twin, readers, self._find_reads)
-        rows: list[str] = []
+        rows: list[Row] = []
         for step in range(max(self.step.values()) + 1):
             here = [n for n in self.nodes if self.step[n.id] == step]
             rows += sums.write([n for n in here if n.id not in self.member])
@@ -229,7 +230,7 @@ class _OutlineWriter:
 
     def _write_region(
         self, group: int, nodes: Sequence[Node], readers: Mapping[int, list[Node]]
-    ) -> list[str]:
+    ) -> list[Row]:
         """A function for what an instance computes in this step, and the loop that calls it."""
         here = {n.id for n in nodes}
         lines = [
@@ -246,22 +247,21 @@ class _OutlineWriter:
         body = self.printer.start_function()
         call = RegionCall(self.printer, number, len(lines[0]))
         own = set(lines)
-        rows = []
+        rows: list[Row] = []
         for line in lines:
             for read in self._find_operands(line):
                 said = read_name(f"x{read[0].id}") if read in own else call.write_argument(read)
                 body.name({read[0].id: said})
-            rows.append(body.write_straight(line[0], self.fused))
+            rows.append(body.write_line(line[0], {}, self.fused))
             body.name({line[0].id: read_name(f"x{line[0].id}")})
-        rows += [f"  r[{i}] = {cast_mask(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
+        rows += [f"r[{i}] = {cast_mask(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
         head = ", ".join([*call.write_parameters(), "V* __restrict r"])
-        self.printer.tables.append(
-            "\n".join([f"INGOT_CALL void region_{number}({head}) {{", *rows, "}"])
-        )
+        text = write_function(f"INGOT_CALL void region_{number}({head})", rows)
+        self.printer.tables.append(Definition(text, (f"region_{number}",), body.reads))
         size = len(gives)
         for i, line in enumerate(gives):
             for k, node in enumerate(line):
-                self.printer.name({node.id: read_entry(node, f"r{number}[{k * size + i}]")})
+                self.printer.name({node.id: read_entry(node, f"r{number}", k * size + i)})
         return call.write_calls(size)
 
     def _find_operands(self, line: Twins) -> list[Twins]:

@@ -20,13 +20,12 @@ GOMP_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @cache
-def _find_openmp(process: int) -> tuple[Any, Any] | None:
-    """What runs a function on the threads of OpenMP, and what tells a thread its number."""
+def _find_openmp(process: int) -> Any:
+    """What runs a function on the threads of OpenMP."""
     if process != IMPORTING_PROCESS:  # forked, and OpenMP does not know that its threads are gone
         return None
     try:
-        names = ctypes.CDLL(None)
-        return names.GOMP_parallel, names.omp_get_thread_num
+        return ctypes.CDLL(None).GOMP_parallel
     except (AttributeError, TypeError):  # another OpenMP, another system
         return None
 
@@ -37,27 +36,31 @@ def _open_pool(_process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count())
 
 
-def run_parallel(work: Work, ranges: Sequence[tuple[int, int]], *, is_long: bool) -> None:
-    """Work on all ranges, each in a thread of its own."""
-    process = os.getpid()
-    team = _find_openmp(process) if is_long else None
-    if team is None:
-        for job in [_open_pool(process).submit(work, *each) for each in ranges]:
-            job.result()
-        return
-    parallel, number = team
-    left, raised = dict(enumerate(ranges)), list[BaseException]()
+def run_parallel(
+    work: Work, ranges: Sequence[tuple[int, int]], threads: int | None = None, *, is_long: bool
+) -> None:
+    """Work on all ranges by threads, each of which takes the next when it has done one.
 
-    def share(_: int | None) -> None:
+    threads: as many as ranges if not given.
+    """
+    process, count = os.getpid(), len(ranges) if threads is None else threads
+    left, raised = iter(ranges), list[BaseException]()
+
+    def share(_: int | None = None) -> None:
         try:
-            each = number()
-            work(*ranges[each])
-            del left[each]
+            while (each := next(left, None)) is not None and not raised:
+                work(*each)
         except BaseException as error:  # which would be lost on its way through C
             raised.append(error)
 
-    parallel(GOMP_FUNCTION(share), None, ctypes.c_uint(len(ranges)), ctypes.c_uint(0))
+    team = _find_openmp(process) if is_long else None
+    if team is None:
+        helpers = [_open_pool(process).submit(share) for _ in range(count - 1)]
+        share()
+        for helper in helpers:
+            if not helper.cancel():  # it has begun
+                helper.result()
+    else:
+        team(GOMP_FUNCTION(share), None, ctypes.c_uint(count), ctypes.c_uint(0))
     if raised:
         raise raised[0]
-    for each in left.values():  # the team may be smaller than asked for
-        work(*each)

@@ -4,16 +4,11 @@ Values are the same bits in every entry of a library, and so are the functions t
 half of what a kernel of derivatives takes to compile.
 """
 
-import re
 from collections.abc import Sequence
 
-__all__ = ["SharedDefinitions"]
+from ingot.codegen.values import Definition
 
-_DEFINED = re.compile(
-    r"^(?:\[\[maybe_unused\]\] )?(?:INGOT_(?:CALL|COLD|HOT|INLINE)|constexpr) \w+ (\w+)",
-    re.MULTILINE,
-)
-_WORD = re.compile(r"\w+")
+__all__ = ["SharedDefinitions"]
 
 
 class SharedDefinitions:
@@ -22,14 +17,14 @@ class SharedDefinitions:
     def __init__(self) -> None:
         self.homes: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
 
-    def write(self, definitions: Sequence[str], namespace: str) -> list[str]:
+    def write(self, definitions: Sequence[Definition], namespace: str) -> list[str]:
         """The definitions of a namespace; what stands in another already is used from there."""
         rows: list[str] = []
         home: dict[str, str] = {}
-        for text in definitions:
-            reads = frozenset((w, home[w]) for w in _WORD.findall(text) if w in home)
-            where = self.homes.setdefault((text, reads), namespace)
-            names = _DEFINED.findall(text)
-            home |= dict.fromkeys(names, where)
-            rows += [text] if where == namespace else [f"using {where}::{n};" for n in names]
+        for each in definitions:
+            reads = frozenset((name, home[name]) for name in each.reads if name in home)
+            where = self.homes.setdefault((each.text, reads), namespace)
+            home |= dict.fromkeys(each.names, where)
+            used = [f"using {where}::{name};" for name in each.names]
+            rows += [each.text] if where == namespace else used
         return rows

@@ -4,7 +4,14 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from ingot.codegen.lines import Access, Lines
-from ingot.codegen.split import MAX_FUNCTION_LINES, is_long, split_functions
+from ingot.codegen.split import (
+    MAX_FUNCTION_LINES,
+    SplitFunctions,
+    is_long,
+    split_functions,
+)
+from ingot.codegen.statements import Block, Row, count_up, write_function
+from ingot.codegen.values import Definition, shift_entry
 from ingot.program import Axis, Node, Solve, Space, sort_lines
 from ingot.program.band import Band
 from ingot.program.eliminate import Eliminated
@@ -15,14 +22,14 @@ from ingot.program.schedule import schedule_lines
 
 __all__ = ["SolveWriter"]
 
-StartLines = Callable[[str], Lines]
-StartOutlined = Callable[[Solve, str, Sequence[Node]], Lines]
+StartLines = Callable[[], Lines]
+StartOutlined = Callable[[Solve, Sequence[Node]], Lines]
 
 
 class SolveWriter:
     """Writes the functions of one solve, the k-th of a kernel.
 
-    start_lines: a printer of lines at an indent; start_outlined: one that writes regions once,
+    start_lines: a printer of lines; start_outlined: one that writes regions once,
     given a result for each unknown; max_pivoted: the unknowns up to which there is a second
     routine: beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN.
     """
@@ -37,14 +44,15 @@ class SolveWriter:
         self.start_lines, self.start_outlined = start_lines, start_outlined
         self.size = space.count_entries(solve.columns)
         self.has_pivoted = self.size <= max_pivoted
-        self.tables: dict[str, None] = {}
+        self.tables: dict[Definition, None] = {}
 
-    def write(self) -> list[str]:
-        """All functions but those of a step in parts, a definition each."""
+    def write(self) -> list[Definition]:
+        """All functions but those of a step in parts."""
         f, newton = self.factored, self.factored.newton
         # A backslash at its end would make the next line of code part of the comment.
         told = f.describe(self.space, self.solve).splitlines()
-        found = [[f"// {line}".rstrip("\\") for line in told], self._write_slopes()]
+        comment = "".join(f"// {line}".rstrip("\\") + "\n" for line in told)
+        found = [Definition(comment), self._write_slopes()]
         is_band = isinstance(newton, Band)
         found.append(self._write_band_newton(newton) if is_band else self._write_newton(newton))
         for kind, solution in (("linear", f.linear), ("adjoint", f.adjoint)):
@@ -52,7 +60,16 @@ class SolveWriter:
                 found.append(self._write_band_linear(newton, kind))
             elif solution is not None:
                 found.append(self._write_linear(solution, kind))
-        return ["\n".join([*rows, ""]) for rows in found]
+        return found
+
+    def _define(
+        self, head: str, rows: Sequence[Row], lines: Lines, *names: str, before: Sequence[str] = ()
+    ) -> Definition:
+        """A function of lines, and those that it is cut into; the slopes are written before."""
+        self.tables.update(dict.fromkeys(lines.tables))
+        slopes = frozenset([f"slopes_{self.k}"]).difference(names)
+        text = "\n".join([*before, write_function(head, rows), ""])
+        return Definition(text, names, lines.reads | slopes)
 
     @cached_property
     def nests(self) -> bool:
@@ -88,124 +105,122 @@ class SolveWriter:
     def read_unknowns(self, array: str) -> list[Access]:
         """How each unknown stands in an array of all; those on one axis are interleaved."""
         columns = self.solve.columns
-        lines = Lines(self.space, "")
+        lines = Lines(self.space)
         if len({c.axes for c in columns}) > 1:
             return lines.lay_out(columns, array)
         return [lines.read_at(array, i, len(columns), c.axes) for i, c in enumerate(columns)]
 
     def read_side(self, array: str, start: int, seeds: tuple[Axis, ...]) -> list[Access]:
         """How each unknown of one right-hand side, or of a family of them, stands in an array."""
-        index = Lines(self.space, "").index(seeds)
+        block = self.count_side(start, seeds)
+        return [shift_entry(a, array, self.size, block) for a in self.read_unknowns("")]
 
-        def at(access: Access) -> Access:
-            def text(place: Place) -> str:
-                side = f"({start} + {index(place)})" if seeds else f"{start}"
-                return f"{array}[{side} * {self.size} + {access(place)[1:-1]}]"
+    def count_side(self, start: int, seeds: tuple[Axis, ...]) -> Callable[[Place], str]:
+        """The number of a right-hand side, or of one of a family of them."""
+        index = Lines(self.space).index(seeds)
+        return lambda place: f"{start} + {index(place)}" if seeds else f"{start}"
 
-            return text
-
-        return [at(a) for a in self.read_unknowns("")]
-
-    def store(self, lines: Lines, array: str, nodes: Sequence[Node], indent: str) -> list[str]:
+    def store(self, lines: Lines, array: str, nodes: Sequence[Node]) -> list[Row]:
         """Assignments of a line for each unknown to an array of all."""
         axes = [c.axes for c in self.solve.columns]
-        return lines.store(self.read_unknowns(array), nodes, axes, indent)
+        return lines.store(self.read_unknowns(array), nodes, axes)
 
     def _name_known(self, lines: Lines, unknowns: str) -> None:
         """Name what a solve reads from outside, and its unknowns."""
         lines.name_all(self.solve.given, lines.lay_out(self.solve.given, "g"))
         lines.name_all(self.solve.columns, self.read_unknowns(unknowns))
 
-    def _keep_tables(self, lines: Lines) -> None:
-        self.tables.update(dict.fromkeys(lines.tables))
-
     def _is_too_long(self, lines: Lines, roots: Sequence[Node]) -> bool:
         """Whether what the roots take is too much for one function, regions written once."""
         saved = lines.outline.saved_lines if lines.outline is not None else 0
         return is_long(roots, lines.names, MAX_FUNCTION_LINES + saved)
 
-    def _write_slopes(self) -> list[str]:
+    def _write_slopes(self) -> Definition:
         f = self.factored
-        lines = self.start_outlined(self.solve, "  ", f.slopes)
+        lines = self.start_outlined(self.solve, f.slopes)
         self._name_known(lines, "u")
         lines.name_all(f.directions, self.read_unknowns("d"))
         rows = lines(f.slopes)
-        rows += self.store(lines, "s", f.slopes, "  ")
-        self._keep_tables(lines)
+        rows += self.store(lines, "s", f.slopes)
         head = f"void slopes_{self.k}({self._around_parameter}const V* __restrict g,"
-        more = "const V* __restrict u, const V* __restrict d, V* __restrict s) {"
-        return [f"INGOT_CALL {head} {more}", *rows, "}"]
+        more = "const V* __restrict u, const V* __restrict d, V* __restrict s)"
+        return self._define(f"INGOT_CALL {head} {more}", rows, lines, f"slopes_{self.k}")
 
     # Newton's method
 
-    def _write_newton(self, newton: Eliminated) -> list[str]:
+    def _write_newton(self, newton: Eliminated) -> Definition:
         roots = [*newton.update, *([newton.suspect] if newton.suspect else [])]
-        lines = self.start_outlined(self.solve, "    ", newton.update)
+        lines = self.start_outlined(self.solve, newton.update)
         self._name_known(lines, "s.u")
         if self._is_too_long(lines, [*self.solve.rows, *roots]):
             return self._write_split_newton(newton, roots)
         rows = self._write_residuals(lines, roots)
         update = lines(roots)
-        update += self.store(lines, "s.d", newton.update, "    ")
+        update += self.store(lines, "s.d", newton.update)
         suspect = lines.read(newton.suspect) if newton.suspect else "M{}"
-        self._keep_tables(lines)
-        return self._write_newton_loop(rows, [*update, f"    s.advance({suspect}, redo);"])
+        update.append(f"s.advance({suspect}, redo);")
+        return self._define_newton(rows, update, lines)
 
-    def _write_split_newton(self, newton: Eliminated, roots: Sequence[Node]) -> list[str]:
+    def _write_split_newton(self, newton: Eliminated, roots: Sequence[Node]) -> Definition:
         """Newton's loop around the functions that a long residual and update are cut into."""
         residuals = self.solve.rows
-        names = self.start_lines("")
+        names = self.start_lines()
         self._name_known(names, "u")
         parts = split_functions([residuals, roots], names.names, f"part_{self.k}", self.start_lines)
-        calls = [[f"    {name}(g, s.u, nullptr, t);" for name in phase] for phase in parts.calls]
-        rows = [f"    V t[{parts.scratch}];", *calls[0]]
-        rows += [f"    s.r[{i}] = {parts.places[r.id]({})};" for i, r in enumerate(residuals)]
-        update = [f"    s.d[{i}] = {parts.places[d.id]({})};" for i, d in enumerate(newton.update)]
+        calls = [[f"{name}(g, s.u, nullptr, t);" for name in phase] for phase in parts.calls]
+        rows: list[Row] = [f"V t[{parts.scratch}];", *calls[0]]
+        rows += [f"s.r[{i}] = {parts.places[r.id]({})};" for i, r in enumerate(residuals)]
+        update = [f"s.d[{i}] = {parts.places[d.id]({})};" for i, d in enumerate(newton.update)]
         suspect = parts.places[newton.suspect.id]({}) if newton.suspect else "M{}"
-        tail = [*calls[1], *update, f"    s.advance({suspect}, redo);"]
-        return [*parts.functions, "", *self._write_newton_loop(rows, tail)]
+        tail = [*calls[1], *update, f"s.advance({suspect}, redo);"]
+        return self._define_newton(rows, tail, names, parts)
 
-    def _write_residuals(self, lines: Lines, later: Sequence[Node]) -> list[str]:
+    def _write_residuals(self, lines: Lines, later: Sequence[Node]) -> list[Row]:
         rows = lines(self.solve.rows, later)
-        return rows + self.store(lines, "s.r", self.solve.rows, "    ")
+        return rows + self.store(lines, "s.r", self.solve.rows)
 
-    def _write_newton_loop(self, rows: list[str], update: list[str]) -> list[str]:
+    def _define_newton(
+        self, rows: Sequence[Row], update: Sequence[Row], lines: Lines,
+        cut: SplitFunctions | None = None,
+    ) -> Definition:  # fmt: skip
         """Newton's loop: residuals, the verdict on them, and what it takes to move on."""
-        start, check = [], []
+        start: list[Row] = []
+        check: list[Row] = []
         newton = self.factored.newton
         if isinstance(newton, Eliminated):
             call = f"pivoted<{self.size}>(doubt, g, at, b, x, 1, {self._slopes});"
             call = f"{self.hold_given('g')} {call} }});"
             start = [
-                f"  const auto redo = [&](M doubt, const V* at, const V* b, V* x) {{ {call} }};"
+                f"const auto redo = [&](M doubt, const V* at, const V* b, V* x) {{ {call} }};"
                 if self.has_pivoted
-                else "  const auto redo = [](M, const V*, const V*, V*) {};"
+                else "const auto redo = [](M, const V*, const V*, V*) {};"
             ]
             if newton.is_extended:
-                check = [f"    if (s.mended(g, {self._slopes}, redo)) continue;"]
+                check = [f"if (s.mended(g, {self._slopes}, redo)) continue;"]
         is_called_once = self.solve.substeps is None
         call = "INGOT_HOT" if is_called_once else "INGOT_CALL"
         head = f"void newton_{self.k}({self._around_parameter}const V* __restrict g,"
         head += f" {self.search}& __restrict s,"
-        return [
-            f"{call} {head} const Knobs& knobs) {{",
-            *start,
-            "  for (;;) {",
+        loop = [
             *rows,
+            "s.measure();",
             *check,
-            "    const Verdict verdict = s.judge(knobs);",
-            "    if (verdict == stop) return;",
-            "    if (verdict == retry) continue;",
+            "const Verdict verdict = s.judge(knobs);",
+            "if (verdict == stop) return;",
+            "if (verdict == retry) continue;",
             *update,
-            "  }",
-            "}",
         ]
+        before, called = ([*cut.functions, ""], cut.names) if cut is not None else ([], [])
+        return self._define(
+            f"{call} {head} const Knobs& knobs)", [*start, Block("for (;;)", loop)], lines,
+            *called, f"newton_{self.k}", before=before,
+        )  # fmt: skip
 
     # linear systems
 
-    def _write_linear(self, solution: Sequence[Node], kind: str) -> list[str]:
+    def _write_linear(self, solution: Sequence[Node], kind: str) -> Definition:
         n, sides = self.size, self.factored.sides
-        names = self.start_outlined(self.solve, "  ", solution)
+        names = self.start_outlined(self.solve, solution)
         self._name_known(names, "u")
         names.name_all(sides, self.read_unknowns("b"))
         varies = find_dependent(solution, sides)
@@ -218,65 +233,58 @@ class SolveWriter:
             a for a in read.values()
             if a.id not in varies and a.id not in names.names and a.op != "const"
         ]  # fmt: skip
-        parts: list[str] = []
+        before: list[str] = []
+        called: list[str] = []
         if self._is_too_long(names, [*fixed, *solution]):
             stem = f"{kind}_part_{self.k}"
             pieces = split_functions([fixed, solution], names.names, stem, self.start_lines)
-            parts = [*pieces.functions, ""]
-            factor = [f"  V t[{pieces.scratch}];"]
-            factor += [f"  {name}(g, u, nullptr, t);" for name in pieces.calls[0]]
-            each = [f"    {name}(g, u, b, t);" for name in pieces.calls[1]]
-            store = [f"    x[{i}] = {pieces.places[x.id]({})};" for i, x in enumerate(solution)]
+            before, called = [*pieces.functions, ""], pieces.names
+            factor: list[Row] = [f"V t[{pieces.scratch}];"]
+            factor += [f"{name}(g, u, nullptr, t);" for name in pieces.calls[0]]
+            each: list[Row] = [f"{name}(g, u, b, t);" for name in pieces.calls[1]]
+            each += [f"x[{i}] = {pieces.places[x.id]({})};" for i, x in enumerate(solution)]
         else:
             factor = names(fixed)
-            names.indent = "    "
             each = names(solution)
-            store = self.store(names, "x", solution, "    ")
-            self._keep_tables(names)
+            each += self.store(names, "x", solution)
         transposed = "true" if kind == "adjoint" else "false"
         again = f"pivoted<{n}, {transposed}>(doubt, g, u, b, x, sides, {self._slopes});"
         if not self.has_pivoted:
             again = f"for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, splat(nan), x[i]);"
-        return [
-            *parts,
-            self._open_linear(kind),
+        head = f"for (int side = 0; side < sides; ++side, b += {n}, x += {n})"
+        rows = [
             *factor,
-            f"  for (int side = 0; side < sides; ++side, b += {n}, x += {n}) {{",
-            *each,
-            *store,
-            "  }",
-            f"  b -= {n} * sides, x -= {n} * sides;",
-            *self._close_linear(kind, [f"    {again}"]),
+            Block(head, each),
+            f"b -= {n} * sides, x -= {n} * sides;",
+            *self._close_linear(kind, [again]),
         ]
+        return self._define(
+            self._open_linear(kind), rows, names, *called, f"{kind}_{self.k}", before=before
+        )
 
     def _open_linear(self, kind: str) -> str:
         return (
             f"[[maybe_unused]] INGOT_CALL void {kind}_{self.k}({self._around_parameter}"
             "const V* __restrict g, const V* __restrict u, const V* __restrict b,"
-            " V* __restrict x, int sides) {"
+            " V* __restrict x, int sides)"
         )
 
-    def _close_linear(self, kind: str, again: Sequence[str]) -> list[str]:
+    def _close_linear(self, kind: str, again: Sequence[Row]) -> list[Row]:
         """Solve again where the solution is in doubt."""
         shape = f"<{self.size}, {'true' if kind == 'adjoint' else 'false'}>"
         return [
-            f"  const M doubt = unsolved{shape}(g, u, b, x, sides, {self._slopes});",
-            "  if (any(doubt)) {",
-            *again,
-            "  }",
-            "}",
+            f"const M doubt = unsolved{shape}(g, u, b, x, sides, {self._slopes});",
+            Block("if (any(doubt))", again),
         ]
 
     # bands
 
-    def _fill_band(
-        self, lines: Lines, band: Band, indent: str, *, is_transposed: bool = False
-    ) -> list[str]:
+    def _fill_band(self, lines: Lines, band: Band, *, is_transposed: bool = False) -> list[Row]:
         """Fill `a0` with the entries of a band, or of its transpose, and copy it to `a`."""
         width = 2 * band.half + 1
         size = self.space.extent(band.axis)
         m = band.components
-        rows = [f"{indent}V a0[{size * m * width}] = {{}};"]
+        rows: list[Row] = [f"V a0[{size * m * width}] = {{}};"]
         rows += lines(band.entries.values())
         for (row, column, shift), node in band.entries.items():
             place = {band.axis.key: "i"}
@@ -285,43 +293,39 @@ class SolveWriter:
             if is_transposed:
                 away = -shift * m + row - column + band.half
                 at = f"((i + {shift}) * {m} + {column}) * {width} + {away}"
-            rows.append(
-                f"{indent}for (int i = {first}; i < {last}; ++i)"
-                f" a0[{at}] = {lines.read(node, place)};"
-            )
-        self._keep_tables(lines)
-        rows.append(f"{indent}V a[sizeof a0 / sizeof(V)];")
-        return [*rows, f"{indent}copy(a0, a, sizeof a0 / sizeof(V));"]
+            rows.append(f"{count_up('i', first, last)} a0[{at}] = {lines.read(node, place)};")
+        rows.append("V a[sizeof a0 / sizeof(V)];")
+        return [*rows, "copy(a0, a, sizeof a0 / sizeof(V));"]
 
-    def _write_band_newton(self, band: Band) -> list[str]:
+    def _write_band_newton(self, band: Band) -> Definition:
         n, shape = self.size, f"<{self.size}, {band.half}>"
-        lines = self.start_lines("    ")
+        lines = self.start_lines()
         self._name_known(lines, "s.u")
         rows = self._write_residuals(lines, list(band.entries.values()))
         update = [
-            *self._fill_band(lines, band, "    "),
-            f"    const M suspect = band_factor{shape}(a);",
-            f"    for (int i = 0; i < {n}; ++i) s.d[i] = -s.r[i];",
-            f"    band_solve{shape}(a, s.d);",
-            "    s.advance(suspect, [&](M doubt, const V*, const V* b, V* x) {",
-            f"      for (int i = 0; i < {n}; ++i) x[i] = select(doubt, b[i], x[i]);",
-            f"      band_pivoted{shape}(doubt, a0, x, 1);",
-            "    });",
-        ]
-        return self._write_newton_loop(rows, update)
+            *self._fill_band(lines, band),
+            f"const M suspect = band_factor{shape}(a);",
+            f"for (int i = 0; i < {n}; ++i) s.d[i] = -s.r[i];",
+            f"band_solve{shape}(a, s.d);",
+            Block("s.advance(suspect, [&](M doubt, const V*, const V* b, V* x)", [
+                f"{count_up('i', 0, n)} x[i] = select(doubt, b[i], x[i]);",
+                f"band_pivoted{shape}(doubt, a0, x, 1);",
+            ], "});"),
+        ]  # fmt: skip
+        return self._define_newton(rows, update, lines)
 
-    def _write_band_linear(self, band: Band, kind: str) -> list[str]:
+    def _write_band_linear(self, band: Band, kind: str) -> Definition:
         n, shape = self.size, f"<{self.size}, {band.half}>"
-        lines = self.start_lines("  ")
+        lines = self.start_lines()
         self._name_known(lines, "u")
-        return [
-            self._open_linear(kind),
-            *self._fill_band(lines, band, "  ", is_transposed=kind == "adjoint"),
-            f"  band_factor{shape}(a);",
-            f"  copy(b, x, {n} * sides);",
-            f"  for (int side = 0; side < sides; ++side) band_solve{shape}(a, x + side * {n});",
+        rows = [
+            *self._fill_band(lines, band, is_transposed=kind == "adjoint"),
+            f"band_factor{shape}(a);",
+            f"copy(b, x, {n} * sides);",
+            f"{count_up('side', 0, 'sides')} band_solve{shape}(a, x + side * {n});",
             *self._close_linear(kind, [
-                f"    for (int i = 0; i < {n} * sides; ++i) x[i] = select(doubt, b[i], x[i]);",
-                f"    band_pivoted{shape}(doubt, a0, x, sides);",
+                f"{count_up('i', 0, f'{n} * sides')} x[i] = select(doubt, b[i], x[i]);",
+                f"band_pivoted{shape}(doubt, a0, x, sides);",
             ]),
         ]  # fmt: skip
+        return self._define(self._open_linear(kind), rows, lines, f"{kind}_{self.k}")

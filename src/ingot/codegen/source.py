@@ -12,7 +12,8 @@ from ingot.codegen.outline import plan_outline
 from ingot.codegen.parts import PartWriter
 from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.solve import SolveWriter
-from ingot.codegen.values import read_name
+from ingot.codegen.statements import Row, count_up, print_rows, write_function
+from ingot.codegen.values import Definition, read_name
 from ingot.program import Linear, Node, Program, Solve, Variable, sort_lines
 from ingot.program.regions import Inline, find_regions
 from ingot.program.schedule import schedule_lines
@@ -40,9 +41,8 @@ def write_section(
 
     shared: what other sections of the translation unit have defined
     """
-    definitions = _KernelWriter(program, inline, frame).write()
-    if shared is not None:
-        definitions = shared.write(definitions, f"{entry}_lines")
+    shared = SharedDefinitions() if shared is None else shared
+    definitions = shared.write(_KernelWriter(program, inline, frame).write(), f"{entry}_lines")
     return "\n".join([
         "namespace ingot {", "namespace {", f"namespace {entry}_lines {{", "",
         *definitions, "",
@@ -83,7 +83,7 @@ class _KernelWriter:
         self.program = program
         self.inline: Inline = inline
         self.numbers = count()
-        self.tables: dict[str, None] = {}
+        self.tables: dict[Definition, None] = {}
         asked = (n.attr for n in program.lines if n.op == "accumulate")
         self.accumulated: dict[Solve, list[Accumulate]] = {}
         for each in asked:
@@ -100,47 +100,49 @@ class _KernelWriter:
             if n.op == "solve" and n.attr.substeps is not None
         }
 
-    def write(self) -> list[str]:
+    def write(self) -> list[Definition]:
         """All definitions of the source, each after those it reads."""
-        body: list[str] = []
+        body: list[Definition] = []
         for solve, writer in self.solves.items():
             body += writer.write()
             if solve in self.parts:
-                rows = self.parts[solve].write_functions(self.accumulated.get(solve, ()))
-                body.append("\n".join(rows))
+                body += self.parts[solve].write_functions(self.accumulated.get(solve, ()))
             self.tables.update(writer.tables)
         body += self._write_hoist()
-        body.append("\n".join(self._write_point()))
-        return [*self.tables, "", *body]
+        body.append(self._write_point())
+        return [*self.tables, Definition(""), *body]
 
-    def _start_lines(self, indent: str) -> Lines:
-        return Lines(self.program, indent, self._write_block)
+    def _start_lines(self) -> Lines:
+        return Lines(self.program, self._write_block)
 
-    def _start_outlined(self, solve: Solve, indent: str, roots: Sequence[Node]) -> Lines:
+    def _start_outlined(self, solve: Solve, roots: Sequence[Node]) -> Lines:
         """A printer that writes regions once; roots: a result for each unknown."""
         parts = find_regions(solve)
         once = plan_outline(parts, solve, roots, self.inline, self.numbers) if parts else None
-        return Lines(self.program, indent, self._write_block, once)
+        return Lines(self.program, self._write_block, once)
 
     def _keep_tables(self, lines: Lines) -> None:
         self.tables.update(dict.fromkeys(lines.tables))
 
     # the function of a point
 
-    def _write_hoist(self) -> list[str]:
+    def _write_hoist(self) -> list[Definition]:
         """What depends on parameters alone, computed once a call into `h`."""
         hoisted = self.program.hoisted
         size = self.program.count_entries(hoisted)
-        lines = self._start_lines("  ")
+        lines = self._start_lines()
         rows = self._load_inputs(hoisted, lines)
         rows += lines(self._find_hoisted_for_values(), hoisted)
         rows += lines(hoisted)
         axes = [n.axes for n in hoisted]
-        rows += lines.store(lines.lay_out(hoisted, "h"), hoisted, axes, "  ")
+        rows += lines.store(lines.lay_out(hoisted, "h"), hoisted, axes)
         self._keep_tables(lines)
         head = "[[maybe_unused]] INGOT_CALL void hoist([[maybe_unused]] const Inputs& in,"
-        function = [f"{head} [[maybe_unused]] V* __restrict h) {{", *rows, "}", ""]
-        return [f"constexpr int hoisted = {size};\n", "\n".join(function)]
+        function = write_function(f"{head} [[maybe_unused]] V* __restrict h)", rows)
+        return [
+            Definition(f"constexpr int hoisted = {size};\n", ("hoisted",)),
+            Definition(f"{function}\n", ("hoist",), lines.reads),
+        ]
 
     def _find_hoisted_for_values(self) -> list[Node]:
         """The hoisted lines that values read, as in a kernel of values alone."""
@@ -150,11 +152,11 @@ class _KernelWriter:
         read |= {n.id for n in values}
         return [n for n in self.program.hoisted if n.id in read]
 
-    def _write_point(self) -> list[str]:
+    def _write_point(self) -> Definition:
         program = self.program
-        lines = self._start_lines("  ")
+        lines = self._start_lines()
         lines.name_all(program.hoisted, lines.lay_out(program.hoisted, "h"))
-        rows = ["  [[maybe_unused]] const Around around{knobs, &reports, in.lanes()};"]
+        rows: list[Row] = ["[[maybe_unused]] const Around around{knobs, &reports, in.lanes()};"]
         rows += self._load_inputs(program.roots, lines)
         # values first and by themselves: what derivatives read besides does not change their bits
         rows += lines([n for v in program.value_outputs for n in v.nodes], program.roots)
@@ -165,52 +167,50 @@ class _KernelWriter:
         for i, (v, tiled) in enumerate(zip(program.outputs, is_tiled, strict=True)):
             rows += self._write_tiles(lines, i, v) if tiled else self._write_output(lines, i, v)
         self._keep_tables(lines)
-        call = "INGOT_INLINE" if len(rows) <= MAX_INLINED_ROWS else "INGOT_CALL"
+        size = sum(1 for _ in print_rows(rows))
+        call = "INGOT_INLINE" if size <= MAX_INLINED_ROWS else "INGOT_CALL"
         head = f"{call} void point(const Inputs& in, const Outputs& out,"
-        return [
-            f"{head} [[maybe_unused]] const Knobs* knobs, [[maybe_unused]] Reports& reports,",
-            "    [[maybe_unused]] const V* __restrict h) {",
-            *rows,
-            "}",
-        ]
+        head += " [[maybe_unused]] const Knobs* knobs, [[maybe_unused]] Reports& reports,"
+        head += " [[maybe_unused]] const V* __restrict h)"
+        return Definition(write_function(head, rows), ("point",), lines.reads)
 
-    def _load_inputs(self, roots: Sequence[Node], lines: Lines) -> list[str]:
+    def _load_inputs(self, roots: Sequence[Node], lines: Lines) -> list[Row]:
         """Every input that the roots read, loaded once."""
         read = {n.id for n in schedule_lines(roots, lines.names)}
-        rows: list[str] = []
+        rows: list[Row] = []
         for i, v in enumerate(self.program.given):
             for c, node in enumerate(v.nodes):
                 if node.id not in read:
                     continue
                 if not node.axes:
-                    rows.append(f"  const V in{node.id} = in.at({i}, {c});")
+                    rows.append(f"const V in{node.id} = in.at({i}, {c});")
                     lines.name({node.id: read_name(f"in{node.id}")})
                     continue
                 size = self.program.size(node.axes)
                 here = lines.read_at(f"in{node.id}", 0, 1, node.axes)
                 at, loop = self._find_element(lines, v, c)
                 place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
-                rows.append(f"  V in{node.id}[{size}]; {loop}{here(place)} = in.at({i}, {at});")
+                rows.append(f"V in{node.id}[{size}]; {loop}{here(place)} = in.at({i}, {at});")
                 lines.name({node.id: here})
         return rows
 
-    def _write_output(self, lines: Lines, i: int, v: Variable) -> list[str]:
-        rows = []
+    def _write_output(self, lines: Lines, i: int, v: Variable) -> list[Row]:
+        rows: list[Row] = []
         place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
         for c, node in enumerate(v.nodes):
             at, loop = self._find_element(lines, v, c)
-            rows.append(f"  {loop}out.put({i}, {at}, {lines.read(node, place)});")
+            rows.append(f"{loop}out.put({i}, {at}, {lines.read(node, place)});")
         return rows
 
-    def _write_tiles(self, lines: Lines, i: int, v: Variable) -> list[str]:
+    def _write_tiles(self, lines: Lines, i: int, v: Variable) -> list[Row]:
         """A long output, each tile stored before the next is computed."""
-        rows = []
+        rows: list[Row] = []
         for first in range(0, len(v.nodes), OUTPUT_TILE):
             tile = v.nodes[first : first + OUTPUT_TILE]
             rows += lines(tile)
-            values = [lines.read(n) for n in tile]
-            put = f"for (int c = 0; c < {len(values)}; ++c) out.put({i}, {first} + c, o[c]);"
-            rows.append(f"  {{ const V o[] = {{{', '.join(values)}}}; {put} }}")
+            values = [str(lines.read(n)) for n in tile]
+            put = f"{count_up('c', 0, len(values))} out.put({i}, {first} + c, o[c]);"
+            rows.append(f"{{ const V o[] = {{{', '.join(values)}}}; {put} }}")
         return rows
 
     def _find_element(self, lines: Lines, v: Variable, c: int) -> tuple[str, str]:
@@ -224,7 +224,7 @@ class _KernelWriter:
         at |= {a.key: f"i{d}" for d, a in enumerate(v.looped)}
         return f"({lines.index(v.axes)(at)}) * {width} + {part}", lines.open_loops(v.looped)
 
-    def _write_block(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:
+    def _write_block(self, node: Node, lines: Lines) -> tuple[list[Row], dict[Any, Access]]:
         """A solve or a linear system: gather what it reads, call it, tell where results lie."""
         if node.op == "linear":
             return self._call_linear(node, lines)
@@ -232,28 +232,29 @@ class _KernelWriter:
             return self.parts[node.attr.solve].write_accumulate(lines, node)
         solve: Solve = node.attr
         writer, tag = self.solves[solve], node.id
-        k, indent = writer.k, lines.indent
+        k = writer.k
         width = len(solve.columns)
         guesses, given = node.args[:width], node.args[width:]
         rows = lines([*guesses, *given])
         size = self.program.count_entries(solve.given)
-        rows.append(f"{indent}V g{tag}[{max(size, 1)}];")
+        rows.append(f"V g{tag}[{max(size, 1)}];")
         to = lines.lay_out(solve.given, f"g{tag}")
-        rows += lines.store(to, given, [g.axes for g in solve.given], indent)
-        rows.append(f"{indent}{writer.search} s{tag};")
-        rows += writer.store(lines, f"s{tag}.u", guesses, indent)
+        rows += lines.store(to, given, [g.axes for g in solve.given])
+        rows.append(f"{writer.search} s{tag};")
+        rows += writer.store(lines, f"s{tag}.u", guesses)
         call = f"newton_{k}({writer.around}g{tag}, s{tag}.begin(around.lanes), around.knobs[{k}]);"
-        rows.append(f"{indent}{call}")
+        rows.append(f"{call}")
+        lines.calls.add(f"newton_{k}")
         if solve.substeps is not None:
             is_kept = solve in self.accumulated
-            rows += self.parts[solve].write_call(tag, solve.substeps.level, indent, is_kept=is_kept)
-        rows.append(f"{indent}s{tag}.report(*around.reports, {k}, around.knobs[{k}]);")
+            rows += self.parts[solve].write_call(lines, tag, solve.substeps.level, is_kept=is_kept)
+        rows.append(f"s{tag}.report(*around.reports, {k}, around.knobs[{k}]);")
         return rows, dict(enumerate(writer.read_unknowns(f"s{tag}.u")))
 
-    def _call_linear(self, node: Node, lines: Lines) -> tuple[list[str], dict[Any, Access]]:
+    def _call_linear(self, node: Node, lines: Lines) -> tuple[list[Row], dict[Any, Access]]:
         linear: Linear = node.attr
         solve, writer = linear.solve, self.solves[linear.solve]
-        block, tag, indent = node.args[0].args[0].id, node.id, lines.indent
+        block, tag = node.args[0].args[0].id, node.id
         kind = "adjoint" if linear.is_transposed else "linear"
         sides = [linear.side(node, i) for i in range(linear.sides)]
         rows = lines([n for side in sides for n in side])
@@ -262,21 +263,22 @@ class _KernelWriter:
             seeds.append(linear.seeds(node, i))
             starts.append(starts[-1] + self.program.size(seeds[-1]))
         total = writer.size * starts[-1]
-        rows.append(f"{indent}const Array<V, {total}> b{tag}, x{tag};")
+        rows.append(f"const Array<V, {total}> b{tag}, x{tag};")
         if any(n.is_constant(0.0) for side in sides for n in side):
-            rows.append(f"{indent}for (int i = 0; i < {total}; ++i) b{tag}[i] = V{{}};")
+            rows.append(f"for (int i = 0; i < {total}; ++i) b{tag}[i] = V{{}};")
         found: dict[Any, Access] = {}
         for i, own in enumerate(sides):
             targets = writer.read_side(f"b{tag}", starts[i], seeds[i])
             for target, node, column in zip(targets, own, solve.columns, strict=True):
                 if not node.is_constant(0.0):
                     axes = (*seeds[i], *column.axes)
-                    rows += lines.store([target], [node], [axes], indent)
+                    rows += lines.store([target], [node], [axes])
             results = writer.read_side(f"x{tag}", starts[i], seeds[i])
             found |= {(slot, i): at for slot, at in enumerate(results)}
+        lines.calls.add(f"{kind}_{writer.k}")
         given = f"{writer.around}g, u, b{tag}.data, x{tag}.data, {starts[-1]}"
         rows.append(
-            f"{indent}{writer.hold_given(f'g{block}')} held<{writer.size}>((const V*)s{block}.u,"
+            f"{writer.hold_given(f'g{block}')} held<{writer.size}>((const V*)s{block}.u,"
             f" [&](const V* u) {{ {kind}_{writer.k}({given}); }}); }});"
         )
         return rows, found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ingot.codegen.lines import Access, Lines
+from ingot.codegen.statements import write_function
 from ingot.codegen.values import read_entry
 from ingot.program import Node, operation
 from ingot.program.schedule import schedule_lines
@@ -30,6 +31,11 @@ class SplitFunctions:
     places: dict[int, Access]
     scratch: int
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all functions."""
+        return [name for phase in self.calls for name in phase]
+
 
 def is_long(
     roots: Sequence[Node], known: Mapping[int, Access], limit: int = MAX_FUNCTION_LINES
@@ -45,7 +51,7 @@ def split_functions(
     phases: Sequence[Sequence[Node]],
     known: Mapping[int, Access],
     name: str,
-    printer: Callable[[str], Lines],
+    printer: Callable[[], Lines],
 ) -> SplitFunctions:
     """Functions `name_i` that compute the roots of each phase from `g`, `u`, `b`, the scratch."""
     chunks: list[tuple[int, list[Node]]] = []
@@ -61,19 +67,16 @@ def split_functions(
     functions: list[str] = []
     calls: list[list[str]] = [[] for _ in phases]
     for i, (phase, part) in enumerate(chunks):
-        lines = printer("  ")
+        lines = printer()
         lines.name(known)
         lines.name(places)
         kept = [n for n in part if n.id in slots]
         body = lines(kept)
-        body += [f"  t[{slots[n.id]}] = (V){lines.read(n)};" for n in kept]
-        places.update({n.id: read_entry(n, f"t[{slots[n.id]}]") for n in kept})
+        body += [f"t[{slots[n.id]}] = (V){lines.read(n)};" for n in kept]
+        places.update({n.id: read_entry(n, "t", slots[n.id]) for n in kept})
         head = f"INGOT_CALL void {name}_{i}([[maybe_unused]] const V* __restrict g,"
-        functions += [
-            f"{head} [[maybe_unused]] const V* __restrict u,"
-            " [[maybe_unused]] const V* __restrict b, V* __restrict t) {",
-            *body, "}",
-        ]  # fmt: skip
+        head += " [[maybe_unused]] const V* __restrict u, [[maybe_unused]] const V* __restrict b,"
+        functions.append(write_function(f"{head} V* __restrict t)", body))
         calls[phase].append(f"{name}_{i}")
     return SplitFunctions(functions, calls, places, size)
 

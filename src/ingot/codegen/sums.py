@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ingot.codegen.values import ARRAY_ENTRY, read_entry, read_name
+from ingot.codegen.statements import Block, Row, count_up
+from ingot.codegen.values import ArrayEntry, read_name
 from ingot.program import Node
 from ingot.program.regions import Twins
 from ingot.types.elementwise import ELEMENTWISE
@@ -35,20 +36,22 @@ class SumLoops:
     reads: Callable[[Node], list[Node]]
     spacing: dict[Twins, tuple[str, int, int] | None] = field(default_factory=dict)
 
-    def write(self, nodes: Sequence[Node]) -> list[str]:
+    def write(self, nodes: Sequence[Node]) -> list[Row]:
         """Straight lines; sums over instances wait for each other, to share their loops."""
         self.spacing.clear()
         chains = self._find_chains(nodes)
         inside = {n.id: chain for chain in chains for n in chain}
         wave = self._find_waves(nodes, inside)
-        rows: list[str] = []
+        rows: list[Row] = []
         for now in range(max(wave.values(), default=-1) + 1):
             ready: list[list[Node]] = []
             for node in nodes:
                 chain = inside.get(node.id)
                 if wave[node.id] == now and (chain is None or chain[0] is node):
-                    row = self._write_line(node)
-                    rows.append(row if chain is None else row.replace("const ", "", 1))
+                    is_constant = chain is None
+                    rows.append(
+                        self.printer.write_line(node, {}, self.fused, is_constant=is_constant)
+                    )
                     ready += [chain] if chain is not None else []
             rows += self._write_loops(ready)
         return rows
@@ -131,16 +134,15 @@ class SumLoops:
 
     def _find_spacing(self, line: Twins) -> tuple[str, int, int] | None:
         """Where twins lie, if that is an array in which they are evenly spaced."""
-        texts = [self.printer.names[n.id]({}) for n in line if n.id in self.printer.names]
-        found = [ARRAY_ENTRY.fullmatch(t) for t in texts]
-        at = [(m[1], int(m[2])) for m in found if m is not None]
+        found = [self.printer.names[n.id]({}) for n in line if n.id in self.printer.names]
+        at = [(x.array, x.offset) for x in found if isinstance(x, ArrayEntry) and not x.index]
         if len(at) < len(line):
             return None
         (name, start), stride = at[0], at[1][1] - at[0][1]
         even = all(p == (name, start + k * stride) for k, p in enumerate(at))
         return (name, start, stride) if even else None
 
-    def _write_loops(self, chains: Sequence[list[Node]]) -> list[str]:
+    def _write_loops(self, chains: Sequence[list[Node]]) -> list[Row]:
         """Loops that finish sums; those over the same instances share one."""
         ranges: dict[tuple[int, int], list[str]] = {}
         for chain in chains:
@@ -151,20 +153,17 @@ class SumLoops:
             for read in self.reads(first):
                 place = self._find_stride(read) if read is not total else None
                 if place is not None:
-                    entry = f"{place[1]}[{place[2]} + {place[3]} * k]"
-                    self.printer.name({read.id: read_entry(read, entry)})
-            text = self._write_line(first).partition(" = ")[2]
+                    _, array, start, stride = place
+                    entry = ArrayEntry(array, start, "k", stride, read.is_condition)
+                    self.printer.name({read.id: read_name(entry)})
+            text = self.printer.write_expression(first, {}, self.fused)
             self.printer.name(before)
             name = f"x{total.id}"
             rows = ranges.setdefault((term[0], term[0] + len(chain) - 1), [])
-            rows.append(f"{self.printer.indent}  {name} = {text}")
+            rows.append(f"{name} = {text};")
             self.printer.name({n.id: read_name(name) for n in chain})
-        result: list[str] = []
-        for (begin, end), rows in ranges.items():
-            head = f"{self.printer.indent}for (int k = {begin}; k < {end}; ++k) {{"
-            for i in range(0, len(rows), MAX_SUMS_PER_LOOP):
-                result += [head, *rows[i : i + MAX_SUMS_PER_LOOP], f"{self.printer.indent}}}"]
-        return result
-
-    def _write_line(self, node: Node) -> str:
-        return self.printer.write_straight(node, self.fused)
+        return [
+            Block(count_up("k", begin, end), rows[i : i + MAX_SUMS_PER_LOOP])
+            for (begin, end), rows in ranges.items()
+            for i in range(0, len(rows), MAX_SUMS_PER_LOOP)
+        ]

@@ -3,6 +3,11 @@
 #include "entry.h"
 #include "newton.h"
 
+// The names of kernels, which a module shows: with a prefix of its own.
+#ifndef INGOT_NAME
+#define INGOT_NAME(entry) entry
+#endif
+
 namespace ingot {
 namespace {
 

@@ -1,26 +1,74 @@
-"""C++ spellings of values: numbers, lane masks, entries of arrays."""
+"""Values and definitions of C++ as data: numbers, names, entries of arrays; printed by `str`."""
 
-import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from ingot.program import Node
 from ingot.program.operations import Place
 
 __all__ = [
-    "ARRAY_ENTRY",
     "Access",
+    "ArrayEntry",
+    "Constant",
+    "Definition",
+    "Spelled",
     "cast_mask",
     "find_operands",
     "read_entry",
     "read_name",
+    "shift_entry",
     "write_number",
 ]
 
-Access = Callable[[Place], str]
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant in all lanes."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return f"splat({write_number(self.value)})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayEntry:
+    """Entry `offset + stride * index` of an array of numbers; a condition lies there as bits."""
+
+    array: str
+    offset: int = 0
+    index: str = ""
+    stride: int = 1
+    is_condition: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it lies, as C++ writes it."""
+        if not self.index:
+            return str(self.offset)
+        if (self.offset, self.stride) == (0, 1):
+            return self.index
+        return f"{self.offset} + {self.stride} * ({self.index})"
+
+    def __str__(self) -> str:
+        text = f"{self.array}[{self.place}]"
+        return f"((M){text})" if self.is_condition else text
+
+
+Spelled = str | Constant | ArrayEntry
+"""A value where it is read: a name or an expression, a constant, or an entry of an array."""
+
+Access = Callable[[Place], Spelled]
 """How a value is written at a place."""
 
-ARRAY_ENTRY = re.compile(r"(?:\(\(M\))?([\w.]+)\[(\d+)\]\)?")
-"""An entry of an array, as lines write it."""
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Functions or a table as text, the names that it defines, and those that it reads."""
+
+    text: str
+    names: tuple[str, ...] = ()
+    reads: frozenset[str] = frozenset()
 
 
 def write_number(x: float) -> str:
@@ -37,9 +85,20 @@ def cast_mask(node: Node) -> str:
     return "(V)" if node.is_condition else ""
 
 
-def read_entry(node: Node, text: str) -> Access:
-    """A value in an array of numbers; conditions lie there as bits."""
-    return read_name(f"((M){text})" if node.is_condition else text)
+def read_entry(node: Node, array: str, offset: int) -> Access:
+    """A value in an array of numbers."""
+    return read_name(ArrayEntry(array, offset, is_condition=node.is_condition))
+
+
+def shift_entry(access: Access, array: str, size: int, block: Access) -> Access:
+    """The same place in a block of another array, in which blocks of a size lie end to end."""
+
+    def shift(place: Place) -> ArrayEntry:
+        entry = access(place)
+        assert isinstance(entry, ArrayEntry), f"{entry} is no entry of an array"
+        return ArrayEntry(array, index=f"({block(place)}) * {size} + {entry.place}")
+
+    return shift
 
 
 def find_operands(node: Node, fused: Collection[int]) -> list[Node]:
@@ -47,6 +106,6 @@ def find_operands(node: Node, fused: Collection[int]) -> list[Node]:
     return [x for a in node.args for x in (a.args if a.id in fused else (a,))]
 
 
-def read_name(text: str) -> Access:
+def read_name(value: Spelled) -> Access:
     """A value that is written the same everywhere."""
-    return lambda _: text
+    return lambda _: value

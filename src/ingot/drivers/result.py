@@ -1,6 +1,6 @@
 """What a transient gave: one array per variable, and the flat dictionary of the save format."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class Result:
     initial: Mapping[str, Tensor]
     outputs: Mapping[str, Tensor]
     read: tuple[str, ...]
-    statuses: tuple[Status, ...]
+    statuses: Sequence[Status]
     seconds: float
     times: Tensor
     kinds: Mapping[str, type[Value]]

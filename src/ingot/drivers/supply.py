@@ -57,11 +57,19 @@ def crossed(
         yield Problem("batches-crossed", message, span, "give all values one batch shape, or none")
 
 
-def not_finite(result: Result, span: Span) -> Iterator[Problem]:
-    """A problem for each output that is not finite although every solve converged."""
+def not_finite(
+    result: Result, rules: Mapping[str, tuple[Newton, Iterable[str]]], span: Span
+) -> Iterator[Problem]:
+    """A problem for each output that is not finite although every solve converged.
+
+    rules: of each solve by name, and its unknowns, which are finite where it did.
+    """
     if result.failed:
         return  # that points failed, and are NaN from there on, is told
+    solved = {name for _, unknowns in rules.values() for name in unknowns}
     for name, rows in result.outputs.items():
+        if name in solved:
+            continue
         # NaN and infinity survive a sum, which costs a tenth of looking at every number
         few = rows.is_cpu and rows.numel() < MIN_NUMBERS_FOR_TORCH
         if math.isfinite(rows.numpy().sum() if few else rows.sum().item()):

@@ -175,10 +175,9 @@ class TransientDriver:
     def executor(self, backend: Backend) -> Executor | Artifact:
         """What runs: the program by a backend, or a package by its own, by its graphs if asked."""
         body = self.model.body
-        if self.factory.device != "cpu" and (backend != "kernel" or isinstance(body, AOTIModel)):
-            what = "a package" if isinstance(body, AOTIModel) else f"the back end '{backend}'"
-            told = f"{what} runs a driver on cpu, not on {self.factory.device}"
-            fix = "run it with --device cpu, or the model itself with --backend kernel"
+        if self.factory.device != "cpu" and backend != "kernel":
+            told = f"the back end '{backend}' runs a driver on cpu, not on {self.factory.device}"
+            fix = "run it with --device cpu, or with --backend kernel"
             raise IngotError([Problem("wrong-device", told, None, fix)])
         if not isinstance(body, AOTIModel):
             return executor(self.program, backend, device=self.factory.device)
@@ -217,7 +216,8 @@ class TransientDriver:
         if self.save_as is not None:
             result.save(self.save_as)
         loose = loosely_accepted(self.supply, self.rules, result.statuses)
-        warn_of((*loose, *not_finite(result, self.block.span)), strict=self.strict)
+        lost = not_finite(result, self.rules, self.block.span)
+        warn_of((*loose, *lost), strict=self.strict)
         return result
 
 

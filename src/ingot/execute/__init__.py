@@ -4,7 +4,7 @@ Here: executors, their status, batches and transients. Not here: files on disk t
 process (package), checks of a user's call (runtime).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -41,9 +41,7 @@ DEFAULT_BACKEND: Backend = "kernel"
 class Executor(Protocol):
     """A program that runs."""
 
-    def __call__(
-        self, inputs: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+    def __call__(self, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Sequence[Status]]:
         """Outputs `(*batch, *axes, *base)` of such inputs, and the status of every solve."""
         ...
 
@@ -84,6 +82,6 @@ def executor(
     if has_boundaries(program):
         from ingot.execute.segments import compile_segments
 
-        return compile_segments(program, compile, dtype)
+        return compile_segments(program, compile, dtype, place)
     (only,) = compile([program], dtype)
     return only

@@ -7,17 +7,17 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.torch_private import forward_mode, pytree, transformed, transforms
+from ingot.graphs.torch_private import forward_mode, transformed, transforms
 
 __all__ = ["find_lost_gradients", "find_lost_tangents", "refuse_transforms"]
 
 
 def find_lost_gradients(values: Mapping[str, Tensor], what: str = "a transient") -> list[Problem]:
     """Values that require a gradient where none is passed on, unless gradients are off."""
-    if not torch.is_grad_enabled():
+    lost = [n for n, x in values.items() if x.requires_grad]
+    if not lost or not torch.is_grad_enabled():
         return []
     fix = "call it under torch.no_grad(), or give detached tensors"
-    lost = [n for n, x in values.items() if x.requires_grad]
     told = f"requires a gradient, which {what} does not pass on"
     return [Problem("no-gradient", f"'{n}' {told}", None, fix) for n in lost]
 
@@ -47,11 +47,10 @@ def _quote(names: list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def refuse_transforms(name: str, given: object) -> None:
+def refuse_transforms(name: str, given: Mapping[str, object]) -> None:
     """Refuse a call by a transform of torch.func, or with tensors that carry tangents."""
     fix = "differentiate what it was made from, or call backward() of its result"
-    leaves = enumerate(pytree.tree_leaves(given))
-    raise_if(find_lost_tangents({f"tensor {i} of {name}": x for i, x in leaves}, fix))
+    raise_if(find_lost_tangents(given, fix))
     if transforms():
         told = f"'{name}' is called by a transform of torch.func, which it cannot take part in"
         raise IngotError([Problem("no-gradient", told, None, fix)])

@@ -5,15 +5,15 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ingot.errors import Problem, raise_if, warn_of
+from ingot.errors import Problem, raise_if
 from ingot.execute.batch_shape import ValueShape, flatten_batch
-from ingot.execute.status import Status, failures
+from ingot.execute.status import Status
+from ingot.graphs.torch_private import find_allocator, view_memory
 
 __all__ = [
     "CPU",
@@ -21,20 +21,18 @@ __all__ = [
     "CallLayout",
     "FastCall",
     "Reports",
-    "StatusReader",
+    "Task",
     "find_elsewhere",
     "lay_out_output",
 ]
 
-StatusReader = Callable[[], tuple[Status, ...]]
-"""Reads what the solves reported; most callers never ask."""
-
 NO_MEMORY = "the kernel found no memory for this call"
+
+Allocate = Callable[[int, int], Any]
+"""The number of an output and of its entries -> an array of NumPy, or None."""
 
 CPU = torch.device("cpu")
 data_ptr = Tensor.data_ptr
-empty = np.empty
-from_numpy = torch.from_numpy
 
 
 def find_elsewhere(values: Mapping[str, Tensor], device: torch.device) -> Iterator[Problem]:
@@ -45,67 +43,97 @@ def find_elsewhere(values: Mapping[str, Tensor], device: torch.device) -> Iterat
             yield Problem("wrong-device", told, None, f"move it to {device}")
 
 
-class Reports(NamedTuple):
-    """What every solve told of its points, as the kernel writes it: (steps, points) tables."""
+class Reports(Sequence[Status]):
+    """What every solve told of its points: statuses, read where the kernel wrote them once asked.
 
-    solves: tuple[str, ...]
-    steps: int
-    points: int
-    dtype: torch.dtype
-    memory: Tensor
+    tables: (steps, points), or (points,) of one step; begin: the step of the first row; memory: a
+    tensor, or a buffer of this process.
+    """
+
+    __slots__ = ("_read", "begin", "dtype", "memory", "solves", "tables")
+
+    def __init__(
+        self, solves: tuple[str, ...], tables: tuple[int, ...], dtype: torch.dtype, memory: Any,
+        begin: int = 0,
+    ) -> None:  # fmt: skip
+        self.solves, self.tables, self.dtype = solves, tables, dtype
+        self.memory, self.begin = memory, begin
+        self._read: tuple[Status, ...] | None = None
 
     @staticmethod
     def allocate(
-        solves: tuple[str, ...], steps: int, points: int, dtype: torch.dtype,
-        device: torch.device = CPU,
+        solves: tuple[str, ...], tables: tuple[int, ...], dtype: torch.dtype,
+        device: torch.device = CPU, begin: int = 0,
     ) -> "Reports":  # fmt: skip
         """Room for residuals, iterations, pivoted updates, reasons and criteria, in this order."""
-        each = -(-steps * points * (dtype.itemsize + 10) // 8) * 8
-        memory = torch.empty((len(solves), each), dtype=torch.uint8, device=device)
-        return Reports(solves, steps, points, dtype, memory)
+        size = len(solves) * _count_report_bytes(tables, dtype) // dtype.itemsize
+        memory = torch.empty(size, dtype=dtype, device=device)
+        return Reports(solves, tables, dtype, memory, begin)
 
     def pack_rows(self, step: int = 0) -> bytes:
         """`Reports::One` of newton.h for each solve, from a step on."""
-        n, wide = self.steps * self.points, self.dtype.itemsize
-        begin, each = self.memory.data_ptr(), self.memory.shape[1]
-        done = step * self.points
+        found = self.find_offsets(self.memory.data_ptr(), step)
+        return struct.pack(f"{len(found)}q", *found)
+
+    def find_offsets(self, begin: int = 0, step: int = 0) -> list[int]:
+        """Where the tables of `Reports::One` lie for each solve, in bytes."""
+        n, wide = math.prod(self.tables), self.dtype.itemsize
+        each, done = _count_report_bytes(self.tables, self.dtype), step * self.tables[-1]
         found = []
-        for at in range(begin, begin + each * len(self.solves), each or 1):
+        for k in range(len(self.solves)):
+            at = begin + k * each
             counts = at + n * wide
             reason = counts + 8 * n
             found += [reason + done, counts + 4 * done, at + wide * done, counts + 4 * (n + done),
                       reason + n + done]  # fmt: skip
-        return struct.pack(f"{len(found)}q", *found)
+        return found
 
-    def read_statuses(self, begin: int = 0) -> tuple[Status, ...]:
-        """One status a solve; its tables are (steps, points)."""
-        shape, n, wide = (self.steps, self.points), self.steps * self.points, self.dtype.itemsize
-        found = []
-        if not self.memory.is_cpu:
-            for name, row in zip(self.solves, self.memory, strict=True):
-                residual = row[: n * wide].view(self.dtype).reshape(shape)
-                counts = row[n * wide : n * (wide + 8)].view(torch.int32).reshape(2, *shape)
-                flags = row[n * (wide + 8) : n * (wide + 10)].view(torch.int8).reshape(2, *shape)
-                tables = (flags[0], counts[0], residual, counts[1], flags[1])
-                found.append(Status(name, *tables, begin=begin))
-            return tuple(found)
-        # NumPy makes a view in a third of torch's time, and a tenth where caches are cold
-        for name, row in zip(self.solves, self.memory.numpy(), strict=True):
-            residual = row[: n * wide].view(f"f{wide}").reshape(shape)
-            counts = row[n * wide : n * (wide + 8)].view(np.int32).reshape(2, *shape)
-            flags = row[n * (wide + 8) : n * (wide + 10)].view(np.int8).reshape(2, *shape)
-            tables = (flags[0], counts[0], residual, counts[1], flags[1])
-            found.append(Status(name, *map(from_numpy, tables), begin=begin))
-        return tuple(found)
+    def __len__(self) -> int:
+        return len(self.solves)
 
-    def read_only_step(self) -> tuple[Status, ...]:
-        """The statuses of the only step, (points,) each."""
-        return tuple(
-            Status(
-                s.solve, s.reason[0], s.iterations[0], s.residual[0], s.pivoted[0], s.accepted[0]
-            )
-            for s in self.read_statuses()
+    @property
+    def has_failed(self) -> bool:
+        """Whether a point is known to have failed: for a GPU nobody waits."""
+        if isinstance(self.memory, Tensor):
+            return self.memory.is_cpu and any(s.has_failed for s in self)
+        n, each = math.prod(self.tables), _count_report_bytes(self.tables, self.dtype)
+        first = n * (self.dtype.itemsize + 8)
+        places = range(first, first + each * len(self.solves), each)
+        return any(self.memory[at : at + n].count(0) != n for at in places)
+
+    @overload
+    def __getitem__(self, which: int) -> Status: ...
+    @overload
+    def __getitem__(self, which: slice) -> tuple[Status, ...]: ...
+    def __getitem__(self, which: int | slice) -> Status | tuple[Status, ...]:
+        return self._read_all()[which]
+
+    def __iter__(self) -> Iterator[Status]:
+        return iter(self._read_all())
+
+    def _read_all(self) -> tuple[Status, ...]:
+        """All statuses; their tables are views of the memory."""
+        if self._read is not None or not self.solves:
+            return self._read or ()
+        memory: Any = self.memory
+        if not isinstance(memory, Tensor):
+            memory = torch.frombuffer(memory, dtype=self.dtype)
+        counts, flags = memory.view(torch.int32), memory.view(torch.int8)
+        rows = (flags, counts, memory, counts, flags) * len(self.solves)
+        widths = (1, 4, memory.itemsize, 4, 1) * len(self.solves)
+        shape, strides = self.tables, _find_strides(self.tables)
+        places = zip(rows, self.find_offsets(), widths, strict=True)
+        tables = [view_memory(row, shape, strides, at // wide) for row, at, wide in places]
+        self._read = tuple(
+            Status(name, *tables[5 * k : 5 * k + 5], begin=self.begin)
+            for k, name in enumerate(self.solves)
         )
+        return self._read
+
+
+def _count_report_bytes(tables: tuple[int, ...], dtype: torch.dtype) -> int:
+    """The memory that one solve reports to: whole numbers of 8 bytes."""
+    return -(-math.prod(tables) * (dtype.itemsize + 10) // 8) * 8
 
 
 class CallLayout:
@@ -131,7 +159,7 @@ class CallLayout:
         self._given = [n for row in given for n in row]
         self._given[5 * count :: 5] = [x.data_ptr() for x in self._held]
         self._gives = [0, 0, 1, self.points] * len(outputs)
-        self._outputs = [lay_out_output(v, self.batch) for v in outputs]
+        self.layouts = [lay_out_output(v, self.batch) for v in outputs]
         self._pack_given = struct.Struct(f"{len(self._given)}q").pack
         self._pack_gives = struct.Struct(f"{len(self._gives)}q").pack
 
@@ -142,12 +170,14 @@ class CallLayout:
         row[0 : 5 * len(held) : 5] = [x.data_ptr() for x in held]
         return held, self._pack_given(*row)
 
-    def allocate_outputs(self) -> tuple[list[Tensor], bytes]:
-        """Arrays for the outputs, and rows of `Gives`."""
-        # whatever the default device is: the kernel writes to the addresses of these
+    def allocate_outputs(self, allocate: Allocate | None = None) -> tuple[list[Tensor], bytes]:
+        """Arrays for the outputs, and rows of `Gives`; allocate: what has memory for some."""
         made = [
-            torch.empty_strided(*lay_out_output, dtype=self.dtype, device=self.device)
-            for lay_out_output in self._outputs
+            # whatever the default device is: the kernel writes to the addresses of these
+            torch.empty_strided(*layout, dtype=self.dtype, device=self.device)
+            if allocate is None or (memory := allocate(i, math.prod(layout[0]))) is None
+            else torch.from_numpy(memory).as_strided(*layout)
+            for i, layout in enumerate(self.layouts)
         ]
         row = self._gives.copy()
         row[::4] = [x.data_ptr() for x in made]
@@ -162,86 +192,72 @@ class CallLayout:
         return [x.reshape(len(x), math.prod(x.shape[1:])) for x in flat], batch
 
 
-class FastCall:
-    """The fast path of small calls whose layout is known: argument structs are used again.
+class Task(NamedTuple):
+    """A call that is laid out but for addresses: rows of `Given`, of `Gives` and of `Reports::One`.
 
-    Each call takes structs that no other thread is using.
+    places: where in the numbers each of the three kinds begins; start: what runs it.
+    """
+
+    numbers: Any
+    places: tuple[int, int, int]
+    start: Callable[[], object]
+
+
+MakeTask = Callable[[bytes, bytes, bytes, int], Task]
+"""What lays out a call, given the rows of all three kinds, and the points."""
+
+
+class FastCall:
+    """The fast path of calls whose layout is known: tasks are used again, with other addresses.
+
+    Each call takes a task that no other thread is using.
     """
 
     def __init__(
-        self, run: Any, knobs: object, names: Sequence[str], solves: tuple[str, ...],
+        self, make_task: MakeTask, names: Sequence[str], solves: tuple[str, ...],
         ready: CallLayout, values: Sequence[Tensor],
     ) -> None:  # fmt: skip
-        self._run, self._knobs, self._points = run, knobs, ready.points
-        like, self._gives = ready.allocate_outputs()
-        self._kind = like[0].numpy().dtype
-        self._read = range(0, 5 * len(values), 5)
-        self._write = [
-            (n, 4 * i, *_find_numpy_order(x, len(ready.batch)))
-            for i, (n, x) in enumerate(zip(names, like, strict=True))
-        ]
-        self._given = ready.pack_given(values)[1]
-        self._reports = Reports.allocate(solves, 1, ready.points, ready.dtype)
-        begin, rows = self._reports.memory.data_ptr(), self._reports.pack_rows()
-        addresses = struct.unpack(f"{len(rows) // 8}q", rows)
-        self._offsets = [(i, x - begin) for i, x in enumerate(addresses)]
-        self._reasons = [slice(x, x + ready.points) for i, x in self._offsets if i % 5 == 0]
-        self._converged = bytes(ready.points)
-        self._room = ctypes.c_char * max(1, self._reports.memory.numel())
-        self._free: list[tuple[Any, Any, Any]] = []
+        _, gives = ready.allocate_outputs()
+        self._ready = ready  # whose arrays of parameters the tasks read
+        self._outputs = [*zip(names, ready.layouts, strict=True)]
+        reports = Reports.allocate(solves, (ready.points,), ready.dtype, ready.device)
+        rows = ready.pack_given(values)[1], gives, reports.pack_rows(), ready.points
+        self._make_task: Callable[[], Task] = partial(make_task, *rows)
+        self._solves, self._tables = solves, reports.tables
+        self._offsets = reports.find_offsets()
+        size = reports.memory.numel()
+        self._allocate = find_allocator(ready.device)
+        self._memory = (size,), (1,), ready.dtype
+        self._buffer = ctypes.c_char * max(1, size * ready.dtype.itemsize)
+        self._free: list[Task] = []
 
-    def __call__(self, values: Sequence[Tensor]) -> tuple[dict[str, Tensor], StatusReader]:
-        """The outputs of arrays that lie as those did, and what reads the reports."""
+    def __call__(self, values: Sequence[Tensor]) -> tuple[dict[str, Tensor], Reports]:
+        """The outputs of arrays that lie as those did, and the reports."""
         try:
-            rows = self._free.pop()
+            task = self._free.pop()
         except IndexError:
-            rows = self._allocate()
-        given, gives, told = rows
-        for i, x in zip(self._read, values):  # noqa: B905 0.1 µs
-            given[i] = data_ptr(x)
-        outputs = {}
-        for name, i, shape, order in self._write:
-            made = empty(shape, self._kind)
-            outputs[name] = x = from_numpy(made if order is None else made.transpose(order))
-            gives[i] = data_ptr(x)
-        room = self._room()
-        begin = ctypes.addressof(room)
-        for i, x in self._offsets:
-            told[i] = begin + x
-        points = self._points
-        if self._run(given, gives, self._knobs, told, points, 0, 1, 0, points):
-            raise MemoryError(NO_MEMORY)
-        self._free.append(rows)
-        read = partial(self._read_statuses, room)
-        for reasons in self._reasons:
-            if room[reasons] != self._converged:
-                warn_of(failures(read()))
-                break
-        return outputs, read
-
-    def _allocate(self) -> tuple[Any, Any, Any]:
-        sizes = len(self._given) // 8, len(self._gives) // 8, max(1, len(self._offsets))
-        given, gives, told = ((ctypes.c_int64 * n)() for n in sizes)
-        ctypes.memmove(given, self._given, len(self._given))
-        ctypes.memmove(gives, self._gives, len(self._gives))
-        return given, gives, told
-
-    def _read_statuses(self, room: Any) -> tuple[Status, ...]:
-        like = self._reports.memory
-        memory = torch.frombuffer(room, dtype=torch.uint8)[: like.numel()].view(like.shape)
-        return self._reports._replace(memory=memory).read_only_step()
-
-
-def _find_numpy_order(x: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """The shape of an array, and the order of its axes, that make it lie as an output does.
-
-    NumPy needs 0.3 µs less than torch for an array.
-    """
-    shape = tuple(x.shape)
-    if not rank or rank == x.ndim:
-        return shape, None
-    inner = x.ndim - rank
-    return shape[rank:] + shape[:rank], (*range(inner, x.ndim), *range(inner))
+            task = self._make_task()
+        ready, (numbers, (i, k, r), start) = self._ready, task
+        for x in values:
+            numbers[i] = data_ptr(x)
+            i += 5
+        outputs, allocate, dtype = {}, self._allocate, ready.dtype
+        for name, layout in self._outputs:
+            outputs[name] = x = allocate(*layout, dtype)
+            numbers[k] = data_ptr(x)
+            k += 4
+        if ready.device == CPU:
+            memory: Any = self._buffer()  # a tensor takes 0.5 µs more
+            begin = ctypes.addressof(memory)
+        else:
+            memory = allocate(*self._memory)
+            begin = data_ptr(memory)
+        for offset in self._offsets:
+            numbers[r] = begin + offset
+            r += 1
+        start()
+        self._free.append(task)
+        return outputs, Reports(self._solves, self._tables, dtype, memory)
 
 
 def lay_out_output(

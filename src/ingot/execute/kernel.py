@@ -1,6 +1,6 @@
 """Program -> generated C++: blocks of points in vector lanes, Newton inside, many steps a call."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,20 +8,20 @@ from torch import Tensor
 
 from ingot.codegen.build import NATIVE_FLAGS, load_library
 from ingot.codegen.cuda import load_functions
-from ingot.codegen.frames import LANES, THREADS, count_task_rows
+from ingot.codegen.frames import LANES, THREADS, count_rows, write_definitions
 from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.source import write_entries, write_section, write_unit
 from ingot.errors import raise_if
 from ingot.execute.autograd_guard import find_lost_gradients
 from ingot.execute.batch_shape import find_slopes, shape_of
 from ingot.execute.call_layout import CPU
-from ingot.execute.kernel_cuda import DeviceRunner
+from ingot.execute.kernel_cuda import open_device_runners
 from ingot.execute.kernel_run import (
     KernelEntry,
     KernelTransient,
-    NativeRunner,
-    Runner,
+    Runners,
     SolveRules,
+    open_native_runners,
 )
 from ingot.execute.status import Status, spoil_slopes
 from ingot.execute.transient import History, Transient
@@ -29,6 +29,9 @@ from ingot.program import Choices, Program, compile_passes
 from ingot.program.pipeline import DEFAULT
 
 __all__ = ["Kernel", "compile_kernels"]
+
+_PREFIX = "ingot"
+"""What the names of functions begin with that belong to no package."""
 
 
 class Kernel:
@@ -49,7 +52,7 @@ class Kernel:
         self.source = library.source
         self.slopes = find_slopes(program)
         self.entry = KernelEntry(
-            run=library.runner(entry),
+            run=library.runners.open(entry, count_rows(self.compiled)),
             inputs=tuple(shape_of(v, program) for v in program.inputs),
             hidden=tuple(
                 (shape_of(p.variable, program), p.value.data.detach().to(dtype))
@@ -60,9 +63,7 @@ class Kernel:
             dtype=dtype,
         )
 
-    def __call__(
-        self, inputs: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+    def __call__(self, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Sequence[Status]]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
         raise_if(find_lost_gradients(inputs, "a kernel"))
         outputs, statuses = self.entry(inputs)
@@ -84,7 +85,7 @@ class _Library:
 
     compiled: Mapping[str, Program]
     source: str
-    runner: Callable[[str], Runner]
+    runners: Runners
 
 
 def _make_library(
@@ -98,17 +99,12 @@ def _make_library(
         write_section(p, entry, shared=shared, frame=frame) for entry, p in compiled.items()
     ]
     if frame is THREADS:
-        source = f"#define INGOT_REAL {real}\n{write_unit(sections, frame)}"
+        source = f"{write_definitions(real, _PREFIX)}{write_unit(sections, frame)}"
         find = load_functions(source, device, frame.read_headers())
-        return _Library(
-            compiled, source, lambda n: DeviceRunner(find(n), count_task_rows(compiled[n]))
-        )
-    source = write_unit([*sections, write_entries("ingot", [*compiled])])
+        return _Library(compiled, source, open_device_runners(find, _PREFIX, device))
+    source = write_unit([*sections, write_entries(_PREFIX, [*compiled])])
     native = load_library(source, (*NATIVE_FLAGS, f"-DINGOT_REAL={real}"))
-    lanes = native.ingot_lanes()
-    return _Library(
-        compiled, source, lambda n: NativeRunner(getattr(native, f"ingot_{n}_steps"), lanes)
-    )
+    return _Library(compiled, source, open_native_runners(native, _PREFIX))
 
 
 def compile_kernels(

@@ -4,16 +4,20 @@ Nothing here waits for the GPU: outputs and reports stay there until they are re
 """
 
 import struct
-from ctypes import sizeof
+from collections.abc import Callable, Iterator
+from ctypes import c_int64, sizeof
 from typing import Any
+
+import torch
 
 from ingot.codegen.abi import GivenStruct, GivesStruct, Knobs
 from ingot.codegen.cuda import DeviceFunction
-from ingot.codegen.frames import THREADS_PER_BLOCK
-from ingot.errors import IngotError, Problem
+from ingot.errors import Problem, raise_if
+from ingot.execute.call_layout import Task
+from ingot.execute.kernel_run import Runners
 from ingot.graphs.torch_private import raw_stream
 
-__all__ = ["MAX_TASK_BYTES", "DeviceRunner"]
+__all__ = ["MAX_TASK_BYTES", "DeviceRunner", "find_too_large", "open_device_runners"]
 
 MAX_TASK_BYTES = 32_764
 """What a kernel can be handed by value, from CUDA 12.1 on."""
@@ -26,32 +30,66 @@ _REPORT_BYTES = 40
 
 
 class DeviceRunner:
-    """A kernel and how many rows of each kind its task has (`Task` of threads.h)."""
+    """A kernel and how many rows of each kind its task has (`Task` of threads.h).
+
+    rows: of inputs and parameters, of outputs, of solves
+    """
 
     def __init__(self, function: DeviceFunction, rows: tuple[int, int, int]) -> None:
         self.function = function
         self.device = function.device
-        given, gives, solves = rows
-        self._sizes = (
-            given * sizeof(GivenStruct), gives * sizeof(GivesStruct), solves * _REPORT_BYTES,
-            solves * sizeof(Knobs),
-        )  # fmt: skip
-        total = sum(self._sizes) + 24
-        if total > MAX_TASK_BYTES:
-            told = f"the kernel reads and gives too much for a GPU: {total} bytes of descriptions"
-            fix = f"ask for fewer derivatives: at most {MAX_TASK_BYTES} bytes; or run it on a CPU"
-            raise IngotError([Problem("task-too-large", told, None, fix)])
+        raise_if(find_too_large(rows))
+        self._sizes = _measure_task(rows)
 
     def __call__(
         self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
     ) -> None:
         """Start the steps on torch's current stream."""
-        if not points:
-            return
-        parts = (given, gives, rows, knobs)
-        task = b"".join(bytes(x).ljust(n, b"\0") for x, n in zip(parts, self._sizes, strict=True))
-        blocks = min(-(-points // THREADS_PER_BLOCK), MAX_BLOCKS)
-        stream = raw_stream(self.device.index)
-        self.function(
-            blocks, THREADS_PER_BLOCK, stream, task + struct.pack("3q", points, first, count)
+        if points:
+            self._make(knobs, given, gives, rows, (points, first, count)).start()
+
+    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
+        """One step of all points."""
+        return self._make(knobs, given, gives, rows, (points, 0, 1))
+
+    def is_small(self, points: int) -> bool:
+        """Whatever the number of points: it is one launch."""
+        return True
+
+    def _make(
+        self, knobs: Any, given: Any, gives: Any, rows: bytes, rest: tuple[int, int, int]
+    ) -> Task:
+        parts = zip((given, gives, rows, knobs), self._sizes, strict=True)
+        whole = b"".join(bytes(x).ljust(n, b"\0") for x, n in parts) + struct.pack("3q", *rest)
+        numbers = (c_int64 * (len(whole) // 8)).from_buffer_copy(whole)
+        threads = self.function.threads
+        blocks = min(-(-rest[0] // threads), MAX_BLOCKS)
+        launch = self.function.bind(blocks, threads, numbers)
+        first, second, _, _ = self._sizes
+        index = self.device.index
+        return Task(
+            numbers, (0, first // 8, (first + second) // 8), lambda: launch(raw_stream(index))
         )
+
+
+def _measure_task(rows: tuple[int, int, int]) -> tuple[int, ...]:
+    """The bytes of each array of a task, which has one row at least."""
+    given, gives, solves = (max(n, 1) for n in rows)
+    sizes = given * sizeof(GivenStruct), gives * sizeof(GivesStruct), solves * _REPORT_BYTES
+    return (*sizes, solves * sizeof(Knobs))
+
+
+def find_too_large(rows: tuple[int, int, int]) -> Iterator[Problem]:
+    """What is wrong with a kernel whose task CUDA does not take."""
+    total = sum(_measure_task(rows)) + 24
+    if total > MAX_TASK_BYTES:
+        told = f"the kernel reads and gives too much for a GPU: {total} bytes of descriptions"
+        fix = f"ask for fewer derivatives: at most {MAX_TASK_BYTES} bytes; or run it on a CPU"
+        yield Problem("task-too-large", told, None, fix)
+
+
+def open_device_runners(
+    find: Callable[[str], DeviceFunction], prefix: str, device: torch.device
+) -> Runners:
+    """What runs the entries of a module on a GPU, whose functions are found by name."""
+    return Runners(device, lambda entry, rows: DeviceRunner(find(f"{prefix}_{entry}"), rows))

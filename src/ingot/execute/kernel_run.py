@@ -2,35 +2,41 @@
 
 import ctypes
 import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial, wraps
+from itertools import chain
 from sys import getrefcount
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ingot.codegen.abi import RUN_ARGTYPES, GivenStruct, GivesStruct, InputSlot, pack_knobs
+from ingot.codegen.abi import RUN_ARGTYPES, InputSlot, pack_knobs
 from ingot.codegen.parallel import run_parallel
-from ingot.errors import raise_if
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.call_layout import (
+    CPU,
     NO_MEMORY,
     CallLayout,
     FastCall,
     Reports,
+    Task,
     find_elsewhere,
 )
-from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.options import Newton
 from ingot.types import lag
 
-__all__ = ["KernelEntry", "KernelTransient", "NativeRunner", "Runner", "SolveRules"]
+__all__ = [
+    "KernelEntry", "KernelTransient", "NativeRunner", "Runner", "Runners", "SolveRules",
+    "open_native_runners",
+]  # fmt: skip
 
 MIN_WORK_FOR_THREADS = 1000
 """Points times steps from which a second thread pays."""
@@ -38,14 +44,32 @@ MIN_WORK_FOR_THREADS = 1000
 MIN_WORK_FOR_OPENMP = 200_000
 """Points times steps from which work runs on torch's OpenMP pool (parallel.py)."""
 
-MAX_KEPT_BYTES = 1 << 26
-"""The largest history whose memory is kept for the next run of the same transient.
+LINE = 64
+"""Points of whole lines of the cache, whatever is written: no two threads write to one."""
+
+TILE = 256
+"""Points of a range at least, if there are so many: their steps are taken together (steps.h)."""
+
+RANGES_OF_A_THREAD = 8
+"""Ranges that points are cut into for each thread: one that comes late, or finds its core taken,
+does fewer of them. A range costs 10 µs of Python."""
+
+MAX_KEPT_BYTES = 1 << 28
+"""The largest array whose memory is kept for the next run of the same transient or call.
 
 A fresh page costs up to 2 µs: at 1000 points and 100 steps of `isoharden` that is as much as the
-steps themselves. What is larger is given back, for others may need it.
+steps themselves, and four times elasticity of 4 million points. What is larger is given back, for
+others may need it.
 """
 
+MIN_KEPT_NUMBERS = 1 << 17
+"""The smallest output of a call that is kept: what is smaller comes from memory that is in use."""
+
+MAX_KEPT_BYTES_OF_ALL = 1 << 29
+"""What one kernel keeps."""
+
 Array = NDArray[np.floating]
+F = TypeVar("F", bound=Callable[..., Any])
 Steps = Callable[[int, int, object, bytes], None]
 
 
@@ -68,11 +92,30 @@ class Runner(Protocol):
         """Run `count` steps from `first` on."""
         ...
 
+    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
+        """The first step of all points, to be run again with other addresses."""
+        ...
+
+    def is_small(self, points: int) -> bool:
+        """Whether one step of so many points is one task."""
+        ...
+
+
+class Runners(NamedTuple):
+    """Kernels that are ready on a device.
+
+    open: what runs an entry, by its name and by how many inputs with parameters, outputs and
+    solves it has
+    """
+
+    device: torch.device
+    open: Callable[[str, tuple[int, int, int]], Runner]
+
 
 class NativeRunner:
     """A function of a library of C++, whose blocks of points are shared among threads."""
 
-    device = torch.device("cpu")
+    device = CPU
 
     def __init__(self, function: Any, lanes: int) -> None:
         function.argtypes, function.restype = RUN_ARGTYPES, ctypes.c_int32
@@ -81,20 +124,83 @@ class NativeRunner:
     def __call__(
         self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
     ) -> None:
-        """Run steps, one range of blocks a thread where it is worth a thread."""
+        """Run steps, ranges of blocks by threads where it is worth a thread."""
 
         def work(begin: int, end: int) -> None:
             if self.function(given, gives, knobs, rows, points, first, count, begin, end):
                 raise MemoryError(NO_MEMORY)
 
-        blocks = -(-points // self.lanes)
-        threads = min(torch.get_num_threads(), blocks, points * count // MIN_WORK_FOR_THREADS)
-        if threads <= 1:
+        threads = min(torch.get_num_threads(), points * count // MIN_WORK_FOR_THREADS)
+        if threads <= 1 or points <= LINE:
             work(0, points)
             return
-        edges = [min(points, blocks * i // threads * self.lanes) for i in range(threads)]
-        ranges = [*pairwise([*edges, points])]
-        run_parallel(work, ranges, is_long=points * count >= MIN_WORK_FOR_OPENMP)
+        least = min(TILE, points / threads)
+        each = LINE * math.ceil(max(least, points / (threads * RANGES_OF_A_THREAD)) / LINE)
+        ranges = [(begin, min(begin + each, points)) for begin in range(0, points, each)]
+        run_parallel(
+            work, ranges, min(threads, len(ranges)),
+            is_long=points * count >= MIN_WORK_FOR_OPENMP,
+        )  # fmt: skip
+
+    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
+        """One step of all points by the thread that calls."""
+        whole = given + gives + rows
+        numbers = (ctypes.c_int64 * (len(whole) // 8)).from_buffer_copy(whole)
+        places = 0, len(given) // 8, (len(given) + len(gives)) // 8
+        at = [ctypes.addressof(numbers) + 8 * place for place in places]
+        function, rest = self.function, (points, 0, 1, 0, points)
+
+        def start() -> None:
+            if function(at[0], at[1], knobs, at[2], *rest):
+                raise MemoryError(NO_MEMORY)
+
+        return Task(numbers, places, start)
+
+    def is_small(self, points: int) -> bool:
+        """Whether a second thread would not pay."""
+        return points < 2 * MIN_WORK_FOR_THREADS
+
+
+def open_native_runners(library: ctypes.CDLL, prefix: str) -> Runners:
+    """What runs the entries of a library."""
+    lanes = _find_function(library, f"{prefix}_lanes")()
+
+    def open_entry(entry: str, _: tuple[int, int, int]) -> Runner:
+        return NativeRunner(_find_function(library, f"{prefix}_{entry}_steps"), lanes)
+
+    return Runners(CPU, open_entry)
+
+
+def _find_function(library: ctypes.CDLL, name: str) -> Any:
+    """A function of a library, which is another package's where it has none of this name."""
+    try:
+        return getattr(library, name)
+    except AttributeError:
+        message = f"the library shows no '{name}': it is not the one that the metadata describes"
+        raise IngotError([
+            Problem("broken-package", message, None, "compile the package again")
+        ]) from None  # fmt: skip
+
+
+def _tell_how_full(error: torch.OutOfMemoryError) -> IngotError:
+    """What to tell where torch finds no memory on a GPU."""
+    # its second sentence says how much was asked for, its third how much there is
+    told = ". ".join(str(error).split(". ")[1:3])
+    fix = "give it fewer points or steps at a time, or free memory of the GPU"
+    return IngotError([Problem("no-device-memory", f"the GPU is full: {told}", None, fix)])
+
+
+def _tell_full(method: F) -> F:
+    """The method, whose error tells a remedy where torch finds no memory on a GPU."""
+
+    @wraps(method)
+    def call(*given: Any) -> Any:
+        try:
+            return method(*given)
+        except torch.OutOfMemoryError as error:
+            raise _tell_how_full(error) from None
+
+    return cast(F, call)
 
 
 class KernelEntry:
@@ -112,20 +218,31 @@ class KernelEntry:
         self.inputs, self.outputs, self.solvers = inputs, outputs, solvers
         self.hidden = tuple((v, x.to(self.device)) for v, x in hidden)
         self._names = tuple(v.name for v in outputs)
+        self._reads = tuple(v.name for v in inputs)
         self._solves = tuple(s.name for s in solvers)
         self._knobs = pack_knobs([s.newton for s in solvers])
         self._together = any(s.newton.stop == "batch" for s in solvers)
         self._calls: CallCache[CallLayout] = CallCache()
+        self._fast: CallCache[FastCall] = CallCache()
         self._rooms: dict[tuple[str, tuple[int, ...]], Array] = {}
 
-    def __call__(
-        self, inputs: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+    def __call__(self, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Reports]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
-        values = [inputs[v.name] for v in self.inputs]
-        outputs, reports = self.call(values, layouts_of(values))
-        return outputs, reports.read_only_step()
+        values = [inputs[name] for name in self._reads]
+        fast = self._fast.match(None, values)
+        if fast is not None:
+            try:
+                return fast(values)
+            except torch.OutOfMemoryError as error:
+                raise _tell_how_full(error) from None
+        key = layouts_of(values)
+        is_known = self._calls.find(key) is not None
+        found = self.call(values, key)
+        if is_known and (fast := self.make_fast_call(values, key)) is not None:
+            self._fast.guard(None, values, fast)
+        return found
 
+    @_tell_full
     def call(self, values: Sequence[Tensor], key: Layouts) -> tuple[dict[str, Tensor], Reports]:
         """The outputs of inputs in their order, whose signature is known, and the reports."""
         ready = self._calls.find(key)
@@ -135,60 +252,72 @@ class KernelEntry:
             )
             ready = self._calls.keep(key, made)
         held, given = ready.pack_given(values)
-        outputs, gives = ready.allocate_outputs()
-        reports = self._run_reporting(given, gives, ready.points, range(1))
+        outputs, gives = ready.allocate_outputs(self._allocate_output)
+        reports = self._run_reporting(given, gives, (ready.points,), range(1))
         del held  # until here the kernel reads them
         return dict(zip(self._names, outputs, strict=True)), reports
 
     def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make a call like one that was made, if there is one."""
         ready = self._calls.find(key)
-        small = ready is not None and ready.in_place and 0 < ready.points < 2 * MIN_WORK_FOR_THREADS
-        run = self.run
-        if ready is None or not small or self._together or not isinstance(run, NativeRunner):
+        if ready is None or not ready.in_place or not ready.points or self._together:
             return None
-        return FastCall(run.function, self._knobs, self._names, self._solves, ready, values)
+        if not self.run.is_small(ready.points):
+            return None
+        make_task = partial(self.run.make_task, self._knobs)
+        return FastCall(make_task, self._names, self._solves, ready, values)
 
     def run_steps(
         self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Array]
-    ) -> tuple[dict[str, Any], tuple[Status, ...]]:
+    ) -> tuple[dict[str, Any], Reports]:
         """Run a range of steps; outputs are (steps.stop, components, points), zero before it.
 
         They are arrays of NumPy on CPUs, of torch on GPUs.
         """
         outputs: dict[str, Any] = {}
-        places: dict[str, GivesStruct] = {}
+        places: dict[str, tuple[int, ...]] = {}
         for v in self.outputs:
             outputs[v.name] = x = self._allocate_history(v.name, (steps.stop, v.width, points))
             x[: steps.start] = initial.get(v.name, 0.0)
             address = (x if isinstance(x, Tensor) else torch.from_numpy(x)).data_ptr()
-            places[v.name] = GivesStruct(address, v.width * points, 1, points)
-        given = (GivenStruct * max(len(slots), 1))()
-        for i, slot in enumerate(slots):
-            if slot.link is None:
-                given[i] = GivenStruct(slot.data.data_ptr(), *slot[1:4], slot.lag)
-            else:
-                at = places[slot.link]
-                given[i] = GivenStruct(at.data, at.step, at.point, at.component, slot.lag)
-        gives = (GivesStruct * max(len(places), 1))(*places.values())
-        return outputs, self._run_reporting(given, gives, points, steps).read_statuses(steps.start)
+            places[v.name] = address, v.width * points, 1, points
+        read: list[int] = []
+        for data, step, point, component, back, link in slots:
+            at = (data.data_ptr(), step, point, component) if link is None else places[link]
+            read += (*at, back)
+        given = struct.pack(f"{len(read)}q", *read)
+        gives = struct.pack(f"{4 * len(places)}q", *chain(*places.values()))
+        return outputs, self._run_reporting(given, gives, (len(steps), points), steps)
 
     def _allocate_history(self, name: str, shape: tuple[int, ...]) -> Any:
         """Memory for a history: that of the last one, if no tensor reads it any more."""
         if self.device.type != "cpu":
             return torch.empty(shape, dtype=self.dtype, device=self.device)
-        key = (name, shape)
+        return self._reuse((name, shape))
+
+    def _allocate_output(self, which: int, size: int) -> Any:
+        """Memory for an output of a call, if it is worth keeping."""
+        if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
+            return None
+        return self._reuse((self._names[which], (size,)))
+
+    def _reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
         kept = self._rooms.pop(key, None)  # of two threads one finds it
         if kept is None or getrefcount(kept) > 2:
             # torch's memory: NumPy asks for huge pages, which take longer to get than small ones
-            kept = torch.empty(shape, dtype=self.dtype, device="cpu").numpy()
+            kept = torch.empty(key[1], dtype=self.dtype, device="cpu").numpy()
         if kept.nbytes <= MAX_KEPT_BYTES:
             self._rooms[key] = kept  # a tensor over it, or over a view of it, counts as a reader
+        while sum(x.nbytes for x in [*self._rooms.values()]) > MAX_KEPT_BYTES_OF_ALL:
+            self._rooms.pop(next(iter(self._rooms)), None)  # what was asked for first
         return kept
 
-    def _run_reporting(self, given: object, gives: object, points: int, steps: range) -> Reports:
-        """Run steps on all points, and tell what the solves reported."""
-        reports = Reports.allocate(self._solves, len(steps), points, self.dtype, self.device)
+    def _run_reporting(
+        self, given: object, gives: object, tables: tuple[int, ...], steps: range
+    ) -> Reports:
+        """Run steps on all points, and tell what the solves reported in tables."""
+        points = tables[-1]
+        reports = Reports.allocate(self._solves, tables, self.dtype, self.device, steps.start)
 
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
             self.run(given, gives, rules, rows, points, first, count)
@@ -202,13 +331,13 @@ class KernelEntry:
     def _run_in_lockstep(self, run: Steps, reports: Reports, steps: range) -> None:
         """`stop = batch`: each step once to see who needs most updates, then so many for all."""
         rules = pack_knobs([s.newton for s in self.solvers])
-        statuses = reports.read_statuses()
+        statuses = tuple(reports)
         for k, step in enumerate(steps):
             rows = reports.pack_rows(k)
             run(step, 1, rules, rows)
             for rule, status, solver in zip(rules, statuses, self.solvers, strict=False):
                 if solver.newton.stop == "batch":
-                    rule.min_its = int(status.iterations[k].max())
+                    rule.min_its = int(torch.atleast_2d(status.iterations)[k].max())
             run(step, 1, rules, rows)
             for rule in rules:
                 rule.min_its = 0
@@ -217,6 +346,7 @@ class KernelEntry:
 class KernelTransient:
     """A transient whose arrays lie as the kernel reads them."""
 
+    @_tell_full
     def __init__(self, entry: KernelEntry, transient: Transient) -> None:
         self.entry = entry
         raise_if(find_elsewhere({**transient.prescribed, **transient.initial}, entry.device))
@@ -276,6 +406,7 @@ class KernelTransient:
             x = x.reshape(len(x), self.points, math.prod(rest))
         return _slot_history(x if x.ndim == 3 else x[..., None], back)
 
+    @_tell_full
     def __call__(self) -> History:
         """Run all steps."""
         steps = range(1, self.count)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from ingot.execute.batch_shape import find_slopes, shape_of
+from ingot.execute.call_layout import CPU
 from ingot.execute.interpret import Interpreter
 from ingot.execute.segments_run import PassedInfo, Run, Segmented, SegmentedInfo, StepInfo
 from ingot.program import Program, operation
@@ -16,7 +17,9 @@ __all__ = ["compile_segments", "describe_segments"]
 Compile = Callable[[Sequence[Program], torch.dtype], Sequence[Run]]
 
 
-def compile_segments(program: Program, compile: Compile, dtype: torch.dtype) -> Segmented:
+def compile_segments(
+    program: Program, compile: Compile, dtype: torch.dtype, device: torch.device = CPU
+) -> Segmented:
     """A program with lines that see all points, ready to run; compile: makes the others run."""
     cut = cut_at_boundaries(program)
     apart = [s.program for s in cut.segments if s.kind == "points"]
@@ -30,7 +33,7 @@ def compile_segments(program: Program, compile: Compile, dtype: torch.dtype) -> 
         whole = segment.kind == "whole"
         return Interpreter(segment.program, dtype=dtype) if whole else next(compiled)
 
-    held = {p.variable.name: p.value.data.detach() for p in program.parameters}
+    held = {p.variable.name: p.value.data.detach().to(device) for p in program.parameters}
     return Segmented(
         describe_segments(program, cut), [make(s) for s in cut.segments], dtype=dtype,
         parameters=held, solves=[s.name for s in program.solves], slopes=find_slopes(program),

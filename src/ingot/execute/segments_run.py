@@ -22,7 +22,7 @@ from ingot.types.batches import Level, PointRule, Reduced, apply_rule, find_dims
 
 __all__ = ["PassedInfo", "Segmented", "SegmentedInfo", "StepInfo"]
 
-Run = Callable[[Mapping[str, Tensor]], tuple[Mapping[str, Tensor], tuple[Status, ...]]]
+Run = Callable[[Mapping[str, Tensor]], tuple[Mapping[str, Tensor], Sequence[Status]]]
 """What runs a segment: values read by name -> values given, and the status of its solves."""
 
 
@@ -95,9 +95,7 @@ class Segmented:
         }
         self._batches: CallCache[Reduced] = CallCache()
 
-    def __call__(
-        self, inputs: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], tuple[Status, ...]]:
+    def __call__(self, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Sequence[Status]]:
         """The outputs `(*batch, *axes, *base)`, where sums have lost axes; statuses of solves."""
         raise_if(find_lost_gradients(inputs, "a compiled segment"))
         values, reduced = self._begin(inputs)

@@ -21,6 +21,7 @@ __all__ = [
     "Status",
     "failures",
     "find_criteria",
+    "may_be",
     "require",
     "spoil_rows",
     "spoil_slopes",
@@ -189,7 +190,7 @@ def spoil_slopes(
     slopes: the value and the derivative, of each that is asked for.
     """
     failed = [~s.converged for s in statuses] if slopes else ()
-    if not failed or not _may_be(points := torch.stack(failed).any(0)):
+    if not failed or not may_be(points := torch.stack(failed).any(0)):
         return outputs
     for of, slope in slopes:
         into = ValueShape("", slope.sizes[len(of.sizes) :], slope.base[len(of.base) :])
@@ -208,10 +209,10 @@ def spoil_rows(
         wrong = wrong & failed.reshape((*batch, *(1,) * out.rank))
     spread = [(1,) * len(axes) for axes in (into.sizes, into.base)]
     rows = wrong.reshape((*batch, *out.sizes, *spread[0], *out.base, *spread[1]))
-    return torch.where(rows, math.nan, block) if _may_be(rows) else block
+    return torch.where(rows, math.nan, block) if may_be(rows) else block
 
 
-def _may_be(conditions: Tensor) -> bool:
+def may_be(conditions: Tensor) -> bool:
     """Whether any may be true; on GPUs nobody waits to know."""
     return not conditions.is_cpu or bool(conditions.any())
 

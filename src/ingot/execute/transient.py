@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "Transient", "find_inputs", "step_calls", "step_through"]
 
-Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], tuple[Status, ...]]]
+Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], Sequence[Status]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class History:
     """
 
     outputs: dict[str, Tensor]
-    statuses: tuple[Status, ...]
+    statuses: Sequence[Status]
 
     def to(self, device: torch.device | str) -> "History":
         """The same on a device."""
@@ -69,7 +69,7 @@ def step_calls(
     steps = transient.steps
     begun = {n: x[0] for n, x in transient.prescribed.items()}
     past: list[dict[str, Tensor]] = [{**begun, **transient.initial}]
-    statuses: list[tuple[Status, ...]] = []
+    statuses: list[Sequence[Status]] = []
     for k in range(1, steps):
         outputs, status = call(find_inputs(k, given, gives, transient, past, dtype))
         past.append(outputs)
@@ -108,6 +108,6 @@ def find_inputs(
     return inputs
 
 
-def _stack_statuses(column: tuple[Status, ...]) -> Status:
+def _stack_statuses(column: Sequence[Status]) -> Status:
     rows = {n: torch.stack([getattr(s, n) for s in column]) for n in STATUS_ROWS}
     return Status(column[0].solve, **rows, begin=1)

@@ -22,7 +22,7 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
 from ingot.fields.spaces import Space
 from ingot.hit import Block, Tree
-from ingot.package.write import open_scratch, put, save_tensors
+from ingot.package.write import choose_place, open_scratch, put, save_tensors
 
 if TYPE_CHECKING:
     from ingot.fields.runs import Run
@@ -48,6 +48,8 @@ def every(count: int, place: Path) -> Callable[[Run], None]:
     if count < 1:
         message = f"a checkpoint every {count} steps is none"
         raise IngotError([Problem("wrong-value", message, fix="give 1 or more")])
+
+    choose_place(place, STATE, ABOUT)
 
     def watch(run: Run) -> None:
         if run.number % count == 0 or run.over():
@@ -81,6 +83,7 @@ def store(run: Run, place: Path) -> None:
         "files": names_of(run, run.files),
     }
     about = {"ingot": __version__, "step": run.number, "time": run.time, "dt": run.dt}
+    place = choose_place(place, STATE, ABOUT)
     with writable(any_error=True), open_scratch(place) as folder:
         save_tensors(kept, folder / STATE)
         (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")

@@ -18,6 +18,7 @@ from ingot.fields.blocks.executioner import Progress, shortened
 from ingot.fields.blocks.measure import measured, stops, vectors
 from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
+from ingot.fields.jit.material import tell_failures
 from ingot.fields.outputs.exodus import ExodusWriter
 from ingot.fields.outputs.table import Event, TableTarget, write_table
 from ingot.fields.outputs.xdmf import XDMFWriter
@@ -116,6 +117,7 @@ class Run:
         # a look at all cells at steps 1, 2, 4, 8 and so on costs nothing in the long run
         rare = self.number & (self.number - 1) == 0
         if rare or any(math.isnan(value) for value in self.values.values()):
+            tell_failures(strict=self.strict)
             self.tell_not_finite()
 
     def previous(self) -> dict[str, torch.Tensor] | None:
@@ -180,6 +182,7 @@ class Run:
     def finish(self) -> None:
         """Tell what is due at the end, and what a user may not have meant."""
         self.tell("FINAL")
+        tell_failures(strict=self.strict)
         self.tell_not_finite()
         if self.cut:
             message = (

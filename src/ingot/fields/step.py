@@ -371,7 +371,8 @@ class State:
             if len(self.scalars) >= 64:
                 self.scalars.clear()
             like = self.space.k2
-            self.scalars[value] = torch.tensor(value, dtype=like.dtype, device=like.device)
+            # torch.tensor copies from the CPU, and waits for all that the GPU has to do
+            self.scalars[value] = torch.full((), value, dtype=like.dtype, device=like.device)
         return self.scalars[value]
 
     def look_up(self, source: Source) -> Any:

@@ -3,10 +3,12 @@
 Every tensor it reads is an input, every number it took is listed, and the source is left as it was.
 """
 
+import inspect
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -15,11 +17,11 @@ from torch.fx import GraphModule, Node
 from torch.fx.graph import CodeGen
 
 from ingot.errors import IngotError, Problem, Span, raise_if
-from ingot.graphs.guards import Course, find_guards
+from ingot.graphs.guards import Course, find_guards, find_inplace
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, find_fixed, open_sizes, print_size
+from ingot.graphs.spans import find_definition, find_span, find_span_in
 from ingot.graphs.torch_private import (
-    FOLDER,
     Frame,
     autocast_now,
     buffers_of,
@@ -27,17 +29,18 @@ from ingot.graphs.torch_private import (
     expression_of,
     free_convolutions,
     mark_open,
+    silence_fakes,
     sources_of_sizes,
     stack_of_error,
     stacks_of_sizes,
     trace_frame,
     uncompiled,
 )
-from ingot.graphs.tree import Tree, flatten, unflatten
+from ingot.graphs.tree import Tree, flatten, has_order, reorder, set_free, unflatten
 
 __all__ = [
-    "Captured", "Constant", "Input", "Leaf", "capture", "find_span",
-    "find_span_in", "find_tensors",
+    "Captured", "Constant", "Input", "Leaf", "capture", "find_attribute", "find_fix",
+    "find_tensors",
 ]  # fmt: skip
 
 VALUES = (bool, int, float, str, type(None))
@@ -50,7 +53,20 @@ _MODULE = re.compile(r"G\['__import_(\w+)'\]")
 _TABLE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 _DICT = re.compile(r"\.__dict__\['(\w+)'\]")
 _ROOT = "L['source']"
-FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)(?:\n(?! *File) +(.*))?')
+_FIX = "use tensor operations whose course does not depend on values"
+_FIXES = (
+    ("leaf Variable that requires grad", "write to a clone of it: x = x.clone()"),
+    ("[Dd]ata-dependent", "use torch.where, masks or torch.cond in the place of the branch"),
+    (
+        r"builtin operator|marked as skipped|print|logging",
+        "do outside of it what is no operation on tensors: printing, files, other libraries",
+    ),
+    (
+        r"got \w+Error\(|failed to find name|running in eager",
+        "call it once without compiling, and see that it runs",
+    ),
+)
+"""What torch says of what it cannot trace, and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +108,11 @@ class Captured:
 
     arguments: the leaves of (positional, keyword), each with its name; axes: their open sizes;
     leaves and tree: the result; written: attributes that the call binds to outputs of the graph;
-    open: the example's number for each open size; guards: what was assumed of them, as text.
+    open: the example's number for each open size; guards: what was assumed of them, as text;
+    names: all globals and attributes that the code may have asked for;
+    asks_grad: whether the code asked if gradients are recorded, which was `grad`;
+    unnamed: what `**kwargs` takes, where its order matters;
+    causes: of guards, what decided by the size, and where.
     """
 
     name: str
@@ -110,6 +130,10 @@ class Captured:
     training: bool | None
     grad: bool
     autocast: dict[str, str]
+    names: frozenset[str] = frozenset()
+    causes: dict[str, str] = field(default_factory=dict)
+    asks_grad: bool = False
+    unnamed: tuple[str, ...] = ()
 
 
 def capture(
@@ -119,8 +143,12 @@ def capture(
     dynamic: Dynamic = None,
     names: Sequence[str] = (),
     one_of_several: bool = False,
+    unnamed: Sequence[str] = (),
 ) -> Captured:
-    """Trace a function or module by Dynamo, whole; `names` are those of positional arguments."""
+    """Trace a function or module by Dynamo, whole; `names` are those of positional arguments.
+
+    `unnamed` are those that `**kwargs` takes.
+    """
     leaves, takes = flatten((tuple(args), dict(kwargs or {})))
     arguments = tuple((_argument(path, names), leaf) for path, leaf in leaves)
     tensors = [(n, x) for n, x in arguments if isinstance(x, Tensor)]
@@ -137,24 +165,50 @@ def capture(
     module = source if isinstance(source, nn.Module) else None
     name = type(source).__name__ if module else getattr(source, "__name__", "function")
 
-    def trace(examples: Sequence[Any], written: Sequence[str]) -> Frame:
-        values, named = unflatten(takes, examples)
-        words = tuple(n.split(".") for n in written)
+    def trace(examples: Sequence[Any], written: Sequence[str], copied: Sequence[str]) -> Frame:
+        return trace_nested(unflatten(takes, examples), written, copied)
+
+    def trace_nested(given: Any, written: Sequence[str], copied: Sequence[str]) -> Frame:
+        values, named = given
+        words = tuple((n.split("."), n in copied) for n in written)
         return _trace(name, source, values, named, words)
 
-    frame = trace(examples, ())
+    frame = trace(examples, (), ())
     raise_if(_find_subclasses(frame))
     written = _find_written(name, module, frame)
+    copied: list[str] = []
     if written:
-        frame = trace(examples, written)
-    result, bound, _ = frame.run([_Stand(i) for i in range(len(frame.outputs))])
+        frame = trace(examples, [*written], ())
+        copied = _find_copied(name, module, frame, written, examples)
+    if copied:
+        frame = trace(examples, [*written], copied)
+    result, bound, _ = _run(frame)
     symbols = _name_symbols(name, frame, size_names)
 
     def retrace(fixed: Mapping[str, int]) -> Course:
         again = [_example(x, opened, fixed) for (_, x), opened in zip(arguments, axes, strict=True)]
-        other = trace(again, written)
+        other = trace(again, [*written], copied)
         return Course(other, _name_symbols(name, other, size_names), hints | dict(fixed))
 
+    course = Course(frame, symbols, hints)
+    guards, causes = find_guards(course, retrace)
+
+    def is_free() -> bool:
+        """Whether all is the same with dicts turned round, and with the first entry last."""
+        for turn in (lambda x: x[::-1], lambda x: x[1:] + x[:1]):
+            given = reorder(unflatten(takes, examples), turn)
+            try:
+                other = trace_nested(given, [*written], copied)
+                again = Course(other, _name_symbols(name, other, size_names), hints)
+            except IngotError:
+                return False
+            if not again.is_like(course) or _marks(other) != _marks(frame):
+                return False
+        return True
+
+    free = (len(unnamed) > 1 or any(has_order(c) for h in takes.children for c in h.children)) and (
+        is_free()
+    )
     whose = _Tensors(module, examples)
     places = zip(frame.graph.graph.find_nodes(op="placeholder"), frame.given, strict=True)
     nested, tree = flatten(result)
@@ -164,32 +218,47 @@ def capture(
         inputs=tuple(whose.find_input(*place, frame, symbols) for place in places),
         arguments=arguments,
         axes=axes,
-        takes=takes,
-        leaves=tuple(whose.find_leaf(name, *leaf) for leaf in nested),
+        takes=set_free(takes) if free else takes,
+        leaves=tuple(whose.find_leaf(name, source, *leaf) for leaf in nested),
         tree=tree,
         written=tuple((n, stand.index) for n, stand in new if isinstance(stand, _Stand)),
         constants=_find_constants(frame),
         open=hints,
-        guards=(*bounds, *find_guards(Course(frame, symbols, hints), retrace)),
+        guards=(*bounds, *guards),
+        causes=causes,
         training=module.training if module else None,
         grad=torch.is_grad_enabled(),
         autocast=autocast_now(),
         graph=_clean(frame),
+        names=frame.names,
+        asks_grad=frame.asks_grad,
+        unnamed=() if free else tuple(unnamed),
     )
 
 
-def _call(
-    source: Any, values: tuple[Any, ...], named: dict[str, Any], written: tuple[list[str], ...]
-) -> Any:
+_Written = tuple[tuple[list[str], bool], ...]
+
+
+def _call(source: Any, values: tuple[Any, ...], named: dict[str, Any], written: _Written) -> Any:
     """What Dynamo traces: the call, what attributes are then, and a tensor: no graph is empty."""
     result = source(*values, **named)
     bound = []
-    for words in written:
+    for words, is_copied in written:
         owner = source
         for word in words:
             owner = getattr(owner, word)
-        bound.append(owner)
+        bound.append(owner.clone() if is_copied else owner)
     return result, bound, torch.empty(0)
+
+
+def _marks(frame: Frame) -> Any:
+    """What a frame gives, to be compared with another of the same arguments."""
+    leaves, tree = flatten(_run(frame)[:2])
+    return tree, [_mark(x) if isinstance(x, _Stand | Tensor) else repr(x) for _, x in leaves]
+
+
+def _run(frame: Frame) -> Any:
+    return frame.run([_Stand(i) for i in range(len(frame.outputs))])
 
 
 class _Stand:
@@ -244,19 +313,27 @@ def _trace(
     source: Any,
     values: tuple[Any, ...],
     named: dict[str, Any],
-    written: tuple[list[str], ...],
+    written: _Written,
 ) -> Frame:
     try:
-        with free_convolutions():
+        with free_convolutions(), silence_fakes():
             return trace_frame(_call, (source, values, named, written))
     except IngotError:
         raise
     except Exception as error:
         raise IngotError([Problem(
             "untraceable-function", f"'{name}' cannot be traced: {_explain(error)}",
-            _find_line(stack_of_error(error)),
-            "use tensor operations whose course does not depend on values",
+            _find_line(stack_of_error(error)) or find_definition(source),
+            find_fix(str(error), name, source),
         )]) from error  # fmt: skip
+
+
+def find_fix(text: str, name: str, source: Any = None) -> str:
+    """What to write in the place of what torch could not trace, by what it says of it."""
+    if "failed to bind arguments" in text:
+        takes = ", ".join(inspect.signature(getattr(source, "forward", source)).parameters)
+        return f"{name}({takes}): give one tensor, a tuple of arguments, or a dict of named ones"
+    return next((fix for words, fix in _FIXES if re.search(words, text)), _FIX)
 
 
 def _explain(error: Exception) -> str:
@@ -281,21 +358,6 @@ def _find_subclasses(frame: Frame) -> Iterator[Problem]:
             yield Problem("tensor-subclass", told, next(iter(users), None), fix)
 
 
-def find_span(node: Node) -> Span | None:
-    """The line of the user's source that a node comes from."""
-    return find_span_in(node.meta.get("stack_trace") or "")
-
-
-def find_span_in(text: str) -> Span | None:
-    """The innermost line that a traceback in a text names: the user's, or else torch's."""
-    frames = [f for f in FRAME.findall(text) if not f[0].startswith(("<", __file__))]
-    own = [f for f in frames if not f[0].startswith(str(FOLDER))] or frames
-    if not own:
-        return None
-    file, line, function, code = own[-1]
-    return Span(file, int(line), block=function, text=code)
-
-
 def _find_line(stack: Sequence[traceback.FrameSummary]) -> Span | None:
     """The innermost line of the user's code."""
     return find_span_in("".join(traceback.format_list([*stack])))
@@ -311,9 +373,9 @@ def find_tensors(module: nn.Module | None) -> list[tuple[tuple[str, ...], Tensor
     return [(tuple(names), value) for names, value in groups.values()]
 
 
-def _find_written(name: str, module: nn.Module | None, frame: Frame) -> list[str]:
+def _find_written(name: str, module: nn.Module | None, frame: Frame) -> dict[str, Span | None]:
     """The attributes that a call binds to other tensors; what else it changes is refused."""
-    written: dict[str, None] = {}
+    written: dict[str, Span | None] = {}
     problems = []
     for change in frame.changes:
         source = _DICT.sub(r".\1", change.source)
@@ -325,11 +387,12 @@ def _find_written(name: str, module: nn.Module | None, frame: Frame) -> list[str
         lost = [*change.names]
         if known is not None and source.endswith("._buffers"):
             lost = []
-            written |= {f"{owner}.{n}".lstrip("."): None for n in buffers_of(known)}
+            line = _find_line(change.stack)
+            written |= {f"{owner}.{n}".lstrip("."): line for n in buffers_of(known)}
         elif known is not None:
             lost = [n for n in lost if not isinstance(vars(known).get(n), Tensor)]
             kept = [n for n in change.names if n not in lost]
-            written |= {f"{owner}.{n}".lstrip("."): None for n in kept}
+            written |= {f"{owner}.{n}".lstrip("."): _find_line(change.stack) for n in kept}
             if not lost:
                 continue
         else:
@@ -343,7 +406,60 @@ def _find_written(name: str, module: nn.Module | None, frame: Frame) -> list[str
             for n in lost
         ]  # fmt: skip
     raise_if(problems)
-    return list(written)
+    return written
+
+
+def _find_copied(
+    name: str, module: nn.Module | None, frame: Frame, written: Mapping[str, Span | None],
+    examples: Sequence[Any],
+) -> list[str]:  # fmt: skip
+    """The attributes that a call binds to a tensor that is there already: they become copies.
+
+    Refused where a copy is not as good: two attributes that are one tensor from then on or until
+    then, and one that is written to in place, which would be written to in both.
+    """
+    result, bound, _ = _run(frame)
+    now = {n: find_attribute(module, n) for n in written}
+    changed = {n: x for n, x in zip(written, bound, strict=True) if x is not now[n]}
+    existing = {n: x for n, x in changed.items() if not isinstance(x, _Stand)}
+    arguments = {id(x) for x in examples if isinstance(x, Tensor)}
+    groups = find_tensors(module)
+    tied = {id(x) for names, x in groups if len(names) > 1}
+    known = {id(x) for x in now.values()}
+    kept = known.union(id(x) for _, x in groups) - {id(now[n]) for n in changed}
+    inplace = {id(frame.given[i]) for i in find_inplace(frame)}
+    stands = [x for _, x in flatten(result)[0] if isinstance(x, _Stand)]
+    uses = Counter(map(_mark, (*changed.values(), *stands)))
+    problems = []
+    for word, value in changed.items():
+        mine, why = id(value) in arguments, ""
+        another = id(value) in kept or id(value) not in known or uses[id(value)] > 1
+        if id(now[word]) in tied:
+            why = "anew, which has another name too"
+        elif word in existing and not isinstance(value, Tensor):
+            why = f"to a {type(value).__name__}"
+        elif word in existing and not mine and another:
+            why = "to a tensor that has another name too"
+        elif id(now[word]) in inplace and (mine or uses[_mark(value)] > 1):
+            why = "to a tensor that others have too, and writes to it in place at the next call"
+        if why:
+            told = f"a call of '{name}' binds '{word}' {why}; a graph cannot"
+            fix = "bind it to a clone, or write to it with copy_()"
+            problems.append(Problem("python-state", told, written[word], fix))
+    raise_if(problems)
+    return [*existing]
+
+
+def _mark(value: Any) -> int:
+    """What tells tensors apart: outputs of the graph, which have no tensor yet, by their place."""
+    return -1 - value.index if isinstance(value, _Stand) else id(value)
+
+
+def find_attribute(source: Any, name: str) -> Any:
+    """What a dotted name leads to."""
+    for word in name.split("."):
+        source = getattr(source, word)
+    return source
 
 
 def _told(source: str, name: str) -> str:
@@ -411,7 +527,13 @@ class _Tensors:
     def __init__(self, module: nn.Module | None, examples: Sequence[Any]) -> None:
         self.module = module
         self.arguments = {id(x): i for i, x in enumerate(examples) if isinstance(x, Tensor)}
-        self.held = {id(tensor): names[0] for names, tensor in find_tensors(module)}
+        self.held = {
+            id(x): f"{path}.{name}".lstrip(".")
+            for path, part in (module.named_modules() if module else ())
+            for name, x in vars(part).items()
+            if isinstance(x, Tensor)
+        }
+        self.held |= {id(tensor): names[0] for names, tensor in find_tensors(module)}
 
     def find_input(self, node: Node, value: Any, frame: Frame, symbols: Mapping[Any, Any]) -> Input:
         """What a placeholder stands for."""
@@ -430,7 +552,7 @@ class _Tensors:
             return Input("held", name, value=value)
         return Input("constant", _told(source, ""), value=value)
 
-    def find_leaf(self, name: str, path: str, leaf: Any) -> Leaf:
+    def find_leaf(self, name: str, source: Any, path: str, leaf: Any) -> Leaf:
         """What a leaf of the result is."""
         if isinstance(leaf, _Stand):
             return Leaf("output", leaf.index)
@@ -440,11 +562,13 @@ class _Tensors:
             return Leaf("held", name=self.held[id(leaf)])
         if isinstance(leaf, VALUES):
             return Leaf("value", value=leaf)
-        raise IngotError([Problem(
-            "wrong-output", f"the result of '{name}' holds a {type(leaf).__name__}"
-            + (f" at {path}" if path else ""), None,
-            "return tensors, numbers, strings and None, in tuples, lists, dicts and dataclasses",
-        )])  # fmt: skip
+        what = f"a {type(leaf).__name__}"
+        fix = "return tensors, numbers, strings and None, in tuples, lists, dicts and dataclasses"
+        if isinstance(leaf, Tensor):
+            what = "a tensor that is no result: a global, or what .T, .mT, .H or .data make of one"
+            fix = "return a clone, or call a function: x.transpose(0, 1), x.detach()"
+        told = f"the result of '{name}' holds {what}" + (f" at {path}" if path else "")
+        raise IngotError([Problem("wrong-output", told, find_definition(source), fix)])
 
 
 def _clean(frame: Frame) -> GraphModule:

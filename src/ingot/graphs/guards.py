@@ -6,6 +6,7 @@ anything came of it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import torch
@@ -15,10 +16,20 @@ from torch.fx.node import map_arg
 
 from ingot.errors import IngotError
 from ingot.graphs.layout import blank, order_of
-from ingot.graphs.sizes import Size, evaluated, print_size
-from ingot.graphs.torch_private import Frame, expression_of, fake_mode, guards_of
+from ingot.graphs.sizes import Size, evaluated, holds, print_size
+from ingot.graphs.spans import print_place
+from ingot.graphs.torch_private import (
+    Frame,
+    expression_of,
+    fake_mode,
+    frames_of,
+    guards_of,
+    hint_of,
+    silence_fakes,
+    writes_of,
+)
 
-__all__ = ["Course", "find_excluded", "find_guards"]
+__all__ = ["Course", "find_excluded", "find_guards", "find_inplace"]
 
 NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat, torch.Size)
 
@@ -42,41 +53,68 @@ class Course:
         found = [g.expr.xreplace(self.symbols) for g in guards_of(self.frame.mode)]
         return tuple(dict.fromkeys(str(print_size(e)) for e in found if e.free_symbols))
 
+    def causes(self) -> dict[str, str]:
+        """The user's lines that decided by open sizes, as far as they are known."""
+        found = {}
+        for guard in guards_of(self.frame.mode):
+            line, _ = frames_of(guard)
+            # torch cuts the beginning of a path off, and two letters where nothing is common to all
+            place = line.rpartition("# ")[2].rpartition("/")[2] if line else ""
+            if guard.expr.free_symbols and place:
+                found[str(print_size(guard.expr.xreplace(self.symbols)))] = f"by {place}"
+        return found
+
+    def is_like(self, other: "Course") -> bool:
+        """Whether another trace does the same, and has decided the same."""
+        same = self.lines(self.sizes) == other.lines(self.sizes)
+        return same and {*self.guards()} == {*other.guards()}
+
     def lines(self, sizes: Mapping[str, int]) -> list[Any]:
         """What the graph does for given sizes, without names."""
         return _lines(self.frame.graph, self, sizes)
 
 
-def find_guards(course: Course, retrace: Callable[[Mapping[str, int]], Course]) -> tuple[str, ...]:
-    """The guards of a trace; one against a size of 1 that changes nothing allows it."""
-    known: dict[frozenset[str], Course | None] = {}
+def find_guards(
+    course: Course, retrace: Callable[[Mapping[str, int]], Course]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The guards of a trace; one against a size of 0 or 1 that changes nothing allows it.
 
-    def trace_ones(names: frozenset[str]) -> Course | None:
-        """The trace with some sizes 1, if it takes the same course."""
-        if names not in known:
-            sizes = {**course.sizes, **dict.fromkeys(names, 1)}
+    Also what decided by some of them, and where.
+    """
+    known: dict[frozenset[tuple[str, int]], Course | None] = {}
+
+    def trace_small(fixed: frozenset[tuple[str, int]]) -> Course | None:
+        """The trace with some sizes 0 or 1, if it takes the same course."""
+        if fixed not in known:
+            sizes = {**course.sizes, **dict(fixed)}
             try:
-                other = retrace(dict.fromkeys(names, 1))
-                known[names] = other if other.lines(sizes) == course.lines(sizes) else None
-            except (IngotError, ValueError, KeyError, TypeError):
-                known[names] = None
-        return known[names]
+                other = retrace(dict(fixed))
+                known[fixed] = other if other.lines(sizes) == course.lines(sizes) else None
+            except (IngotError, ValueError, KeyError, TypeError, ZeroDivisionError):
+                known[fixed] = None
+        return known[fixed]
 
-    def collect(now: Course, ones: frozenset[str]) -> list[str]:
+    def collect(now: Course, fixed: frozenset[tuple[str, int]]) -> list[str]:
         guards = [*now.guards()]
-        for name in sorted(set(course.sizes) - ones):
-            sizes = {**now.sizes, name: 1}
-            false = [g for g in guards if not evaluated(g, sizes)]
-            other = trace_ones(ones | {name}) if false else None
+        # of what is empty nothing more is asked: each size may be 0 alone
+        free = set() if 0 in dict(fixed).values() else set(course.sizes) - set(dict(fixed))
+        for name, size in product(sorted(free), (1, 0)):
+            sizes = {**now.sizes, name: size}
+            false = [g for g in guards if not holds(g, sizes)]
+            small = fixed | {(name, size)}
+            other = trace_small(small) if false else None
             if other is None:
                 continue
-            guards = [f"({g}) or {name} == 1" if g in false else g for g in guards]
-            guards = [g for g in guards if g != f"({name} != 1) or {name} == 1"]
-            guards += [f"{name} != 1 or ({g})" for g in collect(other, ones | {name})]
+            guards = [f"({g}) or {name} == {size}" if g in false else g for g in guards]
+            guards = [g for g in guards if g != f"({name} != {size}) or {name} == {size}"]
+            guards += [f"{name} != {size} or ({g})" for g in collect(other, small)]
         return guards
 
     found = tuple(collect(course, frozenset()))
-    return find_excluded(course.frame.graph, "example_value", course.text, course.sizes, found)
+    guards, causes = find_excluded(
+        course.frame.graph, "example_value", course.text, course.sizes, found
+    )
+    return guards, course.causes() | causes
 
 
 def _lines(graph: GraphModule, course: Course, sizes: Mapping[str, int]) -> list[Any]:
@@ -111,19 +149,42 @@ def _number(course: Course, value: Any, sizes: Mapping[str, int]) -> Any:
 def find_excluded(
     graph: GraphModule, meta: str, text: Callable[[Any], Size], hints: Mapping[str, int],
     guards: tuple[str, ...],
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[tuple[str, ...], dict[str, str]]:  # fmt: skip
     """The guards, and which of the sizes 0 and 1 would make other shapes than the open trace has.
 
-    A size of 1 is squeezed and broadcast, and some operations refuse 0 or 1. `meta` is where nodes
-    keep their fake value, `text` writes a size of one in the names of the open sizes.
+    A size of 1 is squeezed and broadcast, and some operations refuse 0 or 1: these are the causes.
+    `meta` is where nodes keep their fake value, `text` writes a size of one in the names of the
+    open sizes.
     """
+    causes: dict[str, str] = {}
     for name in hints:
         for size in (0, 1):
             sizes = {**hints, name: size}
-            allowed = all(evaluated(guard, sizes) for guard in guards)
-            if allowed and not _Shapes(graph, meta, text, sizes).hold():
+            if not all(holds(guard, sizes) for guard in guards):
+                continue
+            shapes = _Shapes(graph, meta, text, sizes)
+            if not shapes.hold():
                 guards = (*guards, f"{name} != {size}")
-    return guards
+                causes[guards[-1]] = shapes.cause
+    return guards, causes
+
+
+def find_inplace(frame: Frame) -> list[int]:
+    """Which of the tensors that a frame's graph takes are written to in place."""
+
+    def number(size: Any) -> Any:
+        return hint_of(size) if isinstance(size, torch.SymInt) else size
+
+    def empty(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return number(x)
+        return blank([*map(number, x.shape)], order_of(x), x.dtype, x.device)
+
+    places = frame.graph.graph.find_nodes(op="placeholder")
+    with torch.no_grad(), fake_mode(), silence_fakes():
+        given = [empty(n.meta["example_value"]) for n in places]
+        Interpreter(frame.graph).run(*given)
+    return [i for i, x in enumerate(given) if isinstance(x, Tensor) and writes_of(x)]
 
 
 class _Shapes(Interpreter):
@@ -134,12 +195,13 @@ class _Shapes(Interpreter):
     ) -> None:
         super().__init__(graph)
         self.meta, self.text, self.sizes = meta, text, sizes
+        self.cause = ""
 
     def hold(self) -> bool:
         """Whether all shapes are as expected, and nothing is refused."""
         places = self.module.graph.find_nodes(op="placeholder")  # pyright: ignore
         try:
-            with torch.no_grad(), fake_mode():
+            with torch.no_grad(), fake_mode(), silence_fakes():
                 self.run(*(self.blank(node.meta[self.meta]) for node in places))
         except Exception:
             return False
@@ -147,6 +209,7 @@ class _Shapes(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         """Compare one result."""
+        self.cause = f"by {print_place(n)}"
         found, expected = super().run_node(n), n.meta.get(self.meta)
         if isinstance(found, Tensor) and isinstance(expected, Tensor):
             assert tuple(found.shape) == tuple(map(self.number, expected.shape))

@@ -30,6 +30,7 @@ from ingot.graphs.torch_private import (
     is_mode_switch,
     pytree,
     transforms,
+    without_saved_hooks,
 )
 
 __all__ = ["replay_blocks"]
@@ -336,9 +337,10 @@ def _writes(tx: Any, nodes: Iterable[Node], inputs: Iterable[Node]) -> bool:
     """Whether operations write to what they are given, tried on fake tensors of their own."""
     from torch._dispatch.python import enable_python_dispatcher
 
+    without_hooks = without_saved_hooks()
     grad = torch.is_grad_enabled()  # an inference tensor counts no writes
     at: dict[Node, Any] = {}
-    with torch.inference_mode(False), torch.set_grad_enabled(grad), tx.fake_mode:
+    with torch.inference_mode(False), torch.set_grad_enabled(grad), tx.fake_mode, without_hooks:
         for node in inputs:
             x = node.meta["example_value"]
             made = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
@@ -476,7 +478,7 @@ class _Replay:
 
         Fake tensors that nothing else can see need not be computed again.
         """
-        from torch._dynamo.utils import _disable_saved_tensors_hooks_during_tracing, get_fake_value
+        from torch._dynamo.utils import get_fake_value
 
         tx, number, apart = self.call.tx, next(_COUNT), self.trace.apart
         for node in self.trace.nodes:
@@ -485,7 +487,7 @@ class _Replay:
             own.meta = {**node.meta, "nn_module_stack": self._stack_of(node, number)}
             if not apart:
                 del own.meta["example_value"]
-                with _disable_saved_tensors_hooks_during_tracing():
+                with without_saved_hooks():
                     own.meta["example_value"] = get_fake_value(own, tx)
             self.at[node] = own, None
 

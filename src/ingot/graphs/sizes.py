@@ -16,9 +16,13 @@ __all__ = [
     "Dynamic",
     "Open",
     "Size",
+    "choose_axes",
     "evaluated",
+    "find_absent",
     "find_fixed",
+    "find_formless",
     "find_unknown",
+    "holds",
     "open_sizes",
     "print_size",
 ]
@@ -103,6 +107,15 @@ def evaluated(size: Size, sizes: Mapping[str, int]) -> Any:
     return expression(size)(sizes)
 
 
+def holds(rule: str, sizes: Mapping[str, int]) -> bool:
+    """Whether a guard holds for the sizes of a call; one that divides by 0 does not."""
+    compute = expression(rule)
+    try:
+        return bool(compute(sizes))
+    except (ArithmeticError, ValueError):
+        return False
+
+
 def open_sizes(
     dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]], one_of_several: bool = False
 ) -> tuple[list[dict[int, str]], dict[str, int], tuple[str, ...]]:
@@ -110,8 +123,11 @@ def open_sizes(
 
     One of several examples need not have all tensors, and its open sizes of 0 and 1 are fixed.
     """
+    raise_if(find_formless(dynamic))
+    if not one_of_several:
+        raise_if(find_absent(dynamic, tensors))
     bounds: dict[str, None] = {}
-    chosen = _choose(dynamic, tensors, one_of_several)
+    chosen = choose_axes(dynamic, tensors, one_of_several)
     axes = [{axis: _named(size, bounds) for axis, size in each.items()} for each in chosen]
     if one_of_several:
         pairs = [*zip(tensors, axes, strict=True)]
@@ -144,14 +160,50 @@ def open_sizes(
                 problems.append(Problem("fixed-size", told, None, fix))
     raise_if(problems)
     for bound in bounds:
-        if not evaluated(bound, hints):
+        if not holds(bound, hints):
             told = f"the example is to have {bound}, and has {names_told(hints)}"
             raise_if([Problem("wrong-argument", told, None, "widen the range, or pass another")])
     return axes, hints, tuple(bounds)
 
 
-def _choose(
-    dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]], one_of_several: bool
+def find_formless(dynamic: object) -> Iterator[Problem]:
+    """What is no way to say which sizes stay open."""
+    every: list[Any] = [*dynamic] if isinstance(dynamic, list | tuple) else [dynamic]
+    by_name = isinstance(dynamic, Mapping) and any(isinstance(key, str) for key in dynamic)
+    every = [*dynamic.values()] if isinstance(dynamic, Mapping) and by_name else every
+    fix = 'write {axis: "name"}, {"argument": {axis: "name"}} or "batch"'
+    if dynamic is None or (isinstance(dynamic, str) and dynamic == "batch"):
+        return
+    for axes in every:
+        if not isinstance(axes, Mapping):
+            yield Problem("wrong-argument", f"{axes!r} in 'dynamic' names no sizes", None, fix)
+            continue
+        for axis, size in axes.items():
+            if not isinstance(axis, int) or isinstance(axis, bool) or not _is_size(size):
+                told = f"{{{axis!r}: {size!r}}} in 'dynamic' is no axis and the name of its size"
+                yield Problem("wrong-argument", told, None, f"{fix}; ('name', 2, 64) has bounds")
+
+
+def _is_size(size: Any) -> bool:
+    if isinstance(size, tuple):
+        limits = [n for n in size[1:] if n is not None]
+        return len(size) == 3 and all(isinstance(n, int) for n in limits) and _is_size(size[0])
+    return isinstance(size if isinstance(size, str) else getattr(size, "__name__", None), str)
+
+
+def find_absent(dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]]) -> Iterator[Problem]:
+    """Axes that are said to stay open of all tensors, and that none has."""
+    if not isinstance(dynamic, Mapping) or any(isinstance(key, str) for key in dynamic):
+        return
+    most = max((x.dim() for _, x in tensors), default=0)
+    for axis in dynamic:
+        if not -most <= axis < most:  # pyright: ignore[reportOperatorIssue]
+            told = f"'dynamic' names axis {axis}, and no tensor has more than {most} axes"
+            yield Problem("wrong-argument", told, None, "name an axis that one of them has")
+
+
+def choose_axes(
+    dynamic: Dynamic, tensors: Sequence[tuple[str, Tensor]], one_of_several: bool = False
 ) -> list[Axes]:
     """What is said of each tensor: by its name, by its place, or the same of all."""
     if isinstance(dynamic, Mapping) and any(isinstance(key, str) for key in dynamic):

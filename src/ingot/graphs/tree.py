@@ -3,15 +3,21 @@
 import collections
 import dataclasses
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["Tree", "TreeMismatch", "flatten", "leaves_like", "unflatten"]
+__all__ = [
+    "Tree", "TreeMismatch", "find_mismatch", "flatten", "has_order", "leaves_like", "reorder",
+    "set_free", "unflatten",
+]  # fmt: skip
 
 Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "dataclass"]
+
+
+_WORDS = {"leaf": "tensor or plain value", "tuple": "tuple", "list": "list", "dict": "dict"}
 
 
 class TreeMismatch(Exception):
@@ -19,12 +25,16 @@ class TreeMismatch(Exception):
 
 
 class Tree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How values are nested; `type` names a class as module:name, `keys` the entries or fields."""
+    """How values are nested; `type` names a class as module:name, `keys` the entries or fields.
+
+    free: whether entries of a dict may come in another order.
+    """
 
     kind: Kind = "leaf"
     children: "tuple[Tree, ...]" = ()
     keys: tuple[bool | int | float | str | None, ...] = ()
     type: str = ""
+    free: bool = False
 
     @property
     def leaves(self) -> int:
@@ -53,7 +63,7 @@ def flatten(value: Any) -> tuple[list[tuple[str, Any]], Tree]:
 
 
 def leaves_like(tree: Tree, value: Any) -> Iterator[Any]:
-    """The leaves of a value that is nested as a tree, entries of a dict in whatever order."""
+    """The leaves of a value that is nested as a tree, in the order of the tree."""
     kind, keys, entries, type_name = _parts(value)
     if tree.kind == "leaf":
         if kind != "leaf":
@@ -63,11 +73,61 @@ def leaves_like(tree: Tree, value: Any) -> Iterator[Any]:
     if (kind, type_name, len(keys)) != (tree.kind, tree.type, len(tree.children)):
         raise TreeMismatch
     if kind == "dict":
-        if set(keys) != set(tree.keys):
+        if not _has_keys(tree, keys):
             raise TreeMismatch
         entries = [value[key] for key in tree.keys]
     for child, entry in zip(tree.children, entries, strict=True):
         yield from leaves_like(child, entry)
+
+
+def find_mismatch(tree: Tree, value: Any, path: str) -> str | None:
+    """Where and how a value is nested otherwise than a tree, in words."""
+    kind, keys, entries, type_name = _parts(value)
+    if (kind, type_name) != (tree.kind, tree.type):
+        wanted = tree.type.rpartition(":")[2] or _WORDS[tree.kind]
+        return f"'{path}' is a {type(value).__name__}; it was traced as a {wanted}"
+    if kind == "dict" and not _has_keys(tree, keys):
+        given, known = (", ".join(map(repr, names)) or "none" for names in (keys, tree.keys))
+        order = " in this order" if set(keys) == set(tree.keys) else ""
+        return f"'{path}' has the entries {given}{order}; it was traced with {known}"
+    if kind == "leaf":
+        return None
+    if len(keys) != len(tree.children):
+        return f"'{path}' has {len(keys)} entries; it was traced with {len(tree.children)}"
+    if kind == "dict":
+        keys, entries = tree.keys, [value[key] for key in tree.keys]
+    for key, entry, child in zip(keys, entries, tree.children, strict=True):
+        step = f".{key}" if kind in ("namedtuple", "dataclass") else f"[{key!r}]"
+        found = find_mismatch(child, entry, path + step)
+        if found is not None:
+            return found
+    return None
+
+
+def _has_keys(tree: Tree, keys: Sequence[Any]) -> bool:
+    return set(keys) == set(tree.keys) if tree.free else tuple(keys) == tree.keys
+
+
+def has_order(tree: Tree) -> bool:
+    """Whether there are entries of a dict that could come in another order."""
+    return (tree.kind == "dict" and len(tree.keys) > 1) or any(map(has_order, tree.children))
+
+
+def set_free(tree: Tree) -> Tree:
+    """The same, with entries in whatever order."""
+    return msgspec.structs.replace(tree, children=tuple(map(set_free, tree.children)), free=True)
+
+
+def reorder(value: Any, turn: Callable[[list[Any]], list[Any]]) -> Any:
+    """The same value with the entries of all dicts in another order."""
+    kind, keys, entries, type_name = _parts(value)
+    if kind == "leaf":
+        return value
+    inner = [reorder(entry, turn) for entry in entries]
+    if kind == "dict":
+        return type(value)(turn([*zip(keys, inner, strict=True)]))
+    tree = Tree(kind, (Tree(),) * len(inner), tuple(keys), type_name)
+    return unflatten(tree, inner)
 
 
 def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:

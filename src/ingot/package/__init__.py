@@ -5,6 +5,7 @@ generation (execute), loading (runtime).
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -23,11 +24,16 @@ Stage = Literal["load", "select", "route", "freeze", "shape", "partition", "lowe
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package in its place."""
+    """A package in its place: a folder for each device, and the metadata of the first."""
 
-    folder: Path
+    folders: tuple[Path, ...]
     stub: Path | None
     metadata: "Metadata"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the first device."""
+        return self.folders[0]
 
 
 def compile_model(
@@ -44,24 +50,36 @@ def compile_model(
 ) -> Package:
     """Run all stages and put the package, and the stub beside it, in their places.
 
+    For several devices all is compiled before anything is put in its place.
+
     source: a file as it was read, or the Factory that has built of it what a driver needs;
     expect: is told how many files will be compiled; progress: the name of each that is done;
     untrusted: Python of the file is evaluated within bounds
     """
+    from ingot.codegen.nvrtc import require_architectures
+    from ingot.package.lower import lower_for_each
     from ingot.package.stages import advance, load
     from ingot.package.stub import write_stub
-    from ingot.package.translate import translate
-    from ingot.package.write import open_scratch, put, put_text
+    from ingot.package.translate import count_compiled, translate
+    from ingot.package.write import choose_place, open_scratch, put, put_text
 
     loaded = load(
         source, name, target, driver=driver, shapes=shapes, command=command, untrusted=untrusted
     )
-    lowered = advance(loaded)
-    place = target.output_dir / name / target.device
-    with open_scratch(place) as folder:
-        metadata = translate(lowered, folder, expect=expect, progress=progress)
-        put(folder, place)
+    for device in target.device:
+        choose_place(target.output_dir / name / device)  # before anything is compiled
+    if "cuda" in target.device:
+        require_architectures(target.cuda_arch)
+    lowered = [*lower_for_each(advance(loaded, "partition"))]
+    expect(sum(map(count_compiled, lowered)))
+    places = tuple(choose_place(target.output_dir / name / c.device) for c in lowered)
+    with ExitStack() as stack:
+        folders = [stack.enter_context(open_scratch(place)) for place in places]
+        pairs = zip(lowered, folders, strict=True)
+        metadata = [translate(c, folder, progress=progress) for c, folder in pairs]
+        for folder, place in zip(folders, places, strict=True):
+            put(folder, place)
     file = target.output_dir / f"{name}_aoti.i" if target.stub else None
     if file is not None:
-        put_text(write_stub(lowered, file), file)
-    return Package(place, file, metadata)
+        put_text(write_stub(lowered[0], file), file)
+    return Package(places, file, metadata[0])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ingot.hit import Tree
 from ingot.model import Model
 from ingot.model.settings import Settings
+from ingot.options import Device
 from ingot.package.metadata import Metadata
 from ingot.package.target import Target
 from ingot.program import Program
@@ -30,8 +31,9 @@ _LATER: Any = None  # a later stage gives the value, and nothing reads it before
 class Compilation:
     """What is known of a package so far; `describe` prints the fields of a stage.
 
-    load: the live model, what it is compiled for, and where both come from: the file with its
-    settings (none for a model built in Python), a driver and the extents that its values show
+    load: the live model, what it is compiled for, which of those devices is the next, and where all
+    come from: the file with its settings (none for a model built in Python), a driver and the
+    extents that its values show
     select: the parameters that stay open, with copies of their values; what they were called, and
     all names of all parameters
     route: inputs, promoted parameters and outputs under their names outside, in the order of every
@@ -45,6 +47,7 @@ class Compilation:
 
     model: Model
     target: Target
+    device: Device = "cpu"
     tree: Tree | None = None
     settings: Settings = field(default_factory=Settings)
     driver: str | None = None

@@ -54,13 +54,29 @@ def find_inconsistencies(meta: Metadata) -> Iterator[str]:
             yield f"the solver '{solver.name}' has no unknowns"
     if meta.kernel is None and meta.inductor is None:
         yield "there is no backend"
+    if meta.inductor is not None and meta.device != "cpu":
+        yield f"there are graphs, and the package is for {meta.device}"
     if meta.adjoints and meta.kernel is None:
         yield "there are adjoints, and no kernel that gives them"
-    if meta.kernel is not None and not meta.kernel.libraries:
-        yield "the kernel has no library"
+    yield from _check_kernel(meta)
     if meta.inductor is not None:
         yield from _check_graphs(meta, meta.inductor)
     yield from _check_cuts(meta)
+
+
+def _check_kernel(meta: Metadata) -> Iterator[str]:
+    if meta.kernel is None:
+        return
+    targets = meta.kernel.libraries
+    if not targets:
+        yield "the kernel has no library"
+    if (meta.kernel.header is None) != (meta.device == "cuda"):
+        yield f"a kernel for {meta.device} {'lacks' if meta.device == 'cpu' else 'has'} a header"
+    if meta.device == "cuda":
+        for target in targets:
+            kind, _, number = target.rpartition("_")
+            if kind not in ("sm", "compute") or not number.isdecimal():
+                yield f"'{target}' is no architecture of a GPU"
 
 
 def _find_given(meta: Metadata) -> set[str]:

@@ -1,7 +1,7 @@
 """The last stage: a partitioned model becomes sources, graphs to be compiled, and metadata."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +10,13 @@ import msgspec
 import torch
 
 from ingot.codegen.abi import write_rules_struct
+from ingot.codegen.architectures import name_targets
 from ingot.codegen.cpu_levels import choose_levels
-from ingot.codegen.frames import LANES
+from ingot.codegen.frames import LANES, THREADS, count_rows, write_definitions
 from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.source import write_section
 from ingot.errors import Problem, raise_if
+from ingot.execute.kernel_cuda import find_too_large
 from ingot.execute.segments import describe_segments
 from ingot.execute.segments_run import SegmentedInfo
 from ingot.model import Law, Model
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "describe_parameter", "describe_solvers", "describe_variable", "kernel_files", "lower",
+    "lower_for_each",
 ]  # fmt: skip
 
 
@@ -63,13 +66,14 @@ def lower(c: Compilation) -> Compilation:
     What no loader would take is refused here, before a compiler runs.
     """
     meta = _metadata(c)
-    kernels: dict[str, Program] = {}
+    kernels: Mapping[str, Program] = {}
     sources: dict[str, str] = {}
     graphs: GraphPlan | None = None
     if "kernel" in c.target.backend:
-        kernels, cuts = _compile_kernels(c)
+        kernels, cuts = (c.kernels, c.metadata.cuts) if c.kernels else _compile_kernels(c)
         meta = msgspec.structs.replace(meta, kernel=kernel_files(c), cuts=cuts)
-        meta, sources = _print_kernels(c, kernels, meta)
+        write = _print_kernels if c.device == "cpu" else _print_device_kernels
+        meta, sources = write(c, kernels, meta)
     if "inductor" in c.target.backend:
         from ingot.execute.inductor import plan_graphs
 
@@ -85,14 +89,25 @@ def lower(c: Compilation) -> Compilation:
     return replace(c, kernels=kernels, sources=sources, graphs=graphs, metadata=meta)
 
 
+def lower_for_each(c: Compilation) -> Iterator[Compilation]:
+    """What was partitioned, lowered for each device; passes run once."""
+    for device in dict.fromkeys(c.target.device):
+        c = lower(replace(c, device=device))
+        yield c
+
+
 def kernel_files(c: Compilation) -> KernelFiles:
     """What the kernel backend consists of; the prefix is not yet of this package alone."""
     name = c.model.name
+    prefix = c.target.c_prefix or write_c_name(name)
+    if c.device == "cuda":
+        targets = name_targets(c.target.cuda_arch, portable=c.target.baseline)
+        ends = {x: "cubin" if x.startswith("sm_") else "ptx" for x in targets}
+        codes = {x: f"{name}-{x}.{end}" for x, end in ends.items()}
+        return KernelFiles(codes, f"{name}.cu", None, prefix)
     levels = choose_levels() if c.target.baseline else choose_levels()[:1]
     libraries = {level: f"{name}-{level}.so" for level in levels}
-    return KernelFiles(
-        libraries, f"{name}.cpp", f"{name}.h", c.target.c_prefix or write_c_name(name)
-    )
+    return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", prefix)
 
 
 def _compile_kernels(c: Compilation) -> tuple[dict[str, Program], dict[str, SegmentedInfo]]:
@@ -146,20 +161,41 @@ def _print_kernels(
         write_section(kernel, entry, c.target.inline, shared)
         for kernel, entry in zip(kernels.values(), meta.entries, strict=True)
     ]
-    real = "double" if meta.dtype == "float64" else "float"
-    start = [f"#define INGOT_REAL {real}", write_rules_struct(), LANES.join_headers()]
+    start = [f"#define INGOT_REAL {_name_real(meta)}", write_rules_struct(), LANES.join_headers()]
     source = "\n".join([*start, *parts])
     notes = Notes(find_first_guesses(c.program), _renamed(c.inputs), _renamed(c.outputs))
-    kernel = meta.kernel
-    assert kernel is not None
-    text = "\0".join([source, write_wrapper(meta), write_header(meta, notes)])
-    prefix = f"{kernel.prefix}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    kernel = msgspec.structs.replace(kernel, prefix=prefix)
-    meta = msgspec.structs.replace(meta, kernel=kernel)
+    meta, kernel = _name_by_content(meta, [source, write_wrapper(meta), write_header(meta, notes)])
+    assert kernel.header is not None
     return meta, {
         kernel.header: write_header(meta, notes),
         kernel.source: f"{source}\n{write_wrapper(meta)}",
     }
+
+
+def _print_device_kernels(
+    c: Compilation, kernels: Mapping[str, Program], meta: Metadata
+) -> tuple[Metadata, dict[str, str]]:
+    """A translation unit of kernels of a GPU that needs nothing else; there are no C functions."""
+    shared = SharedDefinitions()
+    pairs = [*zip(kernels.values(), meta.entries, strict=True)]
+    raise_if(problem for kernel, _ in pairs for problem in find_too_large(count_rows(kernel)))
+    parts = [write_section(*pair, c.target.inline, shared, THREADS) for pair in pairs]
+    source = "\n".join([write_rules_struct(), THREADS.join_headers(), *parts])
+    meta, kernel = _name_by_content(meta, [source])
+    return meta, {kernel.source: write_definitions(_name_real(meta), kernel.prefix) + source}
+
+
+def _name_real(meta: Metadata) -> str:
+    return "double" if meta.dtype == "float64" else "float"
+
+
+def _name_by_content(meta: Metadata, texts: Sequence[str]) -> tuple[Metadata, KernelFiles]:
+    """The metadata with a prefix of names that no package of other texts has."""
+    kernel = meta.kernel
+    assert kernel is not None
+    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
+    kernel = msgspec.structs.replace(kernel, prefix=f"{kernel.prefix}_{digest}")
+    return msgspec.structs.replace(meta, kernel=kernel), kernel
 
 
 def _renamed(names: Names) -> dict[str, str]:
@@ -174,7 +210,7 @@ def _metadata(c: Compilation) -> Metadata:
     infos = tuple(describe_parameter(p, program, others) for p in program.parameters)
     return Metadata(
         name=c.model.name,
-        device=c.target.device,
+        device=c.device,
         dtype=c.target.dtype,
         inputs=tuple(describe_variable(v, program) for v in program.inputs),
         outputs=tuple(describe_variable(v, program) for v in program.outputs),

@@ -6,7 +6,7 @@ import msgspec
 
 from ingot.execute.inductor_metadata import InductorDescription
 from ingot.execute.segments_run import SegmentedInfo
-from ingot.options import Newton
+from ingot.options import Device, Newton
 from ingot.package.seal import BLANK, Digest
 
 __all__ = [
@@ -87,14 +87,15 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The kernel backend: one library for each CPU level, its source and header.
+    """The kernel backend: one library for each CPU level, its source and header; for GPUs a cubin
+    for each architecture, and PTX for newer ones, and no header.
 
     prefix: what all names begin with that the libraries show, of this package and of no other
     """
 
     libraries: dict[str, str]
     source: str
-    header: str
+    header: str | None
     prefix: str
 
 
@@ -122,7 +123,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     format: str = FORMAT
     schema_version: int = SCHEMA
     name: str
-    device: Literal["cpu"]
+    device: Device
     dtype: Literal["float64", "float32"]
     inputs: tuple[VariableInfo, ...]
     outputs: tuple[VariableInfo, ...]
@@ -155,7 +156,9 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def files(self) -> tuple[str, ...]:
         """The files that the backends consist of."""
         kernel = self.kernel
-        own = () if kernel is None else (*kernel.libraries.values(), kernel.source, kernel.header)
+        own = () if kernel is None else (*kernel.libraries.values(), kernel.source)
+        if kernel is not None and kernel.header is not None:
+            own = (*own, kernel.header)
         return (*own, *(self.inductor.files if self.inductor is not None else ()))
 
 

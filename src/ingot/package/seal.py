@@ -44,7 +44,7 @@ BLANK = "0" * 64
 """What stands in the place of the seal while it is computed."""
 
 MARK = b"ingot contract "
-ENDS = {".cpp": b"// ", ".txt": b"# "}
+ENDS = {".cpp": b"// ", ".cu": b"// ", ".txt": b"# "}
 """How a source begins the line that carries the contract; archives carry it as their comment."""
 
 

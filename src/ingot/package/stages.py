@@ -49,8 +49,8 @@ def load(
         for prefix in [target.c_prefix] if prefix and write_c_name(prefix) != prefix
     )  # fmt: skip
     return Compilation(
-        model=factory.model(name), target=target, tree=factory.tree, settings=factory.settings,
-        driver=driver, driven=shapes or {}, command=command,
+        model=factory.model(name), target=target, device=target.device[0], tree=factory.tree,
+        settings=factory.settings, driver=driver, driven=shapes or {}, command=command,
     )  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
+from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
 from ingot.errors import IngotError, Problem
-from ingot.options import PackagedBackend
+from ingot.options import Device, PackagedBackend
 
 if TYPE_CHECKING:
     from ingot.program.regions import Inline
@@ -21,7 +22,8 @@ class Target:
 
     output_dir: where the package and its stub are written
     backend: which backends the package holds
-    device: what it runs on
+    device: what it runs on, a folder each
+    cuda_arch: architectures of GPUs that machine code is written for
     dtype: its precision
     parameter: parameters to promote, by their qualified names
     derivative: pairs OUT:IN; either side may be left out, and then stands for all, promoted too
@@ -34,12 +36,14 @@ class Target:
     inline: which instances of repeated blocks are written out: all, as it pays, or none
     jobs: how many compilers run at once
     stub: whether to write a stub beside the package
-    baseline: whether a kernel also has a library for CPUs older than this one
+    baseline: whether a kernel also has code for CPUs older than this one, and for GPUs newer than
+    those asked for
     """
 
     output_dir: Path = Path("aoti")
     backend: tuple[PackagedBackend, ...] = ("kernel",)
-    device: Literal["cpu"] = "cpu"
+    device: tuple[Device, ...] = ("cpu",)
+    cuda_arch: tuple[int, ...] = DEFAULT_ARCHITECTURES
     dtype: Literal["float64", "float32"] = "float64"
     parameter: tuple[str, ...] = ()
     derivative: tuple[str, ...] = ()
@@ -60,6 +64,25 @@ class Target:
             message = "--train compiles adjoints into a kernel, and no kernel is asked for"
             fix = "give --backend kernel inductor, or --backend kernel"
             raise IngotError([Problem("wrong-usage", message, None, fix)])
+        if isinstance(self.device, str):
+            object.__setattr__(self, "device", (self.device,))
+        for wrong in {*self.device} - {*get_args(Device)}:
+            message = f"a package is for {' or '.join(get_args(Device))}, not for '{wrong}'"
+            raise IngotError([Problem("wrong-usage", message, None, "give device=('cpu', 'cuda')")])
+        if not self.device or ("cuda" in self.device and not self.cuda_arch):
+            message = "no device, or no architecture of a GPU, is asked for"
+            fix = "give --device cpu or --device cuda --cuda-arch 90"
+            raise IngotError([Problem("wrong-usage", message, None, fix)])
+        if "cuda" in self.device and "inductor" in self.backend:
+            message = (
+                "--backend inductor --device cuda: torch compiles graphs for a GPU on machines that"
+                " have one alone, and a package is written on any"
+            )
+            fix = "compile cuda with --backend kernel, and graphs for cpu by a command of their own"
+            raise IngotError([Problem("wrong-backend", message, None, fix)])
+        if "cuda" not in self.device and self.cuda_arch != DEFAULT_ARCHITECTURES:
+            message = "--cuda-arch names GPUs, and no package for them is asked for"
+            raise IngotError([Problem("wrong-usage", message, None, "give --device cpu cuda")])
         if self.jobs < 1:
             message = f"jobs is {self.jobs}, which leaves no compiler to run"
             raise IngotError([Problem("wrong-usage", message, None, "give 1 or more")])

@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import json
 import os
 import shutil
 import tempfile
@@ -12,8 +13,9 @@ from typing import Any
 
 from ingot.codegen.disk import writable
 from ingot.codegen.locks import lock
+from ingot.errors import IngotError, Problem
 
-__all__ = ["open_scratch", "put", "put_file", "put_text", "save_tensors"]
+__all__ = ["choose_place", "open_scratch", "put", "put_file", "put_text", "save_tensors"]
 
 EXCHANGE = 2
 MEETINGS = 100
@@ -21,6 +23,45 @@ MEETINGS = 100
 
 OLD = "-old"
 """What a package is called while another takes its place, where that takes two steps."""
+
+
+def choose_place(folder: object, *names: str) -> Path:
+    """Where a package may be put: nothing is there, or only what a package has, which goes.
+
+    names: the files of a kind that has no metadata which names them.
+    """
+    if not isinstance(folder, str | os.PathLike) or not str(folder):
+        told = f"{folder!r} is no folder"
+        raise _refuse_place(told, "give the path of a folder, which need not be there")
+    place = Path(folder)
+    with writable():
+        place = place.resolve() if place.is_symlink() else place
+        if place.resolve() in (Path.cwd(), *Path.cwd().parents):
+            told = f"'{folder}' is or holds the working folder, which cannot be replaced"
+            raise _refuse_place(told, "name a folder inside of it")
+        found = sorted(place.iterdir()) if place.exists() else []  # a file is told by the system
+        ours = {*names, *_list_packaged(found)}
+    foreign = [p.name for p in found if p.name not in ours or p.is_dir()]
+    if foreign:
+        some = "', '".join(foreign[:3])
+        more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
+        told = f"'{folder}' holds '{some}'{more}, which is of no package and would be lost"
+        raise _refuse_place(told, "give a folder that is new or empty, or move these away")
+    return place
+
+
+def _list_packaged(files: list[Path]) -> Iterator[str]:
+    """The files that metadata among them names, and the metadata itself."""
+    for file in files:
+        if file.suffix == ".json" and file.is_file():
+            with suppress(ValueError, RecursionError):
+                head = json.loads(file.read_bytes())
+                if isinstance(head, dict) and str(head.get("format")).startswith("ingot"):
+                    yield from (file.name, *head.get("digests", ()))
+
+
+def _refuse_place(told: str, fix: str) -> IngotError:
+    return IngotError([Problem("foreign-files", told, None, fix)])
 
 
 @contextmanager

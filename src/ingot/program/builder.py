@@ -60,7 +60,7 @@ class Node:
         # asked far more often than lines are made
         row = ELEMENTWISE.get(op)
         self.is_number = op == "const" or op == "table"
-        self.is_condition = row is not None and row.is_condition
+        self.is_condition = row.is_condition if row is not None else op == "flag"
 
     def is_constant(self, number: float) -> bool:
         """Whether this is this very constant."""

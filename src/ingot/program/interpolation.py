@@ -4,7 +4,6 @@
 argument, the abscissas and the ordinates are theirs, to any order.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -327,10 +326,8 @@ class _Choose(Operation):
 
 def _declare(lines: Any, entries: Sequence[Node], name: str) -> tuple[str, Callable[[str], str]]:
     """The C++ array of some lines, and how its entry at an index is read; literals stay numbers."""
-    spelled = [lines.read(e, {}) for e in entries]
-    literal = re.compile(r"splat\((real\([^()]*\))\)")
-    matches = [literal.fullmatch(text) for text in spelled]
-    if all(matches):
-        numbers = ", ".join(m[1] for m in matches if m is not None)
+    numbers = lines.list_numbers(entries)
+    if numbers is not None:
         return f"static constexpr real {name}[] = {{{numbers}}}; ", lambda i: f"splat({name}[{i}])"
-    return f"const V {name}[] = {{{', '.join(spelled)}}}; ", lambda i: f"{name}[{i}]"
+    spelled = ", ".join(str(lines.read(e, {})) for e in entries)
+    return f"const V {name}[] = {{{spelled}}}; ", lambda i: f"{name}[{i}]"

@@ -158,7 +158,7 @@ class Operation:
         """The C++ statement that computes one entry under a name."""
         return f"const V {name} = {self.write_cxx(lines, node, place)};"
 
-    def write_cxx_block(self, lines: Any, node: Node) -> tuple[list[str], Mapping[Any, Any]]:
+    def write_cxx_block(self, lines: Any, node: Node) -> tuple[list[Any], Mapping[Any, Any]]:
         """The C++ statements of a block, and how each item is read at a place."""
         raise NotImplementedError(self.name)
 
@@ -252,12 +252,12 @@ class _OfRow(Operation):
         return [(a, s) for a, s in pairs if s is not None and not s.is_constant(0.0)]
 
     def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> Tangent:
-        if self.row.is_selection:
+        if self.row.chooses is not None:
             # one selection of tangents instead of two masked products: nothing is 0 * inf
-            condition, a, b = node.args
+            condition, a, b = self.row.chooses(d, *node.args)
             left, right = known.get(a.id, {}), known.get(b.id, {})
             return keep_nonzero({
-                key: d.emit(node.op, condition, left.get(key, 0.0), right.get(key, 0.0))
+                key: d.emit("where", condition, left.get(key, d.zero), right.get(key, d.zero))
                 for key in {**left, **right}
             })  # fmt: skip
         result: Tangent = {}
@@ -268,11 +268,11 @@ class _OfRow(Operation):
         return keep_nonzero(result)
 
     def pull(self, d: Slopes, node: Node, bar: Node) -> Bars:
-        if self.row.is_selection:
-            condition, a, b = node.args
+        if self.row.chooses is not None:
+            condition, a, b = self.row.chooses(d, *node.args)
             return [
-                (a, reduce_to(d, d.emit(node.op, condition, bar, 0.0), node.axes, a)),
-                (b, reduce_to(d, d.emit(node.op, condition, 0.0, bar), node.axes, b)),
+                (a, reduce_to(d, d.emit("where", condition, bar, 0.0), node.axes, a)),
+                (b, reduce_to(d, d.emit("where", condition, 0.0, bar), node.axes, b)),
             ]
         return [
             (arg, reduce_to(d, d.emit("mul", bar, slope), node.axes, arg))
@@ -396,6 +396,12 @@ class _Input(_Placeholder):
 
 class _Parameter(_Placeholder):
     name = "parameter"
+
+
+class _Flag(_Placeholder):
+    """A truth value that is given, as fields may have them."""
+
+    name = "flag"
 
 
 class _Unknown(_Placeholder):

@@ -320,22 +320,22 @@ class _Repeat(Operation):
             f"torch.cat(torch.broadcast_tensors(*{whole}), {{dim}})", stack, entries, axis
         )
 
-    def write_cxx_block(self, lines: Any, node: Node) -> tuple[list[str], dict[int, Any]]:
+    def write_cxx_block(self, lines: Any, node: Node) -> tuple[list[Any], dict[int, Any]]:
         repeat: Repeat = node.attr
         starts, given, parts = repeat.arguments(node.args)
-        tag, indent = f"{lines.prefix}{node.id}", lines.indent
+        tag = f"{lines.prefix}{node.id}"
         flat = [a for part in parts for a in part]
         rows = lines([*starts, *given, *flat])
         columns = lines.lay_out(repeat.columns, f"c{tag}")
         size = lines.space.count_entries(repeat.columns)
-        rows.append(f"{indent}V c{tag}[{max(size, 1)}], t{tag}[{max(size, 1)}];")
-        rows += lines.store(columns, starts, [c.axes for c in repeat.columns], indent)
+        rows.append(f"V c{tag}[{max(size, 1)}], t{tag}[{max(size, 1)}];")
+        rows += lines.store(columns, starts, [c.axes for c in repeat.columns])
         step = f"n{tag}"
         body = lines.nest(f"r{tag}_")
         body.name_all(repeat.columns, columns)
         body.name_all(repeat.given, [lines.names[a.id] for a in given])
         if repeat.is_spread and flat:
-            rows.append(f"{indent}const V s{tag}[] = {{{', '.join(map(lines.read, flat))}}};")
+            rows.append(f"const V s{tag}[] = {{{', '.join(str(lines.read(a)) for a in flat)}}};")
         for i, (p, part) in enumerate(zip(repeat.slices, parts, strict=True)):
             if repeat.is_spread:
                 body.name({p.id: _read_text(f"s{tag}[{i * repeat.count} + {step}]")})
@@ -344,30 +344,25 @@ class _Repeat(Operation):
         inner = body(repeat.roots)
         sizes = [lines.space.size(s.axes) for s in repeat.stacked]
         if sizes:
-            rows.append(f"{indent}const Array<V, {sum(sizes) * repeat.count}> h{tag};")
+            rows.append(f"const Array<V, {sum(sizes) * repeat.count}> h{tag};")
         found: dict[int, Any] = dict(enumerate(columns))
         for i, line in enumerate(repeat.stacked):
             first = sum(sizes[:i]) * repeat.count
             entry = lines.index(line.axes) if line.axes else _read_text("0")
             at = _read_stacked(f"h{tag}", first, sizes[i], entry)
-            inner += body.store(
-                [lambda place, at=at: at(step, place)], [line], [line.axes], body.indent
-            )
+            inner += body.store([lambda place, at=at: at(step, place)], [line], [line.axes])
             for k in range(repeat.count) if repeat.is_spread else ():
                 found[repeat.item(i, k)] = lambda place, at=at, k=k: at(str(k), place)
             if not repeat.is_spread:
                 key = repeat.steps.key
                 found[repeat.item(i)] = lambda place, at=at, key=key: at(place[key], place)
         next_ones = lines.lay_out(repeat.columns, f"t{tag}")
-        inner += body.store(next_ones, repeat.rows, [c.axes for c in repeat.columns], body.indent)
-        head = f"for (int {step} = 0; {step} < {repeat.count}; ++{step}) {{"
+        inner += body.store(next_ones, repeat.rows, [c.axes for c in repeat.columns])
+        head = f"for (int {step} = 0; {step} < {repeat.count}; ++{step})"
         if repeat.is_reversed:
-            head = f"for (int {step} = {repeat.count - 1}; {step} >= 0; --{step}) {{"
-        return [
-            *rows, f"{indent}{head}", *inner,
-            f"{body.indent}for (int i = 0; i < {size}; ++i) c{tag}[i] = t{tag}[i];",
-            f"{indent}}}",
-        ], found  # fmt: skip
+            head = f"for (int {step} = {repeat.count - 1}; {step} >= 0; --{step})"
+        inner.append(f"for (int i = 0; i < {size}; ++i) c{tag}[i] = t{tag}[i];")
+        return [*rows, lines.write_block(head, inner)], found
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         repeat: Repeat = node.attr

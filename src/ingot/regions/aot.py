@@ -4,12 +4,11 @@ Strict capture by Dynamo gives one graph, which is cut as `backend.py` cuts it; 
 is a joint of its own. A package is native code: load only those you trust as you trust a program.
 """
 
-import copy
 import re
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,14 @@ import msgspec
 import torch
 from torch import SymInt, Tensor, fx, nn
 
-from ingot.errors import IngotError
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs import torch_private
 from ingot.graphs.capture import Captured, Input, Leaf
-from ingot.graphs.layout import blank
 from ingot.graphs.sizes import Open, Size, evaluated
 from ingot.graphs.tree import Tree, flatten, unflatten
 from ingot.regions.backend import PieceCall, Stitching, join_needs
 from ingot.regions.cut import Piece, cut, merge_dear, refuse_cut
-from ingot.regions.mark import Blocks, enter_block, find_marks, leave_block
+from ingot.regions.mark import Blocks, enter_block, find_marks, find_no_switch, leave_block
 from ingot.regions.report import Report
 from ingot.regions.run import Chain, UnitCall
 from ingot.regions.units import Unit
@@ -40,9 +38,11 @@ from ingot.train import (
     prepare,
     trace,
 )
-from ingot.train.call import describe_tensor
+from ingot.train.ambient import find_ambient
+from ingot.train.call import describe_tensor, renew
 from ingot.train.package import Described as Package
 from ingot.train.package import (
+    find_folder,
     from_bytes,
     read_codes,
     read_description,
@@ -51,7 +51,7 @@ from ingot.train.package import (
     write,
 )
 from ingot.train.ready import Code
-from ingot.train.signature import Argument, Output, Shaped
+from ingot.train.signature import Argument, Output
 
 __all__ = ["Described", "Loaded", "load", "package"]
 
@@ -71,9 +71,11 @@ class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Loaded(Joint):
     """A module whose distinct blocks were each compiled once; its tensors keep their names."""
 
+    own = Joint.own | {"described", "units", "recorded", "report"}
+
     def __init__(
         self, described: Described, units: Sequence[Code], tensors: Sequence[Tensor], *,
-        cuda_graphs: bool = False,
+        cuda_graphs: bool = False, hooks: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
         chain: Any = units[0]
         if described.calls:
@@ -81,8 +83,8 @@ class Loaded(Joint):
                 described.signature, described.calls, described.results, units,
                 cuda_graphs=cuda_graphs,
             )  # fmt: skip
-        super().__init__([chain], tensors)
-        self.described, self.units, self._recorded = described, tuple(units), cuda_graphs
+        super().__init__([chain], tensors, hooks)
+        self.described, self.units, self.recorded = described, tuple(units), cuda_graphs
         self.report = described.report
 
     def extra_repr(self) -> str:
@@ -98,19 +100,21 @@ class Loaded(Joint):
         """Write the package again, with the tensors as they are now."""
         write(folder, "regions", self.units, self.held(), self.described)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Loaded":
-        tensors = [copy.deepcopy(tensor, memo) for tensor in self.held()]
-        return Loaded(self.described, self.units, tensors, cuda_graphs=self._recorded)
+    def rebuild(self, tensors: Sequence[Tensor]) -> "Loaded":
+        """The same with other tensors."""
+        more: Any = {"cuda_graphs": self.recorded, "hooks": self.hooks}
+        return Loaded(self.described, self.units, tensors, **more)
 
     def __reduce_ex__(self, _: Any) -> Any:
-        return from_bytes, (to_bytes(self), load)
+        return from_bytes, (to_bytes(self), load), self.list_hooks()
 
 
 def load(
     folder: str | Path, *, tensors: Sequence[Tensor] | None = None, cuda_graphs: bool = False
 ) -> Loaded:
     """The module of a package; `tensors` take the place of those that are in it."""
-    place = Path(folder)
+    place = find_folder(folder, "regions")
+    raise_if(find_no_switch("cuda_graphs", cuda_graphs))
     package = read_description(place, "regions", Package[Described])
     units, values = read_codes(place, package)
     held = zip(package.more.signature.held, values, strict=True)
@@ -145,7 +149,7 @@ def package(
     report.seconds = time.perf_counter() - begun
     described = Described(signature, calls, results, report)
     write(folder, "regions", codes, call.tensors, described)
-    return Loaded(described, codes, call.tensors)
+    return Loaded(described, codes, call.tensors, hooks=torch_private.list_global_hooks())
 
 
 def _compile(traced: Traced, compiler: Compiler) -> tuple[Code, Unit]:
@@ -177,45 +181,34 @@ def _capture(module: nn.Module, example: Any, dynamic: Any, *, grad: bool) -> Ca
 
     if not grad:
         call = prepare_call(False)
-        return _renew(call, [False] * len(call.primals))
+        return renew(call, [False] * len(call.primals))
     try:
         call = prepare_call(True)
     except IngotError:  # a tensor that asks for its gradient cannot be written to
         call = prepare_call(False)
     written = _find_written(call)
+    raise_if(_find_frozen(call, written))
     needs = [h.tensor.requires_grad for h in call.held]
     needs += [_is_real(x) for x in call.primals[len(needs) :]]
-    return _renew(call, [need and i not in written for i, need in enumerate(needs)])
+    return renew(call, [need and i not in written for i, need in enumerate(needs)])
+
+
+def _find_frozen(call: Call, written: set[int]) -> Iterator[Problem]:
+    """Parameters that learn and are written to, as those of an embedding with max_norm."""
+    for i, held in enumerate(call.held):
+        if i in written and held.parameter and held.tensor.requires_grad:
+            told = f"'{held.names[0]}' asks for a gradient; it is written to, which carries none on"
+            fix = "write to it outside of the module, or give grad=False"
+            yield Problem("no-gradient", told, None, fix)
 
 
 def _is_real(x: Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
-def _renew(call: Call, needs: Sequence[bool]) -> Call:
-    """The same call in symbols of its own, with gradients of some of its primals."""
-    shapes = Open(call.captured.open)
-    wanted = iter(needs)
-
-    def ask(shaped: Shaped) -> Shaped:
-        return msgspec.structs.replace(shaped, requires_grad=next(wanted))
-
-    held = tuple(msgspec.structs.replace(h, tensor=ask(h.tensor)) for h in call.held)
-    arguments = tuple(
-        msgspec.structs.replace(a, tensor=ask(a.tensor)) if a.tensor else a for a in call.arguments
-    )
-    primals = []
-    for shaped in (*(h.tensor for h in held), *(a.tensor for a in arguments if a.tensor)):
-        sizes = [evaluated(n, shapes.symbols) for n in shaped.sizes]
-        with shapes.mode:
-            fake = blank(sizes, shaped.order, getattr(torch, shaped.dtype), shaped.device)
-        primals.append(fake.requires_grad_(shaped.requires_grad))
-    return replace(call, held=held, arguments=arguments, open=shapes, primals=tuple(primals))
-
-
 def _find_written(call: Call) -> set[int]:
     """The primals that a call writes to, as far as it runs on fake tensors."""
-    trial = _renew(call, [False] * len(call.primals))
+    trial = renew(call, [False] * len(call.primals))
     # what an operation raises is told where it is traced
     with suppress(Exception), torch_private.Modes.now().entered(), torch.no_grad(), trial.open.mode:
         trial.run(trial.primals)
@@ -245,7 +238,7 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
     parts = merge_dear([*cut(graph, is_block)])
     if not any(isinstance(part, Piece) and part.name for part in parts):
         return "it holds no block"
-    walked = _renew(call, [x.requires_grad for x in call.primals])
+    walked = renew(call, [x.requires_grad for x in call.primals])
     number, inputs = _number_inputs(walked)
     with torch_private.tracing_context(walked.open.mode):
         stitching = Stitching(graph, parts, inputs, least=0)
@@ -281,6 +274,8 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
         rows.append((one.piece, UnitCall(
             unit, _place(one.piece), reads, gives, (), sizes, carries
         )))  # fmt: skip
+    if not rows:
+        return "its blocks compute nothing"
     if walked.open.tied():
         return f"it works for one size only: {', '.join(walked.open.tied())}"
     rules |= dict.fromkeys(walked.open.constraints())
@@ -391,7 +386,7 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
         captured=captured, held=(), tensors=(), arguments=tuple(arguments), names=names,
         positional=names, defaults={}, tree=Tree("tuple", (Tree(),) * len(names)), open=shapes,
         axes={}, primals=tuple(primals),
-    )), carries  # fmt: skip
+    ), ambient={}), carries  # fmt: skip
 
 
 def _sign(
@@ -437,6 +432,8 @@ def _sign(
         ),
         tangents=(), sizes=call.axes, constraints=rules, autocast=captured.autocast, indices=(),
         constants={c.name: repr(c.value) for c in captured.constants},
+        places=call.places, modes=call.modes, ambient=find_ambient(call),
+        causes=captured.causes, unnamed=captured.unnamed,
     )  # fmt: skip
     return signature, tuple(results)
 

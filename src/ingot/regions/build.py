@@ -1,19 +1,23 @@
 """`compile`: a module and what the user says of its blocks -> a module of compiled blocks."""
 
 import copy
+import inspect
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
 
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.graphs import torch_private
+from ingot.graphs.sizes import Dynamic, find_absent, find_formless, find_unknown
 from ingot.graphs.torch_private import pytree
-from ingot.regions.compiled import Compiled, Dynamic
-from ingot.regions.mark import Blocks, find_marks
+from ingot.graphs.tree import flatten
+from ingot.regions.compiled import Compiled, name_parameters
+from ingot.regions.mark import Blocks, find_marks, find_no_switch
 from ingot.regions.recorded import compile_recorded
 from ingot.regions.units import UNITS, Compiler
 
@@ -50,7 +54,7 @@ def compile(
     blocks: Blocks = "auto",
     mode: Literal["jit", "aot"] = "jit",
     *,
-    dynamic: Dynamic = {},  # noqa: B006 nothing writes it
+    dynamic: Dynamic = None,
     backend: Literal["inductor", "eager"] | Compiler = "inductor",
     grad: bool | None = None,
     output: str | Path | None = None,
@@ -64,7 +68,8 @@ def compile(
 
     example: a tensor, a tuple of arguments, or a dictionary of keyword arguments; for "aot" and
         `measure`.
-    dynamic: names of the axes that may vary, `{0: "batch", 1: "length"}`, for all tensors or each.
+    dynamic: names of the axes that may vary, `{0: "batch", 1: "length"}` for all tensors, a list of
+        these for each, `{"x": {0: "batch"}}` by arguments, or "batch" for the first axis of all.
     backend: what compiles the pieces: "inductor", "eager", or a backend of torch.compile.
     grad: with "aot", whether for training; by default if gradients are on and a parameter wants
         one.
@@ -74,7 +79,16 @@ def compile(
     cuda_graphs: on GPUs, whether calls of a block, and their backward passes, are recorded and
         replayed where they are met again; a recording keeps the memory that a call needs.
     """
+    raise_if(_find_wrong(module, dynamic, example))
+    raise_if(_find_ignored(mode, output, grad))
+    for name, value in (
+        ("measure", measure),
+        ("cuda_graphs", cuda_graphs),
+        ("grad", grad or False),
+    ):
+        raise_if(find_no_switch(name, value))
     if mode == "aot":
+        from ingot.package.write import choose_place
         from ingot.regions.aot import package
 
         learns = any(p.requires_grad for p in module.parameters())
@@ -83,7 +97,7 @@ def compile(
             if value is None:
                 told = f'mode="aot" captures a call, writes a package, and was not given {what}'
                 raise IngotError([Problem("region-argument", told, None, f"add {what}")])
-        place = Path(str(output))
+        place = choose_place(output)  # before anything is compiled
         found = package(module, example, blocks, dynamic, place, grad=wanted, compiler=backend)
         if measure:
             found.report.whole_seconds = measure_whole(module, *_arguments(example))
@@ -91,14 +105,45 @@ def compile(
     compiler = COMPILERS.get(backend, backend) if isinstance(backend, str) else backend
     if compiler is torch_private.compile_by_inductor and cuda_graphs:
         compiler = compile_recorded
-    if isinstance(compiler, str):
-        fix = did_you_mean(compiler, COMPILERS) or 'give "inductor", "eager" or a function'
+    if not callable(compiler):
+        fix = did_you_mean(str(compiler), COMPILERS) or 'give "inductor", "eager" or a function'
         told = f"backend='{compiler}' is no way to compile pieces"
         raise IngotError([Problem("region-argument", told, None, fix)])
     result = Compiled(module, find_marks(module, blocks), compiler, dynamic)
     if measure:
         _measure(result, example)
     return result
+
+
+def _find_ignored(mode: object, output: object, grad: object) -> Iterator[Problem]:
+    """Words that would say nothing."""
+    if mode not in ("jit", "aot"):
+        fix = did_you_mean(str(mode).lower(), ("jit", "aot")) or 'give "jit" or "aot"'
+        yield Problem("region-argument", f"there is no mode={mode!r}", None, fix)
+    for name, value in (("output", output), ("grad", grad)):
+        if mode == "jit" and value is not None:
+            told = f"'{name}' is of packages, and mode='jit' writes none"
+            yield Problem("region-argument", told, None, f"add mode='aot', or leave out '{name}'")
+
+
+def _find_wrong(module: object, dynamic: Any, example: object) -> Iterator[Problem]:
+    """What is no module, and what 'dynamic' says of arguments that it does not have."""
+    if not isinstance(module, nn.Module):
+        told = f"compile takes an nn.Module, and was given a {type(module).__name__}"
+        fix = "give the module that holds the blocks; ingot.train.joint compiles functions"
+        yield Problem("region-argument", told, None, fix)
+        return
+    formless = [*find_formless(dynamic)]
+    yield from formless
+    if not formless and example is not None:
+        leaves = flatten(example)[0]
+        tensors = [(n, x) for n, x in leaves if isinstance(x, Tensor)]
+        yield from find_absent(dynamic, tensors)
+    kinds = {p.kind for p in inspect.signature(module.forward).parameters.values()}
+    if isinstance(dynamic, Mapping) and inspect.Parameter.VAR_KEYWORD not in kinds:
+        known = name_parameters(module)
+        words = {name: re.split(r"[.\[]", name)[0] for name in dynamic if isinstance(name, str)}
+        yield from find_unknown({n: 0 for n, word in words.items() if word not in known}, known)
 
 
 def _measure(result: Compiled, example: object) -> None:

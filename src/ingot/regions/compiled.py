@@ -1,27 +1,33 @@
 """A module whose blocks are each compiled once, at its calls, by torch.compile with our backend."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
 
+from ingot.errors import IngotError, Problem
 from ingot.graphs import torch_private
 from ingot.graphs.replay import replay_blocks
-from ingot.graphs.torch_private import forward_mode, pytree, transforms
+from ingot.graphs.sizes import Dynamic, choose_axes
+from ingot.graphs.torch_private import forward_mode, transforms
+from ingot.graphs.tree import flatten
 from ingot.regions.backend import Backend
 from ingot.regions.mark import Marks, enter_block, leave_block
 from ingot.regions.report import Report
 from ingot.regions.units import Compiler
 
-__all__ = ["Compiled", "Dynamic"]
+__all__ = ["Compiled", "name_parameters"]
 
-Dynamic = Mapping[int, str] | Sequence[Mapping[int, str]]
-"""Names of the axes that may vary, for each tensor of a call, or the same for all."""
+_OWN = ("module", "training", "report", "_how", "_call", "_names")
 
 
-_OWN = ("module", "training", "report", "_how", "_call")
+def name_parameters(module: nn.Module) -> tuple[str, ...]:
+    """The names of what a call of a module may be given in turn, and then by name."""
+    found = inspect.signature(module.forward).parameters.values()
+    return tuple(p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
 
 
 class Compiled(nn.Module):
@@ -31,7 +37,7 @@ class Compiled(nn.Module):
     """
 
     def __init__(
-        self, module: nn.Module, marks: Marks, compiler: Compiler, dynamic: Dynamic = {},  # noqa: B006 nothing writes it
+        self, module: nn.Module, marks: Marks, compiler: Compiler, dynamic: Dynamic = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.module = module
@@ -42,6 +48,7 @@ class Compiled(nn.Module):
     def forget(self) -> None:
         """Begin anew: the next call is compiled for, from units that are there already."""
         marks, compiler, _ = self._how
+        self._names = name_parameters(self.module)
         self.report = Report(mode="jit")
         backend = Backend(self.module, marks, compiler, self.report)
         torch_private.keep_calls((enter_block, leave_block))
@@ -71,11 +78,16 @@ class Compiled(nn.Module):
 
     def _mark_sizes(self, args: Any, kwargs: Any) -> None:
         """Tell Dynamo which sizes vary; others are open once they have varied."""
-        tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        names = [*self._names, *(f"argument{i}" for i in range(len(args)))]
+        given = [*zip(names, args, strict=False), *kwargs.items()]
+        leaves = [(n + path, x) for n, value in given for path, x in flatten(value)[0]]
+        tensors = [(name, x) for name, x in leaves if isinstance(x, Tensor)]
         dynamic = self._how[2]
-        axes = [dynamic] * len(tensors) if isinstance(dynamic, Mapping) else dynamic
-        for tensor, names in zip(tensors, axes, strict=False):
-            torch_private.hint_open(tensor, [a for a in names if -tensor.ndim <= a < tensor.ndim])
+        # a list may name fewer tensors than a call has
+        each = isinstance(dynamic, list | tuple)
+        axes = dynamic if each else choose_axes(dynamic, tensors, one_of_several=True)
+        for (_, tensor), chosen in zip(tensors, axes, strict=False):
+            torch_private.hint_open(tensor, [a for a in chosen if -tensor.ndim <= a < tensor.ndim])
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -88,16 +100,25 @@ class Compiled(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set what is this wrapper's own, or what is the module's, which calls read."""
         begun = "module" in self.__dict__.get("_modules", {})
+        if begun and name == "module" and value is not self.module:
+            self._refuse_other()
         if begun and name not in _OWN and name not in self.__dict__:
             setattr(self.module, name, value)
         else:
             super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
+        if name == "module":
+            self._refuse_other()
         if name in _OWN or name in self.__dict__:
             super().__delattr__(name)
         else:
             delattr(self.module, name)
+
+    def _refuse_other(self) -> NoReturn:
+        told = "'module' is what was compiled, and calls would still run it"
+        fix = "compile the other module, or replace parts of this one: their guards are asked"
+        raise IngotError([Problem("region-argument", told, None, fix)])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Compiled":
         made = Compiled(copy.deepcopy(self.module, memo), *self._how)

@@ -11,7 +11,15 @@ from torch import nn
 
 from ingot.errors import IngotError, Problem
 
-__all__ = ["Blocks", "Marks", "enter_block", "find_marks", "leave_block", "noinline"]
+__all__ = [
+    "Blocks",
+    "Marks",
+    "enter_block",
+    "find_marks",
+    "find_no_switch",
+    "leave_block",
+    "noinline",
+]
 
 Blocks = type[nn.Module] | Sequence[nn.Module | type[nn.Module]] | Literal["auto"]
 
@@ -37,7 +45,19 @@ def noinline(what: Marked) -> Marked:
             )])  # fmt: skip
         setattr(what, MARK, True)
         return cast(Marked, what)
+    if not callable(what):
+        raise IngotError([Problem(
+            "region-block", f"{what!r} is neither a module class nor a function",
+            None, "mark a subclass of torch.nn.Module, or a function of tensors",
+        )])  # fmt: skip
     return cast(Marked, _mark_function(cast(Callable[..., Any], what)))
+
+
+def find_no_switch(name: str, value: object) -> Iterator[Problem]:
+    """An option that is on or off, and was given something else."""
+    if not isinstance(value, bool):
+        told = f"{name}={value!r} is neither on nor off"
+        yield Problem("region-argument", told, None, "give True or False")
 
 
 def _mark_function(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -118,7 +118,7 @@ class Report(msgspec.Struct, kw_only=True, dict=True):
     def __str__(self) -> str:
         head = f"{self.instances} blocks, {self.distinct} distinct, {self.compiled} compiled now"
         lines = [f"{head} ({self.mode}, {self.seconds:.2f} s)"]
-        if not self.blocks:
+        if not (self.blocks or self.whole or self.breaks or self.eager):
             lines.append("  nothing is compiled before the first call")
         wide = max((len(b.name) for b in self.blocks), default=0)
         for b in self.blocks:

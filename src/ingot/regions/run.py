@@ -8,9 +8,9 @@ import msgspec
 import torch
 from torch import Tensor
 
+from ingot.graphs.recorded import wrap
 from ingot.graphs.sizes import Size, evaluated
 from ingot.graphs.torch_private import any_autocast
-from ingot.regions.recorded import wrap
 from ingot.train.ready import Code, Entry, Ready, make_outputs
 from ingot.train.signature import Signature
 

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if, warn_of
 from ingot.execute.autograd_guard import find_lost_gradients, find_lost_tangents
 from ingot.execute.batch_shape import ValueShape, join_batches
-from ingot.execute.call_layout import StatusReader
-from ingot.execute.status import Status, failures, spoil_rows
+from ingot.execute.status import Status, failures, may_be, spoil_rows
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
@@ -45,13 +44,14 @@ class Artifact(nn.Module):
         super().__init__()
         self.metadata = meta
         self._backend = backend
+        self.device = backend.device
         self.dtype: torch.dtype = getattr(torch, meta.dtype)
         self._names = {p.variable.name: self._key(p.variable.name) for p in meta.parameters}
         slopes = {b.input for b in meta.derivatives}
         for p in meta.parameters:
             name = p.variable.name
             differs = name in slopes or backend.has_adjoints
-            value = nn.Parameter(tensor_of(p, self.dtype), requires_grad=differs)
+            value = nn.Parameter(tensor_of(p, self.dtype, self.device), requires_grad=differs)
             self.register_parameter(self._names[name], value)
         self._held = _picker(tuple(self._names.values()))
         self._shapes = {v.name: shape_of(v) for v in meta.inputs}
@@ -62,6 +62,7 @@ class Artifact(nn.Module):
         self._every = (*self._shapes, *self._names)
         self._lives = backend.name == "interpret"
         self._who = "the model" if self._lives else "the package"
+        self._waits = self._lives or self.device.type == "cpu"
         self._spellings = {p.variable.name: p.spellings for p in meta.parameters}
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         # by guards what calls a kernel anew, by keys what was examined
@@ -116,7 +117,7 @@ class Artifact(nn.Module):
     def status(self) -> tuple[Status, ...]:
         """What became of every point in this thread's last call, one status a solve."""
         told = getattr(self._last, "told", None)
-        return () if told is None else told()
+        return () if told is None else tuple(told)
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -148,12 +149,14 @@ class Artifact(nn.Module):
         given = value if isinstance(value, bool | int | float) else _as_tensor(value)
         if isinstance(value, list | tuple):
             with contextlib.suppress(TypeError, ValueError):
-                given = torch.tensor(value, dtype=self.dtype, device=self.metadata.device)
+                given = torch.tensor(value, dtype=self.dtype, device=self.device)
         if given is None:
             told = f"'{name}' is {_told(value)}, not a tensor or an array of numbers"
             raise _problem("wrong-input", told, "give a number or an array")
         if not isinstance(given, Tensor):
-            return torch.tensor(given, dtype=self.dtype, device=self.metadata.device)
+            return torch.tensor(given, dtype=self.dtype, device=self.device)
+        if isinstance(value, np.ndarray):
+            given = given.to(self.device)
         if given.requires_grad and torch.is_grad_enabled():
             told = f"'{name}' is set to a tensor that requires a gradient, which a copy loses"
             fix = "give value.detach(); gradients arrive in named_parameters()"
@@ -171,7 +174,7 @@ class Artifact(nn.Module):
 
         `to`, `half`, `cuda`, `to_empty` and their kin come here, those of a module around it too.
         """
-        probe = torch.ones((), dtype=self.dtype, device=self.metadata.device)
+        probe = torch.ones((), dtype=self.dtype, device=self.device)
         for tensor in (probe, *self._parameters.values()):
             if tensor is None:
                 continue
@@ -179,7 +182,7 @@ class Artifact(nn.Module):
                 with torch.no_grad():
                     made = fn(tensor)
             except (AssertionError, NotImplementedError, RuntimeError) as error:
-                told = f"the package runs on {self.metadata.device} only: {error}"
+                told = f"the package runs on {self.device} only: {error}"
                 raise _problem("wrong-device", told, "move its results instead") from None
             raise_if(self._unlike(made))
             if not torch.equal(made.nan_to_num(), tensor.nan_to_num()):
@@ -190,8 +193,8 @@ class Artifact(nn.Module):
     def _unlike(self, made: Tensor) -> list[Problem]:
         """What a converted tensor has that the package cannot compute with."""
         kind = str(made.dtype).removeprefix("torch.")
-        if made.device.type != self.metadata.device:
-            told = f"the package runs on {self.metadata.device}, not on {made.device.type}"
+        if made.device != self.device:
+            told = f"the package runs on {self.device}, not on {made.device}"
             return [Problem("wrong-device", told, None, "move its results instead")]
         if made.dtype != self.dtype:
             told = f"the package computes in {self.metadata.dtype}, not in {kind}"
@@ -223,9 +226,12 @@ class Artifact(nn.Module):
                     values = (*values, *self._held(self._parameters))
                 again = self._calls.match(None, values)
                 if again is not None and len(inputs) == len(self._shapes) and not forward_mode():
-                    outputs, self._last.told = again(values)
+                    outputs, reports = again(values)
+                    self._last.told = reports
+                    if reports.has_failed:
+                        warn_of(failures(reports))
                     return outputs
-            except (AttributeError, IndexError, KeyError, TypeError):
+            except (AttributeError, IndexError, KeyError, TypeError, torch.OutOfMemoryError):
                 pass  # whatever it is, it is told below
         return super().__call__(inputs)
 
@@ -339,7 +345,8 @@ class Artifact(nn.Module):
     def transient(self, transient: Transient) -> History:
         """Many steps in one native call."""
         history = self.arrange(transient)()
-        warn_of(failures(history.statuses))
+        if self._waits:
+            warn_of(failures(history.statuses))
         return history
 
     def arrange(self, transient: Transient) -> Callable[[], History]:
@@ -387,13 +394,13 @@ class Artifact(nn.Module):
         return outputs, blocks, failed
 
     def _failed(
-        self, told: StatusReader, values: Mapping[str, Tensor], shapes: Mapping[str, ValueShape]
+        self, told: Sequence[Status], values: Mapping[str, Tensor], shapes: Mapping[str, ValueShape]
     ) -> Tensor | None:
         """Tell of the solves; which points of the batch failed, if any; a value has all points."""
         if not self._tell(told):
             return None
         batch = max((x.shape[: x.ndim - shapes[n].rank] for n, x in values.items()), key=len)
-        return torch.stack([~s.converged for s in told()]).any(0).reshape(batch)
+        return torch.stack([~s.converged for s in told]).any(0).reshape(batch)
 
     def _adjoints(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
@@ -434,7 +441,7 @@ class Artifact(nn.Module):
     def _filled(
         self, pulled: dict[str, Tensor], points: Tensor, number: float
     ) -> dict[str, Tensor]:
-        if not bool(points.any()):
+        if not may_be(points):
             return pulled
         ranks = {n: s.rank for n, s in {**self._shapes, **self._parameter_shapes}.items()}
         return {
@@ -442,10 +449,14 @@ class Artifact(nn.Module):
             for n, x in pulled.items()
         }
 
-    def _tell(self, told: StatusReader) -> bool:
-        """Keep what the solves reported for `status`, and warn of points that failed, if any."""
+    def _tell(self, told: Sequence[Status]) -> bool:
+        """Keep what the solves reported for `status`, and warn of points that failed; whether any
+        may have. A call on a GPU does not wait to know, and so does not warn.
+        """
         self._last.told = told
-        problems = failures(told()) if self.metadata.solvers else ()
+        if not self._waits:
+            return bool(self.metadata.solvers)
+        problems = failures(told) if self.metadata.solvers else ()
         warn_of(problems)
         return bool(problems)
 
@@ -632,10 +643,10 @@ class Artifact(nn.Module):
                 "wrong-dtype", f"'{name}' is {kind}, {self._who} computes in {self.metadata.dtype}",
                 None, f"convert it to {self.metadata.dtype}{other}",
             ))  # fmt: skip
-        if value.device.type != self.metadata.device:
+        if value.device != self.device:
             found.append(Problem(
                 "wrong-device", f"'{name}' is on {value.device}, {self._who} runs on"
-                f" {self.metadata.device}", None, f"move it to {self.metadata.device}",
+                f" {self.device}", None, f"move it to {self.device}",
             ))  # fmt: skip
         want = shape.sizes + shape.base
         if tuple(value.shape[value.ndim - len(want) :]) != want or value.ndim < len(want):

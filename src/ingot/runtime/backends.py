@@ -1,21 +1,20 @@
 """What computes inside an artifact: a package's kernel library, or its compiled graphs."""
 
-import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem
 from ingot.execute.batch_shape import ValueShape
-from ingot.execute.call_layout import FastCall, StatusReader
+from ingot.execute.call_layout import CPU, FastCall
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.kernel_run import KernelEntry, KernelTransient, NativeRunner, SolveRules
+from ingot.execute.kernel_run import KernelEntry, KernelTransient, Runners, SolveRules
 from ingot.execute.segments_run import Segmented, SegmentedInfo, StepInfo
+from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import Layouts, layouts_of
-from ingot.package.metadata import KernelFiles, Metadata, ParameterInfo, VariableInfo
+from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
 
 __all__ = [
     "Backend", "GraphBackend", "KernelBackend", "SegmentedBackend", "load_kernel", "shape_of",
@@ -29,15 +28,16 @@ Outputs = dict[str, Tensor]
 class Backend(Protocol):
     """Values are those of the inputs, then of the promoted parameters; they were checked.
 
-    has_adjoints: whether it pulls cotangents back to all of them; sums: the outputs that have lost
-    axes of the batch.
+    device: where they lie; has_adjoints: whether it pulls cotangents back to all of them; sums: the
+    outputs that have lost axes of the batch.
     """
 
     name: str
+    device: torch.device
     has_adjoints: bool
     sums: frozenset[str]
 
-    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, Sequence[Status]]:
         """The outputs `(*batch, *axes, *base)`; the key is the signature of the values."""
         ...
 
@@ -47,7 +47,7 @@ class Backend(Protocol):
 
     def slopes(
         self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
-    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], Sequence[Status]]:
         """The outputs and at least the blocks by some of the values, of all that there are,
         unbatched where the batch does not matter.
         """
@@ -55,7 +55,7 @@ class Backend(Protocol):
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, StatusReader]:
+    ) -> tuple[Outputs, Outputs, Sequence[Status]]:
         """The outputs, and the adjoints of all values at every point, by name."""
         ...
 
@@ -69,30 +69,28 @@ class Backend(Protocol):
 
 
 class KernelBackend:
-    """A kernel library: values from one entry, with blocks or with adjoints from others."""
+    """The kernel of a package: values from one entry, with blocks or with adjoints from others."""
 
     name = "kernel"
     sums: frozenset[str] = frozenset()
 
-    def __init__(self, meta: Metadata, library: ctypes.CDLL) -> None:
-        self._library = library
-        kernel = meta.kernel
-        assert kernel is not None
+    def __init__(self, meta: Metadata, runners: Runners) -> None:
+        self._runners, self.device = runners, runners.device
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._free = [(b.output, b.input) for b in meta.derivatives if b.batch_independent]
         self._inputs = [shape_of(v) for v in meta.inputs]
         self._fixed = [shape_of(p.variable) for p in meta.parameters]
         self._outputs = [shape_of(v) for v in meta.outputs]
-        self._forward = self._native(meta, kernel, "forward")
+        self._forward = self._open(meta, "forward")
         self._jacobian = self._adjoint = None
         if self._pairs:
             blocks = self._blocks()
-            self._jacobian = self._native(meta, kernel, "jacobian", gives=blocks)
+            self._jacobian = self._open(meta, "jacobian", gives=blocks)
         self.has_adjoints = meta.adjoints
         if meta.adjoints:
             adjoints = [_marked(v) for v in (*self._inputs, *self._fixed)]
             reads = [_marked(v) for v in self._outputs]
-            self._adjoint = self._native(meta, kernel, "vjp", reads=reads, gives=adjoints)
+            self._adjoint = self._open(meta, "vjp", reads=reads, gives=adjoints)
 
     def _blocks(self) -> list[ValueShape]:
         given = {v.name: v for v in (*self._inputs, *self._fixed)}
@@ -102,29 +100,32 @@ class KernelBackend:
             for y, x in self._pairs
         ]
 
-    def _native(
-        self, meta: Metadata, kernel: KernelFiles, entry: str, *, reads: Sequence[ValueShape] = (),
+    def _open(
+        self, meta: Metadata, entry: str, *, reads: Sequence[ValueShape] = (),
         gives: Sequence[ValueShape] = (),
     ) -> KernelEntry:  # fmt: skip
-        """An entry of the library, and what it reads and gives beyond values."""
+        """An entry of the kernel, and what it reads and gives beyond values."""
         dtype: torch.dtype = getattr(torch, meta.dtype)
+        inputs = (*self._inputs, *reads, *self._fixed)
+        outputs = (*self._outputs, *gives)
+        rows = len(inputs) + len(meta.constants), len(outputs), len(meta.solvers)
         return KernelEntry(
-            run=_runner(self._library, kernel.prefix, entry),
-            inputs=(*self._inputs, *reads, *self._fixed),
+            run=self._runners.open(entry, rows),
+            inputs=inputs,
             hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
-            outputs=(*self._outputs, *gives),
+            outputs=outputs,
             solvers=tuple(SolveRules(s.name, s) for s in meta.solvers),
             dtype=dtype,
         )
 
     def under(self, meta: Metadata) -> "KernelBackend":
-        """The same library under other solver rules."""
-        return KernelBackend(meta, self._library)
+        """The same code under other solver rules."""
+        return KernelBackend(meta, self._runners)
 
-    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, Sequence[Status]]:
         """The outputs."""
         outputs, reports = self._forward.call(values, key)
-        return outputs, reports.read_only_step
+        return outputs, reports
 
     def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make a call like this one."""
@@ -132,7 +133,7 @@ class KernelBackend:
 
     def slopes(
         self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
-    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], Sequence[Status]]:
         """The outputs and blocks."""
         assert self._jacobian is not None
         found, reports = self._jacobian.call(values, key)
@@ -142,7 +143,7 @@ class KernelBackend:
             if not all(x.numel() for x in blocks.values()):
                 somewhere = self._anywhere(values)
             blocks |= {pair: self._first(somewhere[pair], pair) for pair in self._free}
-        return found, blocks, reports.read_only_step
+        return found, blocks, reports
 
     def _anywhere(self, values: Sequence[Tensor]) -> dict[Pair, Tensor]:
         """The blocks at one point, for those that are the same at all where there is none."""
@@ -162,11 +163,11 @@ class KernelBackend:
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, StatusReader]:
+    ) -> tuple[Outputs, Outputs, Sequence[Status]]:
         """The outputs and adjoints; cotangents that are not given are zero."""
         assert self._adjoint is not None
         count = len(self._inputs)
-        zero = torch.zeros((), dtype=self._adjoint.dtype, device="cpu")
+        zero = torch.zeros((), dtype=self._adjoint.dtype, device=self.device)
         against = [
             cotangents[v.name] if v.name in cotangents else zero.expand(v.sizes + v.base)
             for v in self._outputs
@@ -174,7 +175,7 @@ class KernelBackend:
         whole = [*values[:count], *against, *values[count:]]
         found, reports = self._adjoint.call(whole, layouts_of(whole))
         names = [v.name for v in (*self._inputs, *self._fixed)]
-        return found, {x: found.pop(_mark(x)) for x in names}, reports.read_only_step
+        return found, {x: found.pop(_mark(x)) for x in names}, reports
 
     def arrange(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """All steps in one native call."""
@@ -190,12 +191,12 @@ class KernelBackend:
 
 
 class SegmentedBackend:
-    """A kernel library of a model that sums over points: its segments in turn, torch between."""
+    """The kernel of a model that sums over points: its segments in turn, torch between."""
 
     name = "kernel"
 
-    def __init__(self, meta: Metadata, library: ctypes.CDLL) -> None:
-        self._library = library
+    def __init__(self, meta: Metadata, runners: Runners) -> None:
+        self._runners, self.device = runners, runners.device
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         self._free = {(b.output, b.input) for b in meta.derivatives if b.batch_independent}
         self._inputs = [v.name for v in meta.inputs]
@@ -210,44 +211,43 @@ class SegmentedBackend:
         )
 
     def _open(self, meta: Metadata, name: str, cut: SegmentedInfo) -> Segmented:
-        """One function, as entries of the library."""
-        kernel = meta.kernel
-        assert kernel is not None
+        """One function, as entries of the kernel."""
         dtype: torch.dtype = getattr(torch, meta.dtype)
         shapes = {v.name: v.shape for v in cut.values}
         rules = {s.name: SolveRules(s.name, s) for s in meta.solvers}
 
-        def native(i: int, step: StepInfo) -> KernelEntry:
+        def open_step(i: int, step: StepInfo) -> KernelEntry:
+            rows = len(step.reads), len(step.gives), len(step.solves)
             return KernelEntry(
-                run=_runner(self._library, kernel.prefix, f"{name}_{i}"),
+                run=self._runners.open(f"{name}_{i}", rows),
                 inputs=tuple(shapes[n] for n in step.reads), hidden=(),
                 outputs=tuple(shapes[n] for n in step.gives),
                 solvers=tuple(rules[n] for n in step.solves), dtype=dtype,
             )  # fmt: skip
 
-        runs = [native(i, s) if s.rule is None else None for i, s in enumerate(cut.steps)]
-        held = {p.variable.name: tensor_of(p, dtype) for p in meta.constants}
+        runs = [open_step(i, s) if s.rule is None else None for i, s in enumerate(cut.steps)]
+        held = {p.variable.name: tensor_of(p, dtype, self.device) for p in meta.constants}
         return Segmented(cut, runs, dtype=dtype, parameters=held, solves=[*rules])
 
     def under(self, meta: Metadata) -> "SegmentedBackend":
-        """The same library under other solver rules."""
-        return SegmentedBackend(meta, self._library)
+        """The same code under other solver rules."""
+        return SegmentedBackend(meta, self._runners)
 
     def _given(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
         names = (*self._inputs, *self._parameters)
         return {n: x.detach() for n, x in zip(names, values, strict=True)}
 
-    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, Sequence[Status]]:
         """The outputs."""
         outputs, statuses = self._runs["forward"](self._given(values))
-        return outputs, lambda: statuses
+        return outputs, statuses
 
     def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> None:
         """There is none."""
 
     def slopes(
         self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
-    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], Sequence[Status]]:
         """The outputs and blocks."""
         run = self._runs["jacobian"]
         found, statuses = run(self._given(values))
@@ -255,18 +255,18 @@ class SegmentedBackend:
         for y, x in self._free:
             rank = run.shape(f"{y}:{x}").rank
             blocks[y, x] = blocks[y, x][(0,) * (blocks[y, x].ndim - rank)]
-        return found, blocks, lambda: statuses
+        return found, blocks, statuses
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, StatusReader]:
+    ) -> tuple[Outputs, Outputs, Sequence[Status]]:
         """The outputs and adjoints; cotangents that are not given are zero."""
         run, given = self._runs["vjp"], self._given(values)
         reduced = self._runs["forward"].find_batch(given)
         for y, shape in self._outputs.items():
             bar = cotangents.get(y)
             if bar is None:
-                bar = torch.zeros(shape.sizes + shape.base, dtype=run.dtype, device="cpu")
+                bar = torch.zeros(shape.sizes + shape.base, dtype=run.dtype, device=self.device)
             elif bar.ndim > shape.rank:
                 # for all points, and so with axes of one where a sum has lost its own
                 for axis in reduced.dims(self._sources[y]) or ():
@@ -274,7 +274,7 @@ class SegmentedBackend:
             given[f"a.{y}"] = bar.detach()
         found, statuses = run(given)
         names = (*self._inputs, *self._parameters)
-        return found, {x: found.pop(f"a.{x}") for x in names}, lambda: statuses
+        return found, {x: found.pop(f"a.{x}") for x in names}, statuses
 
     def arrange(self, transient: Transient, promoted: Sequence[Tensor]) -> Callable[[], History]:
         """All steps, one after another."""
@@ -282,15 +282,16 @@ class SegmentedBackend:
         return self._runs["forward"].under(fixed).arrange(transient)
 
 
-def load_kernel(meta: Metadata, library: ctypes.CDLL) -> KernelBackend | SegmentedBackend:
-    """What runs the library of a package."""
-    return SegmentedBackend(meta, library) if meta.cuts else KernelBackend(meta, library)
+def load_kernel(meta: Metadata, runners: Runners) -> KernelBackend | SegmentedBackend:
+    """What runs the kernel of a package."""
+    return SegmentedBackend(meta, runners) if meta.cuts else KernelBackend(meta, runners)
 
 
 class GraphBackend:
     """The `.pt2` graphs of a folder; Newton is driven over them."""
 
     name = "inductor"
+    device = CPU
     has_adjoints = False
     sums: frozenset[str] = frozenset()
 
@@ -315,24 +316,24 @@ class GraphBackend:
     def _named(self, values: Sequence[Tensor]) -> Mapping[str, Tensor]:
         return dict(zip((*self._inputs, *self._parameters), values, strict=True))
 
-    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, Sequence[Status]]:
         """The outputs."""
         outputs, statuses = self._program(self._named(values))
-        return outputs, lambda: statuses
+        return outputs, statuses
 
     def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> None:
         """There is none."""
 
     def slopes(
         self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
-    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], Sequence[Status]]:
         """The outputs and blocks."""
         outputs, statuses, blocks = self._program.run(self._named(values), slopes=True)
-        return outputs, blocks, lambda: statuses
+        return outputs, blocks, statuses
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, StatusReader]:
+    ) -> tuple[Outputs, Outputs, Sequence[Status]]:
         """Graphs have no adjoints."""
         raise NotImplementedError
 
@@ -340,23 +341,6 @@ class GraphBackend:
         """All steps, one after another."""
         fixed = dict(zip(self._parameters, promoted, strict=True))
         return self._program.rebind(parameters=fixed).arrange(transient)
-
-
-def _runner(library: ctypes.CDLL, prefix: str, entry: str) -> NativeRunner:
-    """What runs an entry of a library."""
-    lanes = _named(library, f"{prefix}_lanes")()
-    return NativeRunner(_named(library, f"{prefix}_{entry}_steps"), lanes)
-
-
-def _named(library: ctypes.CDLL, name: str) -> Any:
-    """A function of a library, which is another package's where it has none of this name."""
-    try:
-        return getattr(library, name)
-    except AttributeError:
-        message = f"the library shows no '{name}': it is not the one that the metadata describes"
-        raise IngotError([
-            Problem("broken-package", message, None, "compile the package again")
-        ]) from None  # fmt: skip
 
 
 def _mark(name: str) -> str:
@@ -373,6 +357,6 @@ def shape_of(v: VariableInfo) -> ValueShape:
     return ValueShape(v.name, v.sub_batch, v.base)
 
 
-def tensor_of(p: ParameterInfo, dtype: torch.dtype) -> Tensor:
+def tensor_of(p: ParameterInfo, dtype: torch.dtype, device: torch.device = CPU) -> Tensor:
     """The value that a package holds of a parameter."""
-    return torch.tensor(p.value.values, dtype=dtype, device="cpu").reshape(p.value.shape)
+    return torch.tensor(p.value.values, dtype=dtype, device=device).reshape(p.value.shape)

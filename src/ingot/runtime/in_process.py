@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
+from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
 from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.execute.devices import require_device
 from ingot.model import Model, bind
 from ingot.options import PackagedBackend
 from ingot.package.compilation import Compilation
@@ -25,14 +27,14 @@ def compile(
     source: Model | Callable[..., Any], values: Mapping[str, Any] | None = None, *,
     backend: PackagedBackend = "kernel", dtype: torch.dtype = torch.float64,
     parameter: tuple[str, ...] = (), derivative: tuple[str, ...] = (), train: bool = False,
-    example_batch_shape: tuple[str, ...] = (), jobs: int = 2,
+    example_batch_shape: tuple[str, ...] = (), device: str = "cpu", jobs: int = 2,
 ) -> Artifact:  # fmt: skip
     """An artifact of a live model, or of a law: a function under `@model`.
 
     values: the options of a law by their names: numbers, arrays, tensors (a leading axis is a
     batch) or values of `ingot.types` for a parameter, a string for a variable or a choice; numbers
-    are bound as float64, refused where that would change them. backend to jobs: as
-    `ingot compile` takes them.
+    are bound as float64, refused where that would change them. device: cpu, cuda or cuda:1; backend
+    to jobs: as `ingot compile` takes them.
     """
     if isinstance(source, Model) and values is not None:
         message, fix = "a live model has its values already", "leave the values out"
@@ -41,17 +43,28 @@ def compile(
     if dtype not in (torch.float64, torch.float32):
         message = f"dtype is torch.float64 or torch.float32, not {dtype}"
         raise IngotError([Problem("wrong-value", message, caller(), "give dtype=torch.float64")])
+    place = require_device(device, "compile it for the CPU: device='cpu'")
+    cuda = place.type == "cuda"
+    major, minor = torch.cuda.get_device_capability(place) if cuda else (0, 0)
+    architectures = (10 * major + minor,) if cuda else DEFAULT_ARCHITECTURES
     target = Target(
-        backend=(backend,), dtype="float64" if dtype == torch.float64 else "float32",
+        backend=(backend,), device=("cuda" if cuda else "cpu",), cuda_arch=architectures,
+        dtype="float64" if dtype == torch.float64 else "float32",
         parameter=parameter, derivative=derivative, train=train,
         example_batch_shape=example_batch_shape, jobs=jobs, stub=False, baseline=False,
     )  # fmt: skip
     lowered = advance(
-        Compilation(model=model, target=target, driven=model.shapes, command="ingot.compile")
+        Compilation(
+            model=model,
+            target=target,
+            device=target.device[0],
+            driven=model.shapes,
+            command="ingot.compile",
+        )
     )
     with tempfile.TemporaryDirectory(prefix="ingot-") as folder:
         translate(lowered, Path(folder))
-        return load(folder)
+        return load(folder, device=device)
 
 
 def _law(function: Callable[..., Any], values: Mapping[str, Any]) -> Model:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.call_layout import StatusReader
 from ingot.execute.interpret import Interpreter
+from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import Layouts
 from ingot.model import Model, find_buffers, lag, spell_parameters, walk
@@ -38,8 +38,8 @@ class InterpretBackend:
     name = "interpret"
     has_adjoints = True
 
-    def __init__(self, program: Program, dtype: torch.dtype) -> None:
-        self._program, self._dtype = program, dtype
+    def __init__(self, program: Program, dtype: torch.dtype, device: torch.device) -> None:
+        self._program, self._dtype, self.device = program, dtype, device
         given = tuple(p.variable for p in program.parameters)
         # values of parameters come with every call, as inputs do
         self._called = replace(program, inputs=(*program.inputs, *given), parameters=())
@@ -50,17 +50,17 @@ class InterpretBackend:
 
     def _run(
         self, key: Any, make: Callable[[Program], Program], given: Mapping[str, Tensor]
-    ) -> tuple[Outputs, StatusReader]:
+    ) -> tuple[Outputs, Sequence[Status]]:
         if key not in self._runs:
             self._runs[key] = Interpreter(make(self._called), dtype=self._dtype)
         with torch.no_grad():
             outputs, statuses = self._runs[key](given)
-        return outputs, lambda: statuses
+        return outputs, statuses
 
     def _given(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
         return {n: x.detach() for n, x in zip(self._names, values, strict=True)}
 
-    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, StatusReader]:
+    def values(self, values: Sequence[Tensor], key: Layouts) -> tuple[Outputs, Sequence[Status]]:
         """The outputs."""
         return self._run("values", lambda program: program, self._given(values))
 
@@ -69,7 +69,7 @@ class InterpretBackend:
 
     def slopes(
         self, values: Sequence[Tensor], key: Layouts, by: Collection[str]
-    ) -> tuple[Outputs, dict[Pair, Tensor], StatusReader]:
+    ) -> tuple[Outputs, dict[Pair, Tensor], Sequence[Status]]:
         """The outputs and blocks."""
         pairs = tuple((y, x) for y in self._outputs for x in self._names if x in by)
         found, told = self._run(pairs, partial(with_jacobian, pairs=pairs), self._given(values))
@@ -77,7 +77,7 @@ class InterpretBackend:
 
     def pull(
         self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]
-    ) -> tuple[Outputs, Outputs, StatusReader]:
+    ) -> tuple[Outputs, Outputs, Sequence[Status]]:
         """The outputs and adjoints, of those outputs that have cotangents."""
         outputs = tuple(y for y in self._outputs if y in cotangents)
         make = partial(with_adjoint, outputs=outputs, inputs=self._names)
@@ -169,7 +169,7 @@ def _build_evaluator(model: Model, shapes: Shapes) -> Artifact:
         adjoints=True, kernel=None, inductor=None, torch_version="",
         origin=Origin("", "", (), ""), digests={},
     )  # fmt: skip
-    return Artifact(meta, InterpretBackend(program, model.dtype))
+    return Artifact(meta, InterpretBackend(program, model.dtype, model.device))
 
 
 def specify(model: Model) -> tuple[dict[str, VariableSpec], dict[str, VariableSpec]]:

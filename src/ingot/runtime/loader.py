@@ -5,18 +5,24 @@ import logging
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 import torch
 
 from ingot.codegen import compiler
+from ingot.codegen.architectures import choose_target
 from ingot.codegen.cpu_levels import choose_flags, find_supported_levels
+from ingot.codegen.cuda import open_functions
 from ingot.codegen.library import open_library
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
+from ingot.execute.devices import name_device, require_device, tell_missing
+from ingot.execute.kernel_cuda import open_device_runners
+from ingot.execute.kernel_run import Runners, open_native_runners
 from ingot.options import PackagedBackend
 from ingot.package.consistent import find_inconsistencies
-from ingot.package.metadata import FORMAT, SCHEMA, Metadata
+from ingot.package.metadata import FORMAT, SCHEMA, KernelFiles, Metadata
 from ingot.package.seal import find_other_torch, open_metadata, read_files
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, load_kernel
@@ -31,35 +37,36 @@ LOG = logging.getLogger("ingot")
 
 @overload
 def load(
-    path: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None,
+    path: str | Path, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None,
     backend: PackagedBackend | None = None,
 ) -> Artifact: ...  # fmt: skip
 
 
 @overload
 def load(
-    path: str | Path, *, name: str | None, device: str = "cpu", dtype: torch.dtype | None = None,
-    backend: PackagedBackend | None = None,
+    path: str | Path, *, name: str | None, device: str | torch.device = "cpu",
+    dtype: torch.dtype | None = None, backend: PackagedBackend | None = None,
 ) -> "Artifact | Model": ...  # fmt: skip
 
 
 def load(
-    path: str | Path, *, name: str | None = None, device: str = "cpu",
+    path: str | Path, *, name: str | None = None, device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None, backend: PackagedBackend | None = None,
 ) -> "Artifact | Model":  # fmt: skip
     """The artifact of a package folder, of the folder above its device folders, or of a stub; the
     live model of an input file.
 
-    name: which model of a file, or which package of a folder that holds several. A package that
-    holds both backends runs its kernel, unless told otherwise.
+    device: what it runs on: cpu, cuda or cuda:1; name: which model of a file, or which package of a
+    folder that holds several. A package that holds both backends runs its kernel, unless told
+    otherwise.
     """
-    place = Path(path)
+    place, device = Path(path), name_device(device)
     if place.suffix == ".i":
         from ingot.runtime.stub import load_model
 
         return load_model(place, name, device=device, dtype=dtype, backend=backend)
     if name is not None:
-        place = _find_package(place, name, device)
+        place = _find_package(place, name, _read_kind(device))
     meta, folder = metadata_of(place, device)
     _check(meta, device, dtype)
     contents = read_files(meta, folder, again_of(meta))
@@ -70,7 +77,7 @@ def load(
             f"compile with --backend {chosen}",
         )  # fmt: skip
     if chosen == "kernel":
-        return Artifact(meta, load_kernel(meta, _library(meta, contents)))
+        return Artifact(meta, load_kernel(meta, _open_kernel(meta, contents, device)))
     raise_if(find_other_torch(meta.torch_version, again_of(meta)))
     return Artifact(meta, GraphBackend.of(meta, contents.__getitem__))
 
@@ -93,7 +100,7 @@ def again_of(meta: Metadata) -> str:
 
 def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
     """The metadata of a package, and the folder that holds it."""
-    for folder in (place, place / device):
+    for folder in (place, place / _read_kind(device)):
         files = sorted(folder.glob("*_meta.json")) if os.path.isdir(folder) else []
         if not files:
             continue
@@ -112,7 +119,7 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
     if have:
         raise _problem(
             "wrong-device", f"{place} holds a package for {', '.join(have)}, not for '{device}'",
-            f"load it with device='{have[0]}'",
+            fix_device(have[0]),
         )  # fmt: skip
     raise _problem("file-not-found", f"no package in '{place}'", "compile one: ingot compile FILE")
 
@@ -120,11 +127,18 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
 AGAIN = "compile the package again"
 
 
+def fix_device(held: str) -> str:
+    """What to do about a package for another device, which may not be here."""
+    both = "compile it for both: ingot compile FILE --device cpu cuda"
+    other = f"; or load it with device='{held}' (--device {held})"
+    return both if tell_missing(held) else both + other
+
+
 def _check(meta: Metadata, device: str, dtype: torch.dtype | None) -> None:
-    if meta.device != device:
+    if meta.device != _read_kind(device):
         raise _problem(
             "wrong-device", f"the package runs on {meta.device}, not on {device}",
-            f"load it with device='{meta.device}'",
+            fix_device(meta.device),
         )  # fmt: skip
     wanted = None if dtype is None else str(dtype).removeprefix("torch.")
     if wanted is not None and wanted != meta.dtype:
@@ -134,10 +148,46 @@ def _check(meta: Metadata, device: str, dtype: torch.dtype | None) -> None:
         )  # fmt: skip
 
 
-def _library(meta: Metadata, contents: Mapping[str, bytes]) -> ctypes.CDLL:
+def _read_kind(device: str) -> str:
+    """What kind of device a name means: `cuda` for `cuda:1`; a folder of a package is so called."""
+    return device.partition(":")[0]
+
+
+def _open_kernel(meta: Metadata, contents: Mapping[str, bytes], device: str) -> Runners:
+    """The kernel of a package, made ready on a device."""
+    assert meta.kernel is not None
+    if meta.device == "cpu":
+        return open_native_runners(_open_library(meta, meta.kernel, contents), meta.kernel.prefix)
+    place = require_device(
+        device, "load its folder for the CPU, device='cpu', which --device cpu cuda writes"
+    )
+    file = meta.kernel.libraries[_choose_code(meta, meta.kernel, place)]
+    try:
+        functions = open_functions(contents[file], place)
+    except IngotError as error:
+        told = f"'{file}' is refused by "
+        raise IngotError([replace(p, message=told + p.message) for p in error.problems]) from None
+    return open_device_runners(functions, meta.kernel.prefix, place)
+
+
+def _choose_code(meta: Metadata, kernel: KernelFiles, device: torch.device) -> str:
+    """The architecture whose code a GPU runs best; an error where it runs none."""
+    capability = torch.cuda.get_device_capability(device)
+    target = choose_target(kernel.libraries, capability)
+    own = "{}{}".format(*capability)
+    if target is None:
+        name = torch.cuda.get_device_name(device)
+        told = f"the package holds {', '.join(kernel.libraries)}; '{device}' is sm_{own} ({name})"
+        raise _problem("wrong-architecture", told, f"compile with --cuda-arch {own}")
+    if target.startswith("compute_"):
+        LOG.warning("%s: the driver compiles %s, this GPU is sm_%s", meta.name, target, own)
+    return target
+
+
+def _open_library(
+    meta: Metadata, kernel: KernelFiles, contents: Mapping[str, bytes]
+) -> ctypes.CDLL:
     """The library of the best CPU level that runs here, or one rebuilt from the source."""
-    kernel = meta.kernel
-    assert kernel is not None
     have = find_supported_levels()
     level = next((x for x in have if x in kernel.libraries), None)
     if level is not None:

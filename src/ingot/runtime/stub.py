@@ -45,10 +45,10 @@ class AOTIModel:
         """The package as a model with its inputs and outputs."""
         from ingot.model import Model
 
-        artifact = _loaded(block, factory, "cpu", None)
+        artifact = _loaded(block, factory, factory.device, None)
         inputs = {v.name: KINDS[v.kind] for v in artifact.metadata.inputs}
         outputs = {v.name: KINDS[v.kind] for v in artifact.metadata.outputs}
-        body = AOTIModel(artifact, partial(_loaded, block, factory, "cpu", None))
+        body = AOTIModel(artifact, partial(_loaded, block, factory, factory.device, None))
         return Model(block.name, "AOTIModel", block.span, inputs, outputs, body)
 
     def emit(
@@ -209,6 +209,7 @@ def load_model(
 
     tree = read(file)
     factory = Factory(tree)
+    factory.device = device  # of packages that are parts of a live model
     names = tree.names("Models")
     if name is None and stub_block(tree) is None:
         message = f"{file} is no stub, and which of its models is meant is not said"

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import get_args
 
 from ingot.errors import IngotError, Problem
-from ingot.options import PackagedBackend
+from ingot.execute.devices import tell_missing
+from ingot.options import Device, PackagedBackend
 from ingot.package.metadata import Metadata
 from ingot.package.seal import find_other_torch
 from ingot.package.seal import find_wrong_files as sealed_files
 from ingot.runtime.loader import again_of, load, metadata_of
 
-__all__ = ["folders_of", "wrong_with"]
+__all__ = ["folders_of", "tell_elsewhere", "wrong_with"]
 
 
 def folders_of(place: Path) -> list[Path]:
@@ -22,6 +23,9 @@ def folders_of(place: Path) -> list[Path]:
         if next(place.glob("*_meta.json"), None):
             return [place]
         found = sorted({path.parent for path in place.glob("*/*_meta.json")})
+        # a folder of a device that has lost its metadata is one too
+        named = [place / device for device in get_args(Device)] if found else []
+        found = sorted({*found, *(folder for folder in named if folder.is_dir())})
     kept = [folder for folder in found if not folder.name.startswith(".")]
     if kept:
         return kept
@@ -35,17 +39,27 @@ def wrong_with(folder: Path, *, untrusted: bool = False) -> Iterator[Problem]:
     Nothing of an `untrusted` package is loaded: its files are checked alone.
     """
     try:
-        meta, _ = metadata_of(folder, "cpu")
+        meta, _ = metadata_of(folder, folder.name)
     except IngotError as error:
         yield from error.problems
         return
     again = again_of(meta)
+    if folder.name in get_args(Device) and folder.name != meta.device:
+        message = f"the folder '{folder.name}' holds a package for {meta.device}"
+        yield Problem("broken-package", message, None, again)
+        return
     files = list(wrong_files(meta, folder, again))
     yield from files
     if meta.inductor is not None:
         yield from find_other_torch(meta.torch_version, again)
     if not files and not untrusted:
         yield from unloadable(meta, folder, again)
+
+
+def tell_elsewhere(folder: Path) -> str:
+    """Why the code of a package is for other machines than this one; nothing where it is not."""
+    meta, _ = metadata_of(folder, folder.name)
+    return tell_missing(meta.device)
 
 
 def wrong_files(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:
@@ -66,7 +80,9 @@ def unloadable(meta: Metadata, folder: Path, again: str) -> Iterator[Problem]:
         try:
             load(folder, device=meta.device, backend=backend)
         except IngotError as error:
-            yield from (p for p in error.problems if p.code != "wrong-torch")
+            # nothing is wrong with a package that another machine runs
+            elsewhere = ("wrong-torch", "no-device", "wrong-architecture")
+            yield from (p for p in error.problems if p.code not in elsewhere)
         except (OSError, RuntimeError, AttributeError) as error:
             message = f"the {backend} backend does not load: {error}"
             yield Problem("broken-package", message, None, again)

@@ -1,6 +1,6 @@
 """A function or module and examples -> Joint: all stages, from tracing to something to call."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +9,9 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.child import TIME_LIMIT
 from ingot.graphs.sizes import Dynamic, find_unknown
+from ingot.graphs.torch_private import OpOverload, list_global_hooks
 from ingot.train.call import Call, prepare
-from ingot.train.compile import Compiler, compile_half
+from ingot.train.compile import Compiler, compile_half, find_no_compiler
 from ingot.train.describe import write_graph
 from ingot.train.module import Joint
 from ingot.train.partitioner import Halves, Partition
@@ -19,6 +20,8 @@ from ingot.train.ready import Code
 from ingot.train.tracer import trace
 
 __all__ = ["assembled", "joint"]
+
+DECOMPOSITION = "write {torch.ops.aten.gelu.default: function}"
 
 
 def joint(
@@ -44,10 +47,31 @@ def joint(
     be a list, one for each. Inductor works in a child process, for at most `time_limit` seconds
     a graph.
     """
+    raise_if(_find_wrong(examples, decompositions, time_limit))
+    for name, how in (("compile_forward", compile_forward), ("compile_backward", compile_backward)):
+        raise_if(find_no_compiler(name, how))
     calls = _prepare(function, example, examples, dynamic)
     traces = [trace(call, decompositions) for call in calls]
     halves = [partitioned(each, partition) for each in traces]
     return assembled(halves, compile_forward, compile_backward, time_limit)
+
+
+def _find_wrong(examples: object, decompositions: object, time_limit: object) -> Iterator[Problem]:
+    """Options that are not of their kind."""
+    if not isinstance(examples, list | tuple):
+        told = f"'examples' is a {type(examples).__name__}, not a list of several"
+        yield Problem("wrong-argument", told, None, "joint(function, example), or examples=[...]")
+    table = {} if decompositions is None else decompositions
+    if not isinstance(table, Mapping):
+        told = f"'decompositions' is a {type(table).__name__}, not a dictionary"
+        yield Problem("wrong-argument", told, None, DECOMPOSITION)
+    for key, value in table.items() if isinstance(table, Mapping) else ():
+        if not isinstance(key, OpOverload) or not callable(value):
+            told = f"{{{key}: {value}}} in 'decompositions' replaces no operation by a function"
+            yield Problem("wrong-argument", told, None, DECOMPOSITION)
+    if not isinstance(time_limit, int | float) or not time_limit > 0:
+        told = f"'time_limit' is {time_limit!r}, and a graph takes time to compile"
+        yield Problem("wrong-argument", told, None, f"give seconds: {TIME_LIMIT} by default")
 
 
 def assembled(
@@ -64,7 +88,7 @@ def assembled(
         for held, tensor in zip(call.held, call.tensors, strict=True):
             tensors.setdefault(held, tensor)
     codes = [_compile(each, compile_forward, compile_backward, time_limit) for each in every]
-    return Joint(codes, [*tensors.values()])
+    return Joint(codes, [*tensors.values()], list_global_hooks())
 
 
 def _compile(
@@ -86,6 +110,10 @@ def _prepare(
     function: Callable[..., Any], example: Any, examples: Sequence[Any],
     dynamic: Any,
 ) -> list[Call]:  # fmt: skip
+    if not examples and example is None:
+        told = "a joint is traced from an example of its arguments, and none is given"
+        fix = "joint(function, example): a tensor, a tuple of arguments, or a dict of named ones"
+        raise IngotError([Problem("wrong-argument", told, None, fix)])
     if not examples:
         return [prepare(function, example, dynamic)]
     if example is not None:
@@ -93,6 +121,11 @@ def _prepare(
         fix = "joint(function, example), or joint(function, examples=[...])"
         raise IngotError([Problem("wrong-argument", told, None, fix)])
     if isinstance(dynamic, list | tuple):
+        if len(dynamic) != len(examples):
+            told = f"'dynamic' is of {len(dynamic)} examples, and there are {len(examples)}"
+            raise IngotError(
+                [Problem("wrong-argument", told, None, "give one for each, or for all")]
+            )
         return [prepare(function, *pair) for pair in zip(examples, dynamic, strict=True)]
     calls = [prepare(function, each, dynamic, one_of_several=True) for each in examples]
     names = [a.name for call in calls for a in call.arguments if a.tensor]

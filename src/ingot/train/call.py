@@ -1,23 +1,40 @@
 """A function or module and an example of its arguments -> Call: Dynamo's graph, flat and named."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor, nn
-from torch.fx import Interpreter
+from torch.fx import Interpreter, Node
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.capture import VALUES, Captured, capture, find_tensors
+from ingot.graphs.capture import VALUES, Captured, capture, find_attribute, find_tensors
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, Open, evaluated
-from ingot.graphs.torch_private import Modes, autocast_now, uncompiled, without_storage
+from ingot.graphs.spans import find_span
+from ingot.graphs.torch_private import (
+    Modes,
+    autocast_now,
+    buffers_of,
+    parameters_of,
+    uncompiled,
+    without_storage,
+)
 from ingot.graphs.tree import Tree, flatten
 from ingot.train.signature import Argument, Held, Shaped
 
-__all__ = ["Call", "autocast_now", "describe_tensor", "held_tensors", "plain_tensor", "prepare"]
+__all__ = [
+    "Call",
+    "autocast_now",
+    "describe_tensor",
+    "held_tensors",
+    "plain_tensor",
+    "prepare",
+    "renew",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +55,8 @@ class Call:
     open: Open
     axes: dict[str, tuple[int, int]]
     primals: tuple[Tensor, ...]
+    places: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -61,8 +80,9 @@ class Call:
         except BaseException:
             modes.restore(reversed(interpreter.env.values()))
             raise
+        nodes: Any = captured.graph.graph.output_node().args[0]
         for name, index in captured.written:
-            _write(name, held[name], outputs[index])
+            _write(name, held[name], outputs[index], nodes[index])
         leaves = {
             "output": lambda x: outputs[x.index], "argument": lambda x: given[x.index],
             "held": lambda x: held[x.name], "value": lambda x: x.value,
@@ -84,7 +104,7 @@ def prepare(
     """
     source: Callable[..., Any] = uncompiled(function)
     positional, keyword = _example(example)
-    parameters, defaults = _parameters(source, len(positional))
+    parameters, defaults, named = _parameters(source, len(positional))
     names = (*parameters[: len(positional)], *keyword)
     absent = {name: value for name, value in defaults.items() if name not in names}
     nested = [*positional, *keyword.values()]
@@ -96,15 +116,31 @@ def prepare(
     )
     module = source if isinstance(source, nn.Module) else None
     held, values = held_tensors(module)
-    captured = capture(source, positional, keyword, dynamic, names, one_of_several)
+    unnamed = [n for n in keyword if named is not None and n not in named]
+    captured = capture(source, positional, keyword, dynamic, names, one_of_several, unnamed)
     found = {name for h in held for name in h.names}
     others = {i.name: i.value for i in captured.inputs if i.kind in ("held", "constant")}
-    for name, _ in captured.written:
-        others.setdefault(name, _attribute(source, name))
+    returned = [leaf.name for leaf in captured.leaves if leaf.kind == "held"]
+    for name in (*returned, *(name for name, _ in captured.written)):
+        others.setdefault(name, find_attribute(source, name))
     extra = {name: value for name, value in others.items() if name not in found}
-    raise_if(_hidden(extra))
+    raise_if(_hidden(extra, captured))
     held += tuple(Held((n,), describe_tensor(n, v), False, False) for n, v in extra.items())
-    return _prepared(captured, names, (parameters, absent), held, [*values, *extra.values()])
+    call = _prepared(captured, names, (parameters, absent), held, [*values, *extra.values()])
+    return call if module is None else replace(call, **_describe_modules(module))
+
+
+def _describe_modules(module: nn.Module) -> dict[str, tuple[str, ...]]:
+    """The names of all tensors in the order of the modules, and the modules of another mode."""
+    parts = [*module.named_modules(remove_duplicate=False)]
+    return {
+        "places": tuple(
+            f"{path}.{name}".lstrip(".")
+            for path, part in parts
+            for name in (*parameters_of(part), *buffers_of(part))
+        ),
+        "modes": tuple(path for path, part in parts if part.training != module.training),
+    }
 
 
 def _prepared(
@@ -155,8 +191,13 @@ def _example(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (example,), {}
 
 
-def _parameters(function: Callable[..., Any], count: int) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The names of positional parameters, and defaults that are plain values."""
+def _parameters(
+    function: Callable[..., Any], count: int
+) -> tuple[tuple[str, ...], dict[str, Any], set[str] | None]:
+    """The names of positional parameters, defaults that are plain values, and all names.
+
+    The last where `**kwargs` takes others.
+    """
     target = function.forward if isinstance(function, nn.Module) else function
     try:
         found = list(inspect.signature(target).parameters.values())
@@ -165,7 +206,9 @@ def _parameters(function: Callable[..., Any], count: int) -> tuple[tuple[str, ..
     single = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     known = [p.name for p in found if p.kind in single]
     known += [f"argument{i}" for i in range(len(known), count)]
-    return tuple(known), {p.name: p.default for p in found if isinstance(p.default, VALUES)}
+    defaults = {p.name: p.default for p in found if isinstance(p.default, VALUES)}
+    more = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in found)
+    return tuple(known), defaults, {p.name for p in found} if more else None
 
 
 def plain_tensor(value: Tensor) -> str | None:
@@ -212,19 +255,15 @@ def held_tensors(module: nn.Module | None) -> tuple[tuple[Held, ...], list[Tenso
     return tuple(held), [value for _, value in groups]
 
 
-def _attribute(source: Any, name: str) -> Any:
-    for word in name.split("."):
-        source = getattr(source, word)
-    return source
-
-
-def _hidden(tensors: Mapping[str, Tensor]) -> list[Problem]:
-    return [
-        Problem("hidden-parameter", f"'{name}' asks for a gradient and is no argument", None,
-                "pass it as an argument, or make it a parameter of a module")
-        for name, value in tensors.items()
-        if value.requires_grad
-    ]  # fmt: skip
+def _hidden(tensors: Mapping[str, Tensor], captured: Captured) -> Iterator[Problem]:
+    places = captured.graph.graph.find_nodes(op="placeholder")
+    read = {i.name: node.users for i, node in zip(captured.inputs, places, strict=True)}
+    for name, value in tensors.items():
+        if value.requires_grad:
+            span = next((find_span(user) for user in read.get(name, ())), None)
+            told = f"'{name}' asks for a gradient and is no argument"
+            fix = "pass it as an argument, or make it a parameter of a module"
+            yield Problem("hidden-parameter", told, span, fix)
 
 
 def _fake(shapes: Open, value: Tensor, axes: Mapping[int, str]) -> Tensor:
@@ -234,6 +273,27 @@ def _fake(shapes: Open, value: Tensor, axes: Mapping[int, str]) -> Tensor:
         return blank(sizes, order_of(value), value.dtype, value.device).requires_grad_(
             value.requires_grad
         )
+
+
+def renew(call: Call, needs: Sequence[bool]) -> Call:
+    """The same call in symbols of its own, with gradients of some of its primals."""
+    shapes = Open(call.captured.open)
+    wanted = iter(needs)
+
+    def ask(shaped: Shaped) -> Shaped:
+        return msgspec.structs.replace(shaped, requires_grad=next(wanted))
+
+    held = tuple(msgspec.structs.replace(h, tensor=ask(h.tensor)) for h in call.held)
+    arguments = tuple(
+        msgspec.structs.replace(a, tensor=ask(a.tensor)) if a.tensor else a for a in call.arguments
+    )
+    primals = []
+    for shaped in (*(h.tensor for h in held), *(a.tensor for a in arguments if a.tensor)):
+        sizes = [evaluated(n, shapes.symbols) for n in shaped.sizes]
+        with shapes.mode:
+            fake = blank(sizes, shaped.order, getattr(torch, shaped.dtype), shaped.device)
+        primals.append(fake.requires_grad_(shaped.requires_grad))
+    return replace(call, held=held, arguments=arguments, open=shapes, primals=tuple(primals))
 
 
 def describe_tensor(
@@ -246,12 +306,12 @@ def describe_tensor(
     return Shaped(name, sizes, dtype, value.device.type, wanted, order_of(value))
 
 
-def _write(name: str, given: Tensor, now: Any) -> None:
+def _write(name: str, given: Tensor, now: Any, node: Node) -> None:
     """A tensor that is bound anew is as good as one that was written to."""
     if now.shape != given.shape or now.dtype != given.dtype:
         raise IngotError([Problem(
             "reshaped-input", f"'{name}' becomes another shape or type during the call",
-            None, "keep shapes and types of parameters and buffers fixed",
+            find_span(node), "keep shapes and types of parameters and buffers fixed",
         )])  # fmt: skip
     with torch.set_grad_enabled(now.requires_grad and not given.requires_grad):
         given.copy_(now)

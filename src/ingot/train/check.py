@@ -8,12 +8,12 @@ from torch import Tensor
 
 from ingot.errors import Problem, did_you_mean, raise_if
 from ingot.graphs.calls import layouts_of
-from ingot.graphs.sizes import evaluated, names_told
-from ingot.graphs.tree import TreeMismatch, leaves_like
+from ingot.graphs.sizes import evaluated, holds, names_told
+from ingot.graphs.tree import TreeMismatch, find_mismatch, leaves_like
 from ingot.train.call import autocast_now, plain_tensor
 from ingot.train.signature import Argument, Shaped, Signature
 
-__all__ = ["bind", "look_of", "out_of_bounds", "overlaps", "sizes_of"]
+__all__ = ["bind", "is_same", "look_of", "out_of_bounds", "overlaps", "sizes_of"]
 
 Problems = list[Problem]
 
@@ -28,9 +28,10 @@ def bind(
     try:
         return [*leaves_like(signature.tree_in, tuple(values))], []
     except TreeMismatch:
-        told = f"the arguments of '{signature.name}' are {_told(values)}"
         fix = f"pass what was traced: {', '.join(a.name for a in signature.arguments)}"
-        return [], [Problem("wrong-call", told, None, fix)]
+        trees = zip(signature.tree_in.children, values, signature.names, strict=True)
+        found = [find_mismatch(*each) for each in trees]
+        return [], [Problem("wrong-call", told, None, fix) for told in found if told]
 
 
 def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]) -> dict[str, int]:
@@ -44,14 +45,15 @@ def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]
             tensors.append(leaf)
     for one, value in zip(signature.held, held, strict=True):
         problems += _kind(one.tensor, value) or _sizes(one.tensor, value, {})
-    raise_if(problems)
+    raise_if(problems or _lost_gradients(signature, [*held, *tensors]))
     sizes = {n: tensors[i].shape[axis] for n, (i, axis) in signature.sizes.items()}
     for shaped, value in zip(signature.tensors, tensors, strict=True):
         problems += _sizes(shaped, value, sizes)
     raise_if(problems)
     for rule in signature.constraints:
-        if not evaluated(rule, sizes):
-            told = f"'{signature.name}' was traced for {rule}; here {names_told(sizes)}"
+        if not holds(rule, sizes):
+            cause = next((f" ({c})" for r, c in signature.causes.items() if r in rule), "")
+            told = f"'{signature.name}' was traced for {rule}{cause}; here {names_told(sizes)}"
             problems.append(Problem("wrong-shape", told, None, "trace it for these sizes"))
     raise_if(problems)
     return sizes
@@ -61,7 +63,8 @@ def look_of(value: Any) -> Any:
     """All that a call asks of a leaf, to be remembered; raises TypeError if it cannot be."""
     if isinstance(value, Tensor):
         return type(value), *layouts_of([value]), value.is_conj(), value.requires_grad
-    return type(value), value
+    # of floats 0.0 equals -0.0, and nan not itself
+    return type(value), value, repr(value) if isinstance(value, float) else ""
 
 
 def _autocast(signature: Signature) -> Problems:
@@ -97,13 +100,18 @@ def _order(
             )
     found |= named
     for name, value in found.items():
-        if name in names or (name in defaults and _same(value, defaults[name])):
+        if name in names or (name in defaults and is_same(value, defaults[name])):
             continue
         told = f"'{signature.name}' has no argument '{name}'"
         fix = did_you_mean(name, names) or f"call {takes}"
         if name in defaults or name in places:
             told = f"'{signature.name}' was traced without '{name}', which is {_short(value)}"
             fix = f"leave it out, or trace with an example that has '{name}'"
+        problems.append(Problem("wrong-call", told, None, fix))
+    order = tuple(name for name in named if name in signature.unnamed)
+    if order != signature.unnamed and {*order} == {*signature.unnamed}:
+        told = f"'{signature.name}' is given {', '.join(order)} in this order"
+        fix = f"call {takes}: what **kwargs takes has an order, which was traced"
         problems.append(Problem("wrong-call", told, None, fix))
     problems += [
         Problem("wrong-call", f"'{signature.name}' needs '{name}'", None, f"call {takes}")
@@ -113,14 +121,17 @@ def _order(
     return ([] if problems else [found[name] for name in names]), problems
 
 
-def _same(value: Any, traced: Any) -> bool:
-    return type(value) is type(traced) and value == traced
+def is_same(value: Any, traced: Any) -> bool:
+    """Whether a plain value is the traced one; 0.0 and -0.0 are two, nan is one."""
+    if type(value) is not type(traced):
+        return False
+    return repr(value) == repr(traced) if isinstance(value, float) else value == traced
 
 
 def _leaf(argument: Argument, leaf: Any) -> Problems:
     if argument.tensor is not None:
         return _kind(argument.tensor, leaf)
-    if _same(leaf, argument.value):
+    if is_same(leaf, argument.value):
         return []
     told = f"'{argument.name}' is {_short(leaf)}; it was traced as {argument.value!r}"
     return [Problem("wrong-call", told, None, "trace it with this value; only tensors may vary")]
@@ -149,10 +160,29 @@ def _kind(shaped: Shaped, value: Any) -> Problems:
     if value.dim() != len(shaped.sizes):
         told = f"'{name}' has shape {tuple(value.shape)}; it was traced as {_list(shaped)}"
         problems.append(Problem("wrong-shape", told, None, f"pass {len(shaped.sizes)} axes"))
-    if value.requires_grad and not shaped.requires_grad and torch.is_grad_enabled():
+    return problems
+
+
+def _lost_gradients(signature: Signature, primals: Sequence[Tensor]) -> Problems:
+    """Tensors that ask for a gradient, which the graph does not give."""
+    if not torch.is_grad_enabled():
+        return []
+    problems: Problems = []
+    shapes = [*(h.tensor for h in signature.held), *signature.tensors]
+    written = {primal for primal, _ in signature.mutated}
+    for i, (shaped, value) in enumerate(zip(shapes, primals, strict=True)):
+        if not value.requires_grad or shaped.requires_grad:
+            continue
+        why = "it was traced without"
         fix = "trace with an example that has requires_grad=True, or pass a detached tensor"
-        told = f"'{name}' asks for a gradient; it was traced without"
-        problems.append(Problem("no-gradient", told, None, fix))
+        if i in written:
+            why = "it is written to, which carries no gradient on"
+            fix = f"write to a clone of '{shaped.name}' in the source, or detach it before the call"
+        elif i < len(signature.held) and signature.held[i].parameter:
+            fix = "call requires_grad_(True) on the source's and trace it once more, or False here"
+        problems.append(Problem(
+            "no-gradient", f"'{shaped.name}' asks for a gradient; {why}", None, fix
+        ))  # fmt: skip
     return problems
 
 
@@ -193,10 +223,6 @@ def out_of_bounds(signature: Signature, status: Sequence[bool]) -> Problems:
 
 def _list(shaped: Shaped) -> str:
     return f"({', '.join(map(str, shaped.sizes))}{',' if len(shaped.sizes) == 1 else ''})"
-
-
-def _told(values: Sequence[Any]) -> str:
-    return ", ".join(_short(v) for v in values)
 
 
 def _short(value: Any) -> str:

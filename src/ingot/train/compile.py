@@ -7,7 +7,7 @@ import operator
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,7 @@ from torch.fx import GraphModule
 from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.disk import raise_if_full
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs import torch_private
 from ingot.graphs.child import TIME_LIMIT, share_children
 from ingot.graphs.openmp import run_alone
@@ -36,6 +36,7 @@ __all__ = [
     "compile_archive",
     "compile_half",
     "eager",
+    "find_no_compiler",
     "from_source",
     "inductor",
     "without_autocast",
@@ -81,12 +82,17 @@ def compile_half(
         make = partial(_compile_apart, graph, name, shapes, time_limit)
         archive = open_cache().obtain("graph", _key(graph, shapes), make)
         return Half("inductor", inductor(archive), archive, seconds=time.perf_counter() - begun)
-    if isinstance(how, str):
-        told = f"there is no compiler called '{how}'"
-        fix = "choose 'inductor', 'eager' or a callable"
-        raise IngotError([Problem("wrong-argument", told, None, fix)])
+    raise_if(find_no_compiler(name, how))
+    assert not isinstance(how, str)
     made = how(graph, inputs_of(graph))
     return Half("callable", lambda given: made(*given), seconds=time.perf_counter() - begun)
+
+
+def find_no_compiler(name: str, how: object) -> Iterator[Problem]:
+    """What is no way to compile a graph."""
+    if how not in ("inductor", "eager") and (isinstance(how, str) or not callable(how)):
+        told = f"there is no compiler called '{how}' ({name})"
+        yield Problem("wrong-argument", told, None, "choose 'inductor', 'eager' or a callable")
 
 
 def eager(graph: GraphModule) -> Run:
@@ -141,8 +147,10 @@ def _compile_apart(graph: GraphModule, name: str, shapes: Open, limit: float) ->
 
 def compile_job(folder: Path) -> None:
     """Compile the graph that a folder holds; runs in a child process."""
+    torch_private.register_operations()  # the graph may hold some, and a child knows none yet
     job = torch.load(folder / "job.pt", weights_only=False)
-    deterministic, precision = job["modes"]
+    deterministic, precision, dtype = job["modes"]
+    torch.set_default_dtype(dtype)
     torch.use_deterministic_algorithms(deterministic)
     torch.set_float32_matmul_precision(precision)
     shapes = Open(job["open"])
@@ -172,8 +180,13 @@ def _hints(shapes: Open) -> dict[str, int]:
     return {name: torch_private.hint_of(symbol) for name, symbol in shapes.symbols.items()}
 
 
-def _modes() -> tuple[bool, str]:
-    return torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
+def _modes() -> tuple[bool, str, torch.dtype]:
+    """What Inductor compiles for besides a graph."""
+    exact, precision = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+    )
+    return exact, precision, torch.get_default_dtype()
 
 
 def _fix(name: str) -> str:
@@ -218,7 +231,7 @@ def _key(graph: GraphModule, shapes: Open) -> str:
     held = [_bytes(x) for x in constants_of(graph).values()]
     parts = [
         graph.code, repr(_takes(graph, shapes)), repr(_hints(shapes)), *held, repr(SETTINGS),
-        repr(_modes()), Path(str(torch_private.__file__)).read_text(),
+        repr(_modes()), Path(str(torch_private.inductor.__file__)).read_text(),
         torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip
     return key_of(*parts)

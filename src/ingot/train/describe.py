@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.graphs.capture import find_span
+from ingot.graphs.spans import find_span
 from ingot.graphs.torch_private import (
     Lowering,
     OpOverload,

@@ -1,7 +1,7 @@
 """A function of tensors -> the graph of what it computes, without writes, on ATen."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -34,7 +34,9 @@ def graph_of(
     """The graph of a function of lists of tensors, which wraps them itself; flat, on ATen."""
     noted = torch_private.note_writes(shapes.mode)
     free = torch_private.free_convolutions()
-    with _without_kept_casts(), torch_private.keep_lines(), noted, free:
+    learns = any(t.requires_grad for group in groups for t in group)
+    written = torch_private.write_recurrences() if learns else nullcontext()
+    with _without_kept_casts(), torch_private.keep_lines(), noted, free, written:
         module = torch_private.trace_values(function, [list(g) for g in groups], table)
     torch_private.take_out_tokens(module.graph)
     module.graph.set_codegen(CodeGen())

@@ -1,89 +1,101 @@
 """A compiled joint as a module: calls are checked, writes copied back, views made again."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ingot.errors import IngotError, Problem
 from ingot.execute.autograd_guard import refuse_transforms
 from ingot.graphs.torch_private import (
+    HOOKS,
     any_autocast,
-    buffers_of,
-    children_of,
     forward_mode,
-    non_persistent,
-    parameters_of,
+    has_global_hooks,
+    has_hooks,
+    list_global_hooks,
     transforms,
 )
+from ingot.graphs.tree import flatten
+from ingot.train.parts import Part, Place, place_tensors
 from ingot.train.ready import Code
 from ingot.train.signature import Held, Signature
 
 __all__ = ["Joint", "unite"]
 
 
-class Joint(nn.Module):
+class Joint(Part):
     """A function with its gradient, compiled; parameters and buffers keep their names.
 
     `codes` are the signatures that it may be called with; the first that fits a call is run.
+    `hooks` are those of all modules that were traced with it.
     """
 
-    def __init__(self, codes: Sequence[Code], tensors: Sequence[Tensor]) -> None:
-        super().__init__()
-        self.codes = tuple(codes)
+    # torch.compile sets the last
+    own = Part.own | {"codes", "hooks", "states", "places", "tied", "ways", "_is_torch_compile"}
+
+    def __init__(
+        self, codes: Sequence[Code], tensors: Sequence[Tensor], hooks: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__("", codes[0].signature)
+        self.codes, self.hooks = tuple(codes), hooks
         self.states = unite([code.signature for code in codes])
-        self._places = [_placed(self, h, t) for h, t in zip(self.states, tensors, strict=True)]
-        self._tied = [i for i, h in enumerate(self.states) if len(h.names) > 1]
+        self.places = place_tensors(self, dict(zip(self.states, tensors, strict=True)))
+        self.tied = [i for i, h in enumerate(self.states) if len(h.names) > 1]
         index = {held: i for i, held in enumerate(self.states)}
         reads = [[index[h] for h in code.signature.held] for code in codes]
         every = [*range(len(self.states))]
         # which of the states each reads; None for all of them in their order
-        self._ways = [(c, None if r == every else r) for c, r in zip(codes, reads, strict=True)]
-        if self.signature.training is not None:
-            super().train(self.signature.training)
+        self.ways = [(c, None if r == every else r) for c, r in zip(codes, reads, strict=True)]
 
     @property
     def signature(self) -> Signature:
         """The first, or only, signature."""
         return self.codes[0].signature
 
-    def train(self, mode: bool = True) -> "Joint":
-        """Keep the mode in which the module was traced; another needs another trace."""
-        traced = self.signature.training
-        if traced is not None and mode != traced:
-            name = "training" if traced else "evaluation"
-            call = "train()" if mode else "eval()"
-            raise IngotError([Problem(
-                "wrong-mode", f"'{self.signature.name}' was traced in {name} mode", None,
-                f"call {call} on the source module and trace it once more",
-            )])  # fmt: skip
-        return super().train(mode)
-
     def held(self) -> list[Tensor]:
         """The parameters and buffers in the order of `states`."""
-        found = [places[0][0][places[0][1]] for places in self._places]
-        for index in self._tied:
-            if any(place[leaf] is not found[index] for place, leaf in self._places[index]):
+        try:
+            found = [places[0][0][places[0][1]] for places in self.places]
+        except KeyError:
+            raise IngotError([*_find_lost(self.states, self.places)]) from None
+        for index in self.tied:
+            if any(place.get(leaf) is not found[index] for place, leaf in self.places[index]):
                 names = "' and '".join(self.states[index].names)
                 told = f"'{names}' were one tensor when they were traced, and no longer are"
                 fix = "replace it under all its names, or write to it in place"
                 raise IngotError([Problem("untied-parameter", told, None, fix)])
         return found
 
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """What the function gives; hooks of all modules were traced with it, or are refused."""
+        if self.hooks or has_global_hooks():
+            self._keep_hooks()
+        if has_hooks(self):
+            return super().__call__(*arguments, **named)
+        return self.forward(*arguments, **named)
+
+    def _keep_hooks(self) -> None:
+        if self.hooks == list_global_hooks() and not has_hooks(self):
+            return
+        told = f"hooks of all modules are others than when '{self.signature.name}' was traced"
+        fix = "set them before it is traced, and leave them, or take them away"
+        raise IngotError([Problem("traced-part", told, None, fix)])
+
     def forward(self, *arguments: Any, **named: Any) -> Any:
         """What the function gives."""
         held = self.held()
         if transforms() or forward_mode():
-            refuse_transforms(self.signature.name, (held, arguments, named))
+            refuse_transforms(self.signature.name, self._name_values(held, arguments, named))
         if not any_autocast():
-            for code, reads in self._ways:
+            for code, reads in self.ways:
                 part = held if reads is None else [held[i] for i in reads]
                 ready, primals = code.find_ready(part, arguments, named)
                 if ready is not None:
                     return ready(primals)
         refusals: list[IngotError] = []
-        for code, reads in self._ways:
+        for code, reads in self.ways:
             part = held if reads is None else [held[i] for i in reads]
             try:
                 ready, primals = code.lay_out(part, arguments, named)
@@ -93,19 +105,48 @@ class Joint(nn.Module):
                 return ready.checked(primals)
         raise refusals[0] if len(refusals) == 1 else _fits_none(self.codes, refusals)
 
+    def _name_values(
+        self, held: Sequence[Tensor], arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """All that a call is given, by the names that the user knows."""
+        given = dict(zip((h.names[0] for h in self.states), held, strict=True))
+        places = self.signature.positional
+        more = [f"argument{i}" for i in range(len(places), len(arguments))]
+        values = dict(zip((*places, *more), arguments, strict=False)) | dict(named)
+        return given | {n + path: x for n, v in values.items() for path, x in flatten(v)[0]}
+
     def save(self, folder: Any) -> None:
         """Write a package that loads in a process without the source."""
         from ingot.train.package import save
 
         save(self, folder)
 
+    def rebuild(self, tensors: Sequence[Tensor]) -> "Joint":
+        """The same with other tensors."""
+        return Joint(self.codes, tensors, self.hooks)
+
+    def list_hooks(self) -> dict[str, Any]:
+        """The hooks that were set on the joint, by the tables that hold them."""
+        return {name: table for name in HOOKS if (table := vars(self)[name])}
+
+    def __copy__(self) -> "Joint":
+        made = self.rebuild(self.held())
+        made.__setstate__(self.list_hooks())
+        return made
+
     def __deepcopy__(self, memo: dict[int, Any]) -> "Joint":
-        return Joint(self.codes, [copy.deepcopy(tensor, memo) for tensor in self.held()])
+        made = self.rebuild([copy.deepcopy(tensor, memo) for tensor in self.held()])
+        made.__setstate__(copy.deepcopy(self.list_hooks(), memo))
+        return made
 
     def __reduce_ex__(self, _: Any) -> Any:
         from ingot.train.package import from_bytes, to_bytes
 
-        return from_bytes, (to_bytes(self),)
+        return from_bytes, (to_bytes(self),), self.list_hooks()
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, table in state.items():
+            vars(self)[name].update(table)
 
     def extra_repr(self) -> str:
         """The signatures, a line each, and how they were partitioned."""
@@ -126,18 +167,9 @@ def _fits_none(codes: Sequence[Code], refusals: Sequence[IngotError]) -> IngotEr
     return IngotError([Problem("no-signature", "\n".join(told), None, fix)])
 
 
-def _placed(joint: nn.Module, held: Held, tensor: Tensor) -> list[tuple[dict[str, Any], str]]:
-    """Register a tensor under all its names, whatever they are; where to find it again."""
-    places = []
-    for name in held.names:
-        *path, leaf = name.split(".")
-        owner = joint
-        for word in path:
-            owner = children_of(owner).setdefault(word, nn.Module())
-            assert owner is not None
-        place: dict[str, Any] = parameters_of(owner) if held.parameter else buffers_of(owner)
-        place[leaf] = tensor
-        if not held.persistent:
-            non_persistent(owner).add(leaf)
-        places.append((place, leaf))
-    return places
+def _find_lost(states: Sequence[Held], places: Sequence[Sequence[Place]]) -> Iterator[Problem]:
+    for state, known in zip(states, places, strict=True):
+        if any(leaf not in place for place, leaf in known):
+            told = f"'{state.names[0]}' is no longer there"
+            fix = "put the tensor back; what a parametrization makes of it is not traced"
+            yield Problem("traced-part", told, None, fix)

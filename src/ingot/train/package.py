@@ -5,7 +5,9 @@ packages you trust as you trust a program.
 """
 
 import io
+import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -32,12 +34,12 @@ from ingot.train.ready import Code
 from ingot.train.signature import Held, Saved, Signature
 
 __all__ = [
-    "NAME", "Described", "Packaged", "from_bytes", "load", "read_codes", "read_description", "save",
-    "to_bytes", "with_state", "write",
+    "NAME", "Described", "Packaged", "find_folder", "from_bytes", "load", "read_codes",
+    "read_description", "save", "to_bytes", "with_state", "write",
 ]  # fmt: skip
 
 FORMAT = "ingot-graphs"
-SCHEMA = 5
+SCHEMA = 7
 """The version of this layout; loaders refuse any other."""
 
 NAME = "graphs.json"
@@ -52,6 +54,8 @@ AGAIN = {
     "joint": "save it again: ingot.train.joint(...).save(FOLDER)",
     "regions": 'compile it again: ingot.regions.compile(..., mode="aot", output=FOLDER)',
 }
+WHAT = {"joint": "joint package", "regions": "package of regions"}
+LOADER = {"joint": "ingot.train.load(FOLDER)", "regions": "ingot.regions.load(FOLDER)"}
 Kind = Literal["joint", "regions"]
 T = TypeVar("T")
 
@@ -99,9 +103,9 @@ def write(
 ) -> Path:
     """Write a package: compiled signatures, the tensors that they hold, and what else there is."""
     # the room of packages imports what reads input files, which loading does not need
-    from ingot.package.write import open_scratch, put, save_tensors
+    from ingot.package.write import choose_place, open_scratch, put, save_tensors
 
-    place = Path(folder)
+    place = choose_place(folder)
     graphs: dict[tuple[str, bytes], int] = {}
     calls = []
     with open_scratch(place) as made:
@@ -112,7 +116,7 @@ def write(
                 name: _write(half, name, made, graphs) for name, half in present.items()
             }
             calls.append(Packaged(code.signature, code.saved, code.strategy, numbers))
-        save_tensors([t.detach().clone() for t in state], made / STATE)
+        save_tensors(_copy_apart(state), made / STATE)
         kinds: Any = tuple(kind for kind, _ in graphs)
         described = Described(
             FORMAT, SCHEMA, kind, read_torch_version(), find_supported_levels()[0], tuple(calls),
@@ -121,6 +125,15 @@ def write(
         write_sealed(described, made / NAME)
         put(made, place)
     return place
+
+
+def _copy_apart(state: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors without the rest of the memory that they lie in; those that share it still do."""
+    where = [t.untyped_storage().data_ptr() for t in state]
+    count = Counter(where)
+    found = [t.detach() for t in state]
+    copies = [t.clone() if count[w] == 1 else t for t, w in zip(found, where, strict=True)]
+    return [c.requires_grad_(t.requires_grad) for c, t in zip(copies, state, strict=True)]
 
 
 def _write(half: Half, name: str, folder: Path, graphs: dict[tuple[str, bytes], int]) -> int:
@@ -152,7 +165,7 @@ def _write(half: Half, name: str, folder: Path, graphs: dict[tuple[str, bytes], 
 
 def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
-    place = Path(folder)
+    place = find_folder(folder, "joint")
     codes, values = read_codes(place, read_description(place, "joint", Described[None]))
     states = unite([code.signature for code in codes])
     return Joint(codes, [with_state(h, v) for h, v in zip(states, values, strict=True)])
@@ -160,22 +173,29 @@ def load(folder: str | Path) -> Joint:
 
 def with_state(held: Held, value: Tensor) -> Tensor:
     """A tensor as what it was in the source."""
-    wanted = held.tensor.requires_grad
-    return nn.Parameter(value, requires_grad=wanted) if held.parameter else value
+    wanted = held.tensor.requires_grad and value.requires_grad
+    return nn.Parameter(value, requires_grad=wanted) if held.parameter else value.detach()
+
+
+def find_folder(folder: object, kind: Kind) -> Path:
+    """A folder as a path; whether it holds a package is asked later."""
+    if not isinstance(folder, str | os.PathLike):
+        told = f"no {WHAT[kind]} in {folder!r}, which is no folder"
+        raise IngotError([Problem("file-not-found", told, None, AGAIN[kind])])
+    return Path(folder)
 
 
 def read_description(folder: Path, kind: Kind, form: type[T]) -> T:
     """The metadata of a package that can be loaded here."""
     file = folder / NAME
-    described: Any = None
-    if file.is_file():
-        described = open_metadata(file, form, FORMAT, SCHEMA, AGAIN[kind])
-    if described is None or described.kind != kind:
-        what = "joint package" if kind == "joint" else "package of regions"
-        other = "" if described is None else f"; it holds one of {described.kind}"
-        raise IngotError([Problem(
-            "file-not-found", f"no {what} in '{folder}'{other}", None, AGAIN[kind]
-        )])  # fmt: skip
+    if not file.is_file():
+        told = f"no {WHAT[kind]} in '{folder}'"
+        raise IngotError([Problem("file-not-found", told, None, AGAIN[kind])])
+    other = open_metadata(file, Described[Any], FORMAT, SCHEMA, AGAIN[kind]).kind
+    if other != kind:
+        told = f"'{folder}' holds a {WHAT[other]}, not a {WHAT[kind]}"
+        raise IngotError([Problem("file-not-found", told, None, f"load it by {LOADER[other]}")])
+    described: Any = open_metadata(file, form, FORMAT, SCHEMA, AGAIN[kind])
     problems = [*find_other_torch(described.torch_version, AGAIN[kind])]
     if "inductor" in described.graphs:
         problems += find_other_level(described.level)

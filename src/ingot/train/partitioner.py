@@ -50,8 +50,9 @@ class Halves:
 def partition(traced: Traced, strategy: Partition = "min-cut") -> Halves:
     """Cut the joint graph in two where the strategy says."""
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", "callable")
-    if isinstance(strategy, str) and strategy not in STRATEGIES:
-        fix = did_you_mean(strategy, STRATEGIES) or f"choose among {', '.join(STRATEGIES)}"
+    known = strategy in STRATEGIES if isinstance(strategy, str) else callable(strategy)
+    if not known:
+        fix = did_you_mean(str(strategy), STRATEGIES) or f"choose among {', '.join(STRATEGIES)}"
         told = f"there is no way to partition called '{strategy}'"
         raise IngotError([Problem("wrong-argument", told, None, fix)])
     joint = copied(traced.graph)

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, Span
-from ingot.graphs.capture import find_span
 from ingot.graphs.layout import Order, blank, order_of
 from ingot.graphs.sizes import Open, evaluated
+from ingot.graphs.spans import find_span
 from ingot.graphs.torch_private import schema_of
 from ingot.train.call import describe_tensor
 from ingot.train.signature import Draw

@@ -20,7 +20,8 @@ from ingot.graphs.torch_private import (
     transforms,
 )
 from ingot.graphs.tree import unflatten
-from ingot.train.check import bind, look_of, out_of_bounds, overlaps, sizes_of
+from ingot.train.ambient import find_other_defaults
+from ingot.train.check import bind, is_same, look_of, out_of_bounds, overlaps, sizes_of
 from ingot.train.compile import Half, without_autocast
 from ingot.train.partitioner import Halves
 from ingot.train.random import drawn
@@ -57,10 +58,12 @@ class Entry:
             leaves, problems = bind(self.signature, arguments, named)
             if problems:
                 return None, []
+        if self.signature.ambient and any(find_other_defaults(self.signature)):
+            return None, []
         primals = [*held, *leaves]
         if self._values:
             primals = [*held, *(leaves[i] for i in self._where)]
-            if not all(type(leaves[i]) is type(v) and leaves[i] == v for i, v in self._values):
+            if not all(is_same(leaves[i], v) for i, v in self._values):
                 return None, []
         return self.calls.match(torch.is_grad_enabled(), primals), primals
 
@@ -69,7 +72,7 @@ class Entry:
     ) -> tuple[Any, list[Tensor]]:
         """The same for a call that was not made before, which is checked first."""
         leaves, problems = bind(self.signature, arguments, named)
-        raise_if(problems)
+        raise_if([*problems, *find_other_defaults(self.signature)])
         mode = torch.is_grad_enabled()
         try:
             looks = [*map(look_of, leaves), *map(look_of, held)]
@@ -182,6 +185,8 @@ class Ready:
             raise_if(out_of_bounds(signature, results[-1].tolist()))
         for primal, result in signature.mutated:
             wanted = torch.is_grad_enabled() and signature.results[result].requires_grad
+            # what asks for a gradient itself was written to where none was followed
+            wanted &= not (primals[primal].is_leaf and primals[primal].requires_grad)
             with torch.set_grad_enabled(wanted):
                 primals[primal].copy_(results[result])
         return self.outputs(results, primals)

@@ -100,9 +100,15 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call. Primals are the held tensors, then the tensors of the arguments, then the draws.
 
     positional: the parameters of the function in order, `names` those that the example gave.
+    unnamed: of `names` those that `**kwargs` takes, where their order matters.
     defaults: of the others those that may be given too, as long as they say the same.
     tangents: the results that each of the gradients comes from.
     constants: what was taken from attributes and globals when it was traced, as Python writes it.
+    places: the names of what is held, in the order of the source's modules.
+    modes: the modules, by name, that were in another mode than the whole.
+    ambient: torch's default "dtype" and "device", and whether gradients are recorded, "grad", where
+    the graph depends on them.
+    causes: of constraints, what decided by the size, and where.
     Where there are `indices`, the last result says of each whether it was in bounds.
     """
 
@@ -126,6 +132,11 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     autocast: dict[str, str]
     indices: tuple[str, ...]
     constants: dict[str, str]
+    places: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    ambient: dict[str, str] = {}
+    causes: dict[str, str] = {}
+    unnamed: tuple[str, ...] = ()
 
     @property
     def tensors(self) -> tuple[Shaped, ...]:

@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.capture import VALUES, find_span, find_span_in
+from ingot.graphs.capture import VALUES, find_fix
 from ingot.graphs.guards import find_excluded
 from ingot.graphs.sizes import find_fixed
+from ingot.graphs.spans import find_span, find_span_in
 from ingot.graphs.torch_private import (
     base_of,
     follow_gradients,
@@ -26,6 +27,7 @@ from ingot.graphs.torch_private import (
     wrapped,
 )
 from ingot.train import functional, random
+from ingot.train.ambient import find_ambient
 from ingot.train.bounds import guard
 from ingot.train.call import Call, describe_tensor
 from ingot.train.cut import ahead
@@ -59,8 +61,16 @@ class _Survey:
     mutated: tuple[int, ...]
 
 
-def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced:
-    """Trace forward and backward into one graph and clean it; decompositions go before ours."""
+def trace(
+    call: Call,
+    decompositions: Mapping[Any, Any] | None = None,
+    ambient: Mapping[str, str] | None = None,
+) -> Traced:
+    """Trace forward and backward into one graph and clean it; decompositions go before ours.
+
+    ambient: the defaults that the call depends on, where they are known.
+    """
+    ambient = find_ambient(call) if ambient is None else dict(ambient)
     survey = _survey(call)
     graph, wanted = _joint(call, survey, {**functional.decompositions(), **(decompositions or {})})
     draws = random.lift(graph, call.open)
@@ -76,6 +86,7 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
     results = [*zip(survey.results, survey.requires_grad, strict=True)]
     results += [(node.meta["val"], False) for node in told]
     first = count - len(survey.mutated)
+    constraints, causes = _constraints(call, graph)
     signature = Signature(
         name=call.name, training=call.captured.training, held=call.held, arguments=call.arguments,
         names=call.names, positional=call.positional, defaults=call.defaults, tree_in=call.tree,
@@ -87,9 +98,11 @@ def trace(call: Call, decompositions: Mapping[Any, Any] | None = None) -> Traced
         mutated=tuple((primal, first + i) for i, primal in enumerate(survey.mutated)),
         draws=draws, gradients=tuple(gradients),
         tangents=_tangents(graph, len(results), survey.requires_grad), sizes=call.axes,
-        constraints=_constraints(call, graph), autocast=call.captured.autocast,
+        constraints=constraints, autocast=call.captured.autocast,
         indices=tuple(indices),
         constants={c.name: repr(c.value) for c in call.captured.constants},
+        places=call.places, modes=call.modes, ambient=ambient, causes=causes,
+        unnamed=call.captured.unnamed,
     )  # fmt: skip
     return Traced(call, signature, graph, len(results))
 
@@ -245,7 +258,7 @@ class _translated:
             "untraceable-function",
             f"'{self._name}' cannot be traced: {type(error).__name__}: {text}",
             find_span_in(str(error)),
-            "use tensor operations whose course does not depend on values",
+            find_fix(str(error), self._name),
         )]) from error  # fmt: skip
 
 
@@ -278,10 +291,11 @@ def _tangents(
     return tuple(tuple(sorted(index[n] for n in ahead([g]) if n in index)) for g in given)
 
 
-def _constraints(call: Call, graph: GraphModule) -> tuple[str, ...]:
-    """What Python, and torch below it, have assumed of the open sizes."""
+def _constraints(call: Call, graph: GraphModule) -> tuple[tuple[str, ...], dict[str, str]]:
+    """What Python, and torch below it, have assumed of the open sizes, and the causes."""
     known = tuple(dict.fromkeys([*call.captured.guards, *call.open.constraints()]))
-    return find_excluded(graph, "val", call.open.text, call.captured.open, known)
+    rules, causes = find_excluded(graph, "val", call.open.text, call.captured.open, known)
+    return rules, call.captured.causes | causes
 
 
 def _flat_output(graph: GraphModule) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["ELEMENTWISE", "Elementwise"]
+__all__ = ["ELEMENTWISE", "Elementwise", "multiply_out"]
 
 Rule = Callable[..., Any]
 
@@ -27,6 +27,7 @@ class Elementwise:
     simplify: (builder, *operands) -> a simpler line that is equal for all numbers, NaN included;
     simplify_zeros: the same where a zero is structural (0 x = 0), as it is in derivatives;
     bound: (operation's line, lower bounds of its operands) -> a lower bound of the result;
+    chooses: (builder, *operands) -> the condition by which the result is one of two, and those;
     cxx_whole: how C++ spells it where the last operand is the whole number `{n}`;
     fused: spellings `(first, second)` in one rounding where that operand is the product `{x} {y}`.
     """
@@ -41,6 +42,7 @@ class Elementwise:
     simplify: Rule | None = None
     simplify_zeros: Rule | None = None
     bound: Rule | None = None
+    chooses: Rule | None = None
     fused: tuple[str, str] | None = None
     cxx_whole: str | None = None
     is_condition: bool = False
@@ -87,6 +89,16 @@ def _unary(name: str, slope: Rule | None, numpy: Rule | None = None, **more: Any
         name=name, arity=1, numpy=numpy or getattr(np, name), torch=f"torch.{name}({{0}})",
         cxx=f"{name}({{0}})", slopes=None if slope is None else lambda g, y, a: (slope(g, y, a),),
         **more,
+    )  # fmt: skip
+
+
+def _function(
+    name: str, numpy: Rule, slopes: Rule | None, cxx: str = "", **more: Any
+) -> Elementwise:
+    """A function of two operands."""
+    return Elementwise(
+        name=name, arity=2, numpy=numpy, torch=f"torch.{name}({{0}}, {{1}})",
+        cxx=f"{cxx or name}({{0}}, {{1}})", slopes=slopes, **more,
     )  # fmt: skip
 
 
@@ -212,20 +224,20 @@ def _simplify_pow(g: Any, a: Any, b: Any) -> Any:
     if n == -1.0:
         return g.emit("div", 1.0, a)
     if n.is_integer() and 0 < n <= MAX_SQUARED_POWER:
-        return _whole_power(g, a, int(n))
+        return multiply_out(lambda x, y: g.emit("mul", x, y), a, int(n))
     return None
 
 
-def _whole_power(g: Any, a: Any, n: int) -> Any:
-    """By repeated squaring, with slopes of the same kind."""
+def multiply_out(times: Callable[[Any, Any], Any], a: Any, n: int) -> Any:
+    """A whole power by repeated squaring, given how values are multiplied."""
     result = None
     square = a
     while n:
         if n & 1:
-            result = square if result is None else g.emit("mul", result, square)
+            result = square if result is None else times(result, square)
         n >>= 1
         if n:
-            square = g.emit("mul", square, square)
+            square = times(square, square)
     return result
 
 
@@ -254,6 +266,28 @@ def _simplify_where(g: Any, c: Any, a: Any, b: Any) -> Any:
 
 def _inverse_root(g: Any, a: Any) -> Any:
     return g.emit("div", 1.0, g.emit("sqrt", g.emit("sub", 1.0, g.emit("mul", a, a))))
+
+
+def _slopes_chosen(g: Any, condition: Any) -> tuple[Any, Any]:
+    return g.emit("where", condition, 1.0, 0.0), g.emit("where", condition, 0.0, 1.0)
+
+
+def _extreme(name: str, numpy: Rule, op: str) -> Elementwise:
+    """The one of two that is less or greater than the other; a tie has the slope of the second."""
+    return _function(
+        name, numpy, lambda g, y, a, b: _slopes_chosen(g, g.emit(op, a, b)), name[:3],
+        chooses=lambda g, a, b: (g.emit(op, a, b), a, b),
+    )  # fmt: skip
+
+
+def _slopes_atan2(g: Any, y: Any, a: Any, b: Any) -> Any:
+    square = g.emit("add", g.emit("mul", a, a), g.emit("mul", b, b))
+    return g.emit("div", b, square), g.emit("neg", g.emit("div", a, square))
+
+
+def _slope_of_root(g: Any, a: Any, sign: str) -> Any:
+    """Of asinh and acosh."""
+    return g.emit("div", 1.0, g.emit("sqrt", g.emit(sign, g.emit("mul", a, a), 1.0)))
 
 
 def _bound_root(node: Any, below: list[float]) -> float:
@@ -295,9 +329,8 @@ _ROWS = (
     Elementwise(
         name="where", arity=3, numpy=np.where, torch="torch.where({0}, {1}, {2})",
         cxx="select({0}, {1}, {2})", simplify=_simplify_where, takes_conditions=(0,),
-        slopes=lambda g, y, c, a, b: (
-            None, g.emit("where", c, 1.0, 0.0), g.emit("where", c, 0.0, 1.0)
-        ),
+        slopes=lambda g, y, c, a, b: (None, *_slopes_chosen(g, c)),
+        chooses=lambda g, c, a, b: (c, a, b),
         bound=lambda node, below: min(below[1:]),
     ),
     _unary("abs", lambda g, y, a: g.emit("sign", a), bound=lambda node, x: max(x[0], 0.0)),
@@ -319,11 +352,32 @@ _ROWS = (
     _unary("sinh", lambda g, y, a: g.emit("cosh", a)),
     _unary("cosh", lambda g, y, a: g.emit("sinh", a), bound=lambda node, below: 1.0),
     _unary("tanh", lambda g, y, a: g.emit("sub", 1.0, g.emit("mul", y, y))),
+    _unary("log1p", lambda g, y, a: g.emit("div", 1.0, g.emit("add", 1.0, a))),
+    _unary("expm1", lambda g, y, a: g.emit("add", y, 1.0)),
+    _unary("log2", lambda g, y, a: g.emit("div", 1.4426950408889634, a)),
+    _unary("asinh", lambda g, y, a: _slope_of_root(g, a, "add"), np.arcsinh),
+    _unary("acosh", lambda g, y, a: _slope_of_root(g, a, "sub"), np.arccosh),
+    _unary(
+        "atanh", lambda g, y, a: g.emit("div", 1.0, g.emit("sub", 1.0, g.emit("mul", a, a))),
+        np.arctanh,
+    ),
+    _unary("floor", None),
+    _unary("ceil", None),
+    _unary("trunc", None),
+    _unary("round", None, np.rint),
+    _extreme("minimum", np.minimum, "lt"),
+    _extreme("maximum", np.maximum, "gt"),
+    _function("atan2", np.arctan2, _slopes_atan2),
+    _function(
+        "hypot", np.hypot, lambda g, y, a, b: (g.emit("div", a, y), g.emit("div", b, y))
+    ),
+    _function("remainder", np.remainder, lambda g, y, a, b: (g.one, None)),
     _compare("lt", "<", np.less),
     _compare("le", "<=", np.less_equal),
     _compare("gt", ">", np.greater),
     _compare("ge", ">=", np.greater_equal),
     _compare("eq", "==", np.equal),
+    _compare("ne", "!=", np.not_equal),
     _logical("and", 2, "{0} & {1}", "{0} and {1}"),
     _logical("or", 2, "{0} | {1}", "{0} or {1}"),
     _logical("not", 1, "no({0})", "not {0}"),

@@ -23,7 +23,8 @@ ARGUMENTS: dict[str, Sequence[tuple[object, ...]]] = {
     "pow.Tensor_Scalar": [(A, e) for e in (2, 3, 4, -1, -2, 0.5, -0.5, 1, 2.7, 0, 17)] + [(Z, 3)],
     "pow.Tensor_Tensor": [(A, B)], "pow.Scalar": [(2.0, A)],
     "exp.default": [(A,), (Z,)], "abs.default": [(A,), (Z,)], "rsqrt.default": [(A,)],
-    "sign.default": [(A,)], "_conj.default": [(Z,)], "conj_physical.default": [(Z,)],
+    "atan2.default": [(A, B), (A, M)], "hypot.default": [(A, B)],
+    "_conj.default": [(Z,)], "conj_physical.default": [(Z,)],
     "_conj_physical.default": [(Z,)],
     "complex.default": [(A, B)], "clone.default": [(A,), (Z,), (M,)],
     "clamp.default": [(A, 0.3, 0.6), (A, None, 0.5), (A, 0.4)], "clamp.Tensor": [(A, B, None)],
@@ -39,7 +40,8 @@ ARGUMENTS: dict[str, Sequence[tuple[object, ...]]] = {
     **{f"{n}.Scalar": [(A, 0.5)] for n in ("eq", "ne", "lt", "gt", "le", "ge")},
     **{f"{n}.default": [(A,)] for n in (
         "sqrt", "log", "log10", "log1p", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh",
-        "floor", "ceil", "trunc", "round",
+        "floor", "ceil", "trunc", "round", "sign", "asin", "acos", "atan", "asinh", "acosh",
+        "atanh", "log2",
     )},
 }  # fmt: skip
 ARGUMENTS["eq.Tensor"] = [(A, B), (Z, Y), (Z, A)]

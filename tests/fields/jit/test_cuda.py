@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from ingot.codegen import nvrtc
+from ingot.codegen.frames import THREADS as FRAME
+from ingot.codegen.grids import THREADS_PER_GROUP as THREADS
 from ingot.errors import IngotError
 from ingot.fields.jit import launch
 from ingot.fields.jit.capture import capture
 from ingot.fields.jit.clusters import KernelCall, Loop
-from ingot.fields.jit.frames import THREADS
 from ingot.fields.jit.fuse import Fused, fuse
 from ingot.fields.jit.launch import Launch
 from ingot.fields.jit.native import function
@@ -33,7 +34,8 @@ from .every import STEP, fields
 
 def on_host(program: SequenceSource, folder: Path) -> dict[str, Launch]:
     """The loops of a program for GPUs, run by this process."""
-    found = load_on_host(program.source, [slot.name for slot in program.kernels], folder)
+    names = [slot.name for slot in program.kernels]
+    found = load_on_host(program.source, names, folder, FRAME.read_headers())
 
     def start(run: HostFunction) -> Callable[[int, bytes], None]:
         return lambda blocks, task: run(blocks, THREADS, 0, task)
@@ -118,9 +120,12 @@ def test_what_lies_beside_the_gpu_stays_outside_loops_unless_it_is_a_number() ->
 
 
 def test_the_source_needs_nothing_that_nvrtc_lacks(operations: Printed) -> None:
-    included = [row for row in operations.program.source.splitlines() if "#include" in row]
-    assert included == ["#include <cstdint>"]  # which compile_cubin brings along
-    assert "std::" not in operations.program.source
+    headers = FRAME.read_headers()
+    texts = [operations.program.source, headers["lanes.h"], headers["powers.h"]]
+    included = {row for text in texts for row in text.splitlines() if "#include" in row}
+    # the first comes with compile_cubin, the others with the frame
+    assert included == {"#include <cstdint>", '#include "lanes.h"', '#include "powers.h"'}
+    assert not any("std::" in text for text in texts)
 
 
 @pytest.mark.parametrize("sizes", [(7, 5), (33, 129)])
@@ -230,7 +235,8 @@ def test_the_compiler_of_cuda_takes_every_operation(
         nvrtc.open_nvrtc()
     except IngotError as error:
         pytest.skip(str(error))
-    code = nvrtc.compile_cubin(operations.program.source, architecture, folder=tmp_path)
+    source, headers = operations.program.source, FRAME.read_headers()
+    code = nvrtc.compile_cubin(source, architecture, headers, tmp_path)
     assert code.startswith(b"\x7fELF")
     with pytest.raises(RuntimeError, match="NVRTC cannot compile a kernel for sm_90"):
         nvrtc.compile_cubin("none", "sm_90", folder=tmp_path)

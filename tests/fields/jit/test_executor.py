@@ -146,7 +146,7 @@ def test_a_program_that_no_longer_fits_its_steps_is_compiled_anew(
     (kept,) = cache.entries()
     content = cache.find("sequence", kept.key)
     assert content is not None
-    cache.put("sequence", kept.key, content.replace(b"splat(2.5)", b"splat(2.75)"))
+    cache.put("sequence", kept.key, content.replace(b"real(2.5)", b"real(2.75)"))
     GRAPHS.clear()
     executor = both((step,), state_of((9, 8), "a"))
     assert executor.counts["captured"] == 1
@@ -491,3 +491,19 @@ def test_solvers_say_whether_they_evaluate_once() -> None:
     assert few == {"AdamsBashforthMoulton", "AdamsBashforthMoultonCoupled", "SemiImplicitSolver"}
     assert not SOLVERS["AdamsBashforthMoulton"](**names, corrector_steps=1).evaluates_once
     assert ForwardEulerSolver().evaluates_once
+
+
+def scaled(a: Tensor) -> Tensor:
+    return a * torch.tensor([1.0, 2.0, 3.0]).to(a)[1]
+
+
+def test_constants_are_kept_as_they_are_copied(both: Both) -> None:
+    state = state_of((6, 5), "a")
+    made = both((Step("scaled", scaled, {"a": Buffer("a")}, ("b",)),), state)
+    assert made.statistics.fallbacks == 0
+    (graph,) = {
+        id(b.graph): b.graph
+        for parts in made.plans.values() for _, one in parts if one is not None
+        for b in one.bound.values() if b is not None
+    }.values()  # fmt: skip
+    assert "aten._to_copy" not in graph.program.text and "aten.lift" not in graph.program.text

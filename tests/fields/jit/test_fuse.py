@@ -94,7 +94,7 @@ def test_constant_fields_are_numbers() -> None:
 
     made = fused(of(function), "d")
     assert kinds(made) == ["loop"]
-    assert "splat(2.5)" in write(made).source
+    assert "splat(real(2.5))" in write(made).source
 
 
 def test_an_unknown_operation_stays_a_call() -> None:

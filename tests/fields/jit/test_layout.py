@@ -2,7 +2,7 @@
 
 import torch
 
-from ingot.fields.jit.frames import THREADS
+from ingot.codegen.grids import THREADS_PER_GROUP as THREADS
 from ingot.fields.jit.launch import Launch
 from ingot.fields.jit.layout import joined, order_of
 

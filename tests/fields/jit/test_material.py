@@ -129,7 +129,7 @@ OUTPUTS = ("stress", "equivalent_plastic_strain")
 def strain(space: Space, time: Tensor) -> Tensor:
     """A shear that waves over the box and grows with time."""
     wave = torch.sin(2 * space.axes[0]) * torch.cos(3 * space.axes[1]) + space.axes[2]
-    direction = torch.tensor([1.0, -0.5, -0.5, 0.2, 0.0, 0.1], dtype=wave.dtype)
+    direction = torch.tensor([1.0, -0.5, -0.5, 0.2, 0.0, 0.1]).to(wave)
     return (1e-3 * time * wave)[..., None] * direction
 
 
@@ -152,14 +152,22 @@ def sequence() -> tuple[Step, ...]:
     )
 
 
-def state_of_material(sizes: tuple[int, int, int]) -> State:
-    state = State(space(sizes), time=2.0)
-    zero = torch.zeros(*sizes, 6, dtype=torch.float64)
+def state_of_material(sizes: tuple[int, int, int], device: str = "cpu") -> State:
+    state = State(space(sizes, device=device), time=2.0)
+    zero = torch.zeros(*sizes, 6, dtype=torch.float64, device=device)
     state.buffers = {
         "E_old": zero, "s_old": zero, "p_old": zero[..., 0], "t_old": zero[..., 0],
         "t": zero[..., 0] + 2.0,
     }  # fmt: skip
     return state
+
+
+def moved(state: State) -> None:
+    """One step later in time."""
+    state.time += 1.0
+    for old, new in (("E_old", "E"), ("s_old", "s"), ("p_old", "p"), ("t_old", "t")):
+        state.buffers[old] = state.buffers[new]
+    state.buffers["t"] = state.buffers["t"] + 1.0
 
 
 def test_a_material_is_part_of_one_sequence_at_any_size(both: Both) -> None:

@@ -1,5 +1,6 @@
 """Every operation that a loop holds gives what torch gives: at any strides and at odd values."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ingot.fields.spaces import space
 from ingot.fields.step import Buffer, Eager, State, Step
 
 from .conftest import copied, largest_difference
-from .every import ARGUMENTS, CALLS, STEP, fields
+from .every import ARGUMENTS, CALLS, STEP, fields, operation
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,61 @@ def test_odd_values_are_what_torch_makes_of_them() -> None:
         found = state.buffers[name]
         assert torch.allclose(found, expected, rtol=1e-14, atol=0, equal_nan=True), name
     assert executor.statistics.passes == 1
+
+
+ODD = (0.0, -0.0, 1.0, -1.5, 2.5, 1e-310, 1e300, -1e300, torch.inf, -torch.inf, torch.nan, 0.3)
+ROUNDED_ONCE = (
+    "add", "sub", "rsub", "mul", "div", "neg", "reciprocal", "square", "abs", "sqrt", "minimum",
+    "maximum", "clamp", "where", "logical", "bitwise", "eq", "ne", "lt", "gt", "le", "ge", "floor",
+    "ceil", "trunc", "round", "sign", "_conj", "real", "imag",
+)  # fmt: skip
+"""Operations that give the same bits everywhere, so that what follows them does not differ."""
+
+
+def drawn(seed: int) -> Callable[..., tuple[Tensor, ...]]:
+    """A random graph of operations: of numbers at odd values, of complex ones, of truth values."""
+    dice = random.Random(seed)
+    # of an infinite number and a complex one torch makes NaNs, taking both for complex
+    rows = [(n, a) for n, a in CALLS if not ({*"ab"} & {*a} and {"z", "y", 1j} & {*a})]
+    inner = [(n, a) for n, a in rows if n.startswith(ROUNDED_ONCE)]
+    inner = [(n, a) for n, a in inner if not {*"zy"} & {*a} or n[:3] not in ("div", "rec", "abs")]
+    taken = [
+        (*row, dice.random()) for row in [*dice.choices(inner, k=30), *dice.choices(rows, k=9)]
+    ]
+
+    def function(**given: Tensor) -> tuple[Tensor, ...]:
+        pools: dict[str, list[Tensor]] = {name: [x] for name, x in given.items()}
+        last: list[Tensor] = []
+        for name, arguments, at in taken:
+            pick = [pools[x][int(at * len(pools[x]))] if isinstance(x, str) else x
+                    for x in arguments]  # fmt: skip
+            last.append(operation(name)(*pick))
+            if len(last) <= 30:
+                where = (
+                    "m" if last[-1].dtype == torch.bool else "z" if last[-1].is_complex() else "a"
+                )
+                pools[where].append(last[-1])
+        return tuple(last)
+
+    return function
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_graphs_give_what_torch_gives(executor: Jit, seed: int) -> None:
+    function, sizes = drawn(seed), (len(ODD), len(ODD))
+    odd, plain = torch.tensor(ODD, dtype=torch.float64), fields(sizes)
+    given = {"a": odd[:, None].expand(sizes), "b": odd.expand(sizes)}
+    given |= {name: plain[name] for name in ("z", "y", "m", "n")}
+    expected = function(**given)
+    gives = tuple(f"r{k}" for k in range(len(expected)))
+    step = Step(f"drawn{seed}", function, {n: Buffer(n) for n in given}, gives)
+    state = State(space(sizes), buffers=dict(given))
+    executor.run((step,), state)
+    for name, each in zip(gives, expected, strict=True):
+        found = state.buffers[name]
+        assert found.dtype == each.dtype
+        assert torch.allclose(found, each, rtol=1e-12, atol=1e-14, equal_nan=True), name
+    assert executor.statistics.fallbacks == 0
 
 
 def test_values_of_a_part_of_the_axes_are_spread(tmp_path: Path) -> None:

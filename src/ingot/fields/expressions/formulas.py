@@ -1,6 +1,6 @@
 """Formula: an expression as torch operations on whole grids, each equal part computed once.
 
-In: a Expression and the order of its variables. Out: a pure function of tensors.
+In: a line of a program and the names of its variables. Out: a pure function of tensors.
 """
 
 from __future__ import annotations
@@ -15,39 +15,29 @@ import torch
 from torch import Tensor
 
 from ingot.errors import did_you_mean
-from ingot.fields.expressions.derivative import NoSlope, derivative
-from ingot.fields.expressions.operations import OPERATIONS, NoValue, constant
-from ingot.fields.expressions.parse import (
-    UNFOLDED,
-    Expression,
-    ExpressionError,
-    node,
-    number,
-    parse,
-    variable,
-)
+from ingot.fields.expressions.exact import LINES, NoValue, differentiate, is_number, write
+from ingot.fields.expressions.parse import ExpressionError, number, parse, variable
+from ingot.program import Node
+from ingot.program.schedule import schedule_lines
+from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["Formula", "constants_of", "formula", "formula_of"]
+__all__ = ["Formula", "constants_of", "formula"]
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An operation on earlier values, and the values that nothing needs after it."""
-
-    operation: str
-    arguments: tuple[int, ...]
-    frees: tuple[int, ...]
+TRANSFORMS: dict[str, Callable[[Tensor], Tensor]] = {"FFT": torch.fft.fft, "iFFT": torch.fft.ifft}
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Lines over the variables and numbers that stand before them."""
+    """Lines in the order they run, each with the values that nothing needs after it."""
 
-    names: tuple[str, ...]
-    numbers: tuple[complex, ...]
-    lines: tuple[Line, ...]
-    result: int
-    node: Expression
+    variables: tuple[Node, ...]
+    lines: tuple[tuple[Node, tuple[int, ...]], ...]
+    result: Node
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that it reads."""
+        return tuple(node.attr[0] for node in self.variables)
 
     def __call__(
         self,
@@ -59,100 +49,53 @@ class Formula:
 
         `whole` fills a field that is stored narrow, which a transform needs.
         """
-        slots: list[Any] = [*(values[name] for name in self.names), *self.numbers]
-        for line in self.lines:
-            given = [slots[at] for at in line.arguments]
-            if line.operation == "real":
-                slots.append(given[0].to(like.dtype))
-            elif line.operation == "if":
-                slots.append(torch.where(truth(given[0]), *both(given[1], given[2], like)))
-            elif line.operation in UNFOLDED:
-                slots.append(OPERATIONS[line.operation](whole(as_tensor(given[0], like))))
+        known: dict[int, Any] = {node.id: values[node.attr[0]] for node in self.variables}
+        for node, frees in self.lines:
+            args = [known[each.id] for each in node.args]
+            if not args:
+                known[node.id] = node.attr[1] if is_number(node) else 0.0
+            elif node.op in TRANSFORMS:
+                known[node.id] = TRANSFORMS[node.op](whole(as_tensor(args[0], like)))
             else:
-                slots.append(OPERATIONS[line.operation](*given))
-            for at in line.frees:
-                slots[at] = None
-        return as_tensor(slots[self.result], like)
+                known[node.id] = apply(node.op, args, like)
+            for each in frees:
+                del known[each]
+        return as_tensor(known[self.result.id], like)
 
     def __str__(self) -> str:
-        return str(self.node)
+        return write(self.result)
 
 
 def as_tensor(value: Any, like: Tensor) -> Tensor:
-    """A value as it is, or a number as a tensor."""
-    return value if isinstance(value, Tensor) else constant(value, like)
+    """A value as it is, or a number as a tensor without axes, of the type of the run."""
+    if isinstance(value, Tensor):
+        return value
+    kind = like.dtype.to_complex() if isinstance(value, complex) else like.dtype
+    return like.new_full((), value, dtype=kind)
 
 
-def truth(condition: Tensor) -> Tensor:
-    """A condition as true and false."""
-    return condition if condition.dtype == torch.bool else condition != 0
+def apply(op: str, args: list[Any], like: Tensor) -> Tensor:
+    """An operation of the table on tensors and numbers."""
+    row = ELEMENTWISE[op]
+    # functions of torch but powers take tensors alone; a number over a tensor would be multiplied
+    # by a reciprocal, which may overflow
+    over = op == "div" and not isinstance(args[0], Tensor)
+    if over or (row.torch.startswith("torch.") and op != "pow"):
+        args = [as_tensor(each, like) for each in args]
+    return row.function(*args)
 
 
-def both(a: Any, b: Any, like: Tensor) -> tuple[Any, Any]:
-    """The two sides of a choice; two plain numbers would be taken for float32."""
-    numbers = not isinstance(a, Tensor) and not isinstance(b, Tensor)
-    return (constant(a, like) if numbers else a), b
-
-
-TRUTHS = ("<", ">", "<=", ">=", "==", "!=", "&", "|", "!")
-"""Operations that give true and false."""
-
-
-def with_numbers(expression: Expression) -> Expression:
-    """The expression with true and false made numbers wherever they are reckoned with."""
-    known: dict[Expression, Expression] = {}
-
-    def real(each: Expression) -> Expression:
-        return node("real", each) if each.operation in TRUTHS else each
-
-    def mended(each: Expression) -> Expression:
-        if each not in known:
-            inner = [mended(argument) for argument in each.arguments]
-            logical = each.operation in ("&", "|", "!")
-            if each.operation == "if":
-                inner = [inner[0], *map(real, inner[1:])]
-            elif not logical:
-                inner = [real(argument) for argument in inner]
-            known[each] = node(each.operation, *inner, value=each.value)
-        return known[each]
-
-    return real(mended(expression))
-
-
-def formula_of(expression: Expression) -> Formula:
+def formula_of(line: Node) -> Formula:
     """The operations of an expression, arguments first; a value is freed at its last use."""
-    expression = with_numbers(expression)
-    order: list[Expression] = []
-    seen: set[Expression] = set()
-    pending = [(expression, False)]
-    while pending:
-        each, ready = pending.pop()
-        if ready:
-            order.append(each)
-        elif each not in seen:
-            seen.add(each)
-            pending.append((each, True))
-            pending += [(inner, False) for inner in reversed(each.arguments)]
-    names = [each for each in order if not each.arguments and not each.is_number]
-    numbers = [each for each in order if each.is_number]
-    operations = [each for each in order if each.arguments]
-    slot = {each: at for at, each in enumerate([*names, *numbers, *operations])}
-    last = {slot[inner]: slot[each] for each in operations for inner in each.arguments}
-    lines = [
-        Line(
-            each.operation,
-            tuple(slot[inner] for inner in each.arguments),
-            tuple(at for at, end in last.items() if end == slot[each] and at >= len(names)),
-        )
-        for each in operations
-    ]
-    return Formula(
-        tuple(each.operation[1:] for each in names),
-        tuple(each.value for each in numbers),
-        tuple(lines),
-        slot[expression],
-        expression,
-    )
+    line = LINES.count_condition(line)
+    order = schedule_lines([line])
+    last = {each.id: node.id for node in order for each in node.args if each.op != "input"}
+    variables = tuple(node for node in order if node.op == "input")
+    frees: dict[int, list[int]] = {node.id: [] for node in order}
+    for each, end in last.items():
+        frees[end].append(each)
+    lines = [(node, tuple(frees[node.id])) for node in order if node not in variables]
+    return Formula(variables, tuple(lines), line)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -171,12 +114,12 @@ def formula(
             if name not in inputs:
                 fix = did_you_mean(name, inputs) or "it is not one of the inputs"
                 raise ExpressionError(f"cannot differentiate by '{name}': {fix}", text, 0)
-            expression = derivative(expression, name)
+            expression = differentiate(expression, names[name])
         return formula_of(expression)
     except RecursionError:
         message = "it is nested too deeply; give parts of it names, such as a := x + y;"
         raise ExpressionError(message, text, 0) from None
-    except (NoSlope, NoValue) as error:
+    except NoValue as error:
         raise ExpressionError(str(error), text, 0) from None
 
 
@@ -185,8 +128,8 @@ def constants_of(names: Sequence[str], expressions: Sequence[str]) -> dict[str, 
     values: dict[str, float] = {}
     for name, text in zip(names, expressions, strict=True):
         found = parse(text, {each: number(value) for each, value in values.items()})
-        assert found.is_number and isinstance(found.value, float), "real numbers give real ones"
-        if math.isnan(found.value):
+        assert is_number(found) and isinstance(found.attr[1], float), "real numbers give real ones"
+        if math.isnan(found.attr[1]):
             raise ExpressionError(f"'{name}' is not a number", text, 0)
-        values[name] = found.value
+        values[name] = found.attr[1]
     return values

@@ -1,26 +1,19 @@
-"""parse: the text of an expression -> Expression, a tree whose equal parts are one object.
+"""parse: the text of an expression -> a line of a program, of which equal parts are one object.
 
-In: text such as `0.1*c^2*(c-1)^2`. Out: a simplified Expression, or where the text is wrong.
+In: text such as `0.1*c^2*(c-1)^2`. Out: a simplified line, or where the text is wrong.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from ingot.fields.expressions.operations import NoValue, folded
+from ingot.fields.expressions.exact import LINES, SPELLINGS, NoValue
+from ingot.program import Node
 
-__all__ = [
-    "FUNCTIONS",
-    "Expression",
-    "ExpressionError",
-    "make",
-    "node",
-    "number",
-    "parse",
-    "variable",
-]
+__all__ = ["FUNCTIONS", "ExpressionError", "number", "parse", "variable"]
+
+OPERATIONS = {spelling: op for op, spelling in SPELLINGS.items() if op != "neg"}
 
 FUNCTIONS: dict[str, int] = {
     **dict.fromkeys(
@@ -52,91 +45,31 @@ class ExpressionError(ValueError):
         super().__init__(f"line {line + 1}, column {column + 1}: {message}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Expression:
-    """A number, a variable or an operation; equal ones are the same object."""
-
-    operation: str
-    arguments: tuple[Expression, ...] = ()
-    value: float | complex = 0.0
-
-    @property
-    def is_number(self) -> bool:
-        """Whether this is a number."""
-        return self.operation == "number"
-
-    def __str__(self) -> str:
-        if self.is_number:
-            return f"{self.value:g}" if isinstance(self.value, float) else "i"
-        if not self.arguments:
-            return self.operation[1:]
-        words = [str(each) for each in self.arguments]
-        if self.operation[0].isalpha() and self.operation != "neg":
-            return f"{self.operation}({', '.join(words)})"
-        if len(words) == 1:
-            return f"({'-' if self.operation == 'neg' else '!'}{words[0]})"
-        return f"({words[0]} {self.operation} {words[1]})"
-
-
-_NODES: dict[tuple[object, ...], Expression] = {}
-
-
-def node(operation: str, *arguments: Expression, value: float | complex = 0.0) -> Expression:
-    """The one node of that content."""
-    # -0.0 == 0.0, and 1 == 1.0 == True: the text of a number tells them apart.
-    key = (operation, repr(value), *(id(each) for each in arguments))
-    return _NODES.setdefault(key, Expression(operation, arguments, value))
-
-
-def number(value: float | complex) -> Expression:
+def number(value: complex) -> Node:
     """A number."""
-    return node("number", value=value if isinstance(value, complex) else float(value))
+    return LINES.number(value)
 
 
-def variable(name: str) -> Expression:
+def variable(name: str) -> Node:
     """A variable."""
-    return node("$" + name)
+    return LINES.builder.node("input", (), (name,))
 
 
-UNFOLDED = ("FFT", "iFFT")
-"""Operations of whole arrays, which have no value for a number."""
-
-
-def make(operation: str, *arguments: Expression) -> Expression:
-    """An operation, numbers folded; identities that hold for all numbers, inf and nan too."""
-    if operation not in UNFOLDED and all(each.is_number for each in arguments):
-        return number(folded(operation, *(each.value for each in arguments)))
-    a, b = arguments[0], arguments[-1]
-    zero, one = number(0.0), number(1.0)
-    match operation:
-        case "-" if b is zero:
-            return a
-        case "*" if a is one:
-            return b
-        case "*" | "/" if b is one:
-            return a
-        case "*" if a is number(-1.0):
-            return make("neg", b)
-        case "*" if b is number(-1.0):
-            return make("neg", a)
-        case "^" | "pow" if b is zero or a is one:
-            return one
-        case "^" | "pow" if b is one:
-            return a
-        case "neg" if a.operation == "neg":
-            return a.arguments[0]
-        case "if" if a.is_number:
-            return arguments[1] if a.value else arguments[2]
-        case "pow":
-            return node("^", a, b)
-        case _:
-            return node(operation, *arguments)
+def make(word: str, *arguments: Node) -> Node:
+    """An operation as the language calls it."""
+    if word == "rsqrt":
+        return LINES.emit("div", 1.0, LINES.emit("sqrt", *arguments))
+    if word == "exp2":
+        return LINES.emit("pow", 2.0, *arguments)
+    if word == "-" and len(arguments) == 1:
+        return LINES.emit("neg", *arguments)
+    return LINES.emit(OPERATIONS.get(word, word), *arguments)
 
 
 class _Parser:
     """Recursive descent over the grammar of the language."""
 
-    def __init__(self, text: str, names: Mapping[str, Expression]) -> None:
+    def __init__(self, text: str, names: Mapping[str, Node]) -> None:
         self.text = text
         self.names = dict(names)
         self.at = 0
@@ -168,7 +101,7 @@ class _Parser:
             raise self.wrong(f"'{mark}' was expected, but here is {found}")
         self.next()
 
-    def whole(self) -> Expression:
+    def whole(self) -> Node:
         while True:
             before = (self.at, self.start, self.kind, self.token)
             if self.kind == "name" and self.next() and self.token == ":=":
@@ -183,40 +116,40 @@ class _Parser:
                 raise self.wrong(f"'{self.token}' was not expected")
             return result
 
-    def logic(self) -> Expression:
+    def logic(self) -> Node:
         left = self.comparison()
         while self.token in ("|", "&"):
             left = make(self.next(), left, self.comparison())
         return left
 
-    def comparison(self) -> Expression:
+    def comparison(self) -> Node:
         left = self.sum()
         return make(self.next(), left, self.sum()) if self.token in COMPARISONS else left
 
-    def sum(self) -> Expression:
+    def sum(self) -> Node:
         left = self.product()
         while self.token in ("+", "-") and self.kind == "mark":
             left = make(self.next(), left, self.product())
         return left
 
-    def product(self) -> Expression:
+    def product(self) -> Node:
         left = self.unary()
         while self.token in ("*", "/", "%") and self.kind == "mark":
             left = make(self.next(), left, self.unary())
         return left
 
-    def unary(self) -> Expression:
+    def unary(self) -> Node:
         if self.kind == "mark" and self.token in ("-", "!", "+"):
             mark = self.next()
             inner = self.unary()
-            return inner if mark == "+" else make("neg" if mark == "-" else "!", inner)
+            return inner if mark == "+" else make(mark, inner)
         base = self.primary()
         if self.token == "^":
             self.next()
             return make("^", base, self.unary())
         return base
 
-    def primary(self) -> Expression:
+    def primary(self) -> Node:
         if self.kind == "number":
             return number(float(self.next()))
         if self.token == "(":
@@ -235,7 +168,7 @@ class _Parser:
             raise self.wrong(f"there is no '{name}' here; known are: {known or 'no names'}", at)
         return self.names[name]
 
-    def call(self, name: str, at: int) -> Expression:
+    def call(self, name: str, at: int) -> Node:
         if name not in FUNCTIONS:
             raise self.wrong(f"there is no function '{name}'", at)
         self.next()
@@ -250,7 +183,7 @@ class _Parser:
         return make(name, *arguments)
 
 
-def parse(text: str, names: Mapping[str, Expression]) -> Expression:
+def parse(text: str, names: Mapping[str, Node]) -> Node:
     """The expression that a text spells; `names` are the variables and constants it may use."""
     try:
         return _Parser(text, names).whole()

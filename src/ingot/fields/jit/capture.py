@@ -14,7 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 
+from ingot.fields.jit.nodes import name_of
 from ingot.fields.jit.schema import TRACED, Schema
 from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step, perform
@@ -84,7 +86,29 @@ def capture(
     bound = fixed(mode, names_of(inputs, schema))
     if bound:
         raise Untraceable(f"it holds for some sizes of the grid only: {', '.join(bound)}")
+    copy_constants(module)
     return Captured(module, tuple(sources), tuple(wanted), schema, space.k2.dtype)
+
+
+COPIES = ("lift_fresh_copy.default", "_to_copy.default")
+"""Calls that give a tensor again, of another type or elsewhere."""
+
+
+def copy_constants(module: Any) -> None:
+    """Keep constants as the graph copies them, to a GPU as a rule, so that no call copies them."""
+    for node in list(module.graph.nodes):
+        source = node.args[0] if node.args and name_of(node) in COPIES else None
+        if isinstance(source, Node) and source.op == "get_attr":
+            value = node.target(getattr(module, str(source.target)), **node.kwargs)
+            module.register_buffer(node.name, value)
+            with module.graph.inserting_before(node):
+                kept = module.graph.get_attr(node.name)
+            kept.meta = dict(node.meta)
+            node.replace_all_uses_with(kept)
+            module.graph.erase_node(node)
+            if not source.users:
+                module.graph.erase_node(source)
+    module.recompile()
 
 
 def performed(step: Step, look_up: Callable[[Source], Any]) -> dict[str, Tensor]:

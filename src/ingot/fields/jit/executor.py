@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from ingot.codegen.grids import GRID_DEVICES
 from ingot.fields.jit import store
 from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.capture import LOCK, Untraceable, capture
 from ingot.fields.jit.fingerprint import Unstable
-from ingot.fields.jit.frames import FRAMES
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
 from ingot.fields.jit.planner import JitPlan, PlanPart, plan
@@ -26,7 +26,9 @@ from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
 from ingot.fields.spaces import Space
-from ingot.fields.step import CHECKS, Refused, Source, State, Step, due, evaluate
+from ingot.fields.step import CHECKS, Ambient, Refused, Source, State, Step, due, evaluate
+from ingot.graphs.cuda_graphs import Place, gpu
+from ingot.graphs.recorded import Dispatcher
 
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
@@ -53,22 +55,68 @@ class Graph:
 
 @dataclass(slots=True)
 class SizedGraph:
-    """A graph at the sizes of one box; `checks` calls are still to be compared."""
+    """A graph at the sizes of one box; `checks` calls are still to be compared.
+
+    run: on GPUs, the graph by one launch where the same call was recorded before.
+    """
 
     graph: Graph
     schema: Schema
+    run: Callable[[list[Any]], Sequence[Tensor]]
     checks: int = CHECKS
 
 
 @dataclass(slots=True, eq=False)
 class Compiled:
-    """A part of a plan: what it reads, what must leave it, and its graphs by sizes."""
+    """A part of a plan: what it reads, what must leave it, and its graphs by sizes.
+
+    fields, clock: the sources by their places among the inputs of a graph, after the space.
+    """
 
     part: PlanPart
     sources: tuple[Source, ...]
+    fields: Mapping[int, Source]
+    clock: Mapping[int, Source]
     wanted: tuple[str, ...]
     hidden: tuple[str, ...]
     bound: dict[Any, SizedGraph | None] = field(default_factory=dict)
+
+
+class Recorded:
+    """A sequence on a GPU, which is one launch from the time on that it was recorded.
+
+    What was the same tensor in its first two calls is taken to stay where it lies; other operands
+    are copied in. The numbers of the clock stay until they change for the first time.
+    """
+
+    def __init__(self, graph: Graph, place: Place, clock: Collection[int]) -> None:
+        self.run, self.place, self.clock = graph.run, place, clock
+        self.reads = graph.program.reads
+        self.seen: dict[int, weakref.ref[Tensor]] = {}
+        self.unread: list[int] = []
+        self.still: list[int] = []
+        self.dispatcher: Dispatcher | None = None
+
+    def __call__(self, inputs: list[Any]) -> Sequence[Tensor]:
+        """What the sequence gives."""
+        if self.dispatcher is not None:
+            for at in self.unread:
+                inputs[at] = None
+            for at in self.still:
+                if self.seen[at]() is not inputs[at]:
+                    self._expect([at for at in self.dispatcher.static if at not in self.still])
+                    break
+            return self.dispatcher(inputs)
+        if self.seen:
+            self._expect([at for at in self.reads if self.seen[at]() is inputs[at]])
+        self.seen = {at: weakref.ref(inputs[at]) for at in self.reads}
+        self.unread = [at for at in range(len(inputs)) if at not in self.seen]
+        return self.run(inputs)
+
+    def _expect(self, static: Collection[int]) -> None:
+        """Record with such operands where they lie."""
+        self.still = [at for at in static if at in self.clock]
+        self.dispatcher = Dispatcher(self.run, self.place, static=static)
 
 
 class Jit:
@@ -77,6 +125,7 @@ class Jit:
     private: buffers that nothing outside a run of steps reads, so that they need not be stored
     direct: runs of steps that are not worth compiling, such as those that run once
     debug: whether to tell the plan of each run of steps
+    cuda_graphs: on GPUs, whether sequences are recorded and replayed by one launch each
     """
 
     def __init__(
@@ -85,11 +134,13 @@ class Jit:
         private: Iterable[str] = (),
         direct: Iterable[tuple[Step, ...]] = (),
         debug: bool = False,
+        cuda_graphs: bool = True,
         tell: Callable[[str], object] = print,
         folder: Path | None = None,
     ) -> None:
         self.private, self.direct = frozenset(private), frozenset(direct)
         self.debug, self.tell, self.folder = debug, tell, folder
+        self.cuda_graphs = cuda_graphs
         self.apart: dict[Step, str] = {}
         self.plans: dict[tuple[Step, ...], tuple[tuple[PlanPart, Compiled | None], ...]] = {}
         self.space: Space | None = None
@@ -160,20 +211,32 @@ class Jit:
         given = tuple(dict.fromkeys(name for step in part.steps for name in step.gives))
         hidden = tuple(name for name in given if name in self.private and name not in later)
         wanted = tuple(name for name in given if name not in hidden)
-        return Compiled(part, sources_of(part.steps), wanted, hidden)
+        assert self.space is not None
+        sources = sources_of(part.steps)
+        places = dict(enumerate(sources, len(self.space.tensors())))
+        clock = {at: source for at, source in places.items() if isinstance(source, Ambient)}
+        fields = {at: source for at, source in places.items() if at not in clock}
+        return Compiled(part, sources, fields, clock, wanted, hidden)
 
     def compiled(self, sequence: Compiled, state: State) -> bool:
         """Run a sequence as a graph; false where it has none and its steps are still to be run."""
-        inputs = [state.look_up(source) for source in sequence.sources]
-        key = tuple([(x.shape, x.dtype, x.device) for x in inputs])
-        inputs = [*state.space.tensors(), *inputs]
+        inputs: list[Any] = [*state.space.tensors(), *[None] * len(sequence.sources)]
+        for at, source in sequence.fields.items():
+            inputs[at] = state.look_up(source)
+        key = tuple(
+            [(x.shape, x.dtype, x.device) for x in map(inputs.__getitem__, sequence.fields)]
+        )
+        known = sequence.bound.get(key)
+        for at, source in sequence.clock.items():
+            if known is None or known.checks or at in known.graph.program.reads:
+                inputs[at] = state.look_up(source)
         try:
             if key not in sequence.bound:
                 sequence.bound[key] = self.bound(sequence, inputs)
             bound = sequence.bound[key]
             if bound is None:
                 return False
-            results = dict(zip(sequence.wanted, bound.graph.run(inputs), strict=True))
+            results = dict(zip(sequence.wanted, bound.run([*inputs]), strict=True))
             if bound.checks and not self.agrees(sequence, bound, inputs, results, state):
                 del sequence.bound[key]
                 return self.compiled(sequence, state)
@@ -192,9 +255,12 @@ class Jit:
         """The graph of a sequence at some sizes, if there are loops for its device."""
         assert self.space is not None
         schema = schema_of(inputs, self.space)
-        if schema is None or self.space.k2.device.type not in FRAMES:
+        if schema is None or self.space.k2.device.type not in GRID_DEVICES:
             return None
-        return SizedGraph(self.graph(sequence, schema), schema)
+        graph, place = self.graph(sequence, schema), place_of(self.space.k2.device)
+        if place is None or not self.cuda_graphs:
+            return SizedGraph(graph, schema, graph.run)
+        return SizedGraph(graph, schema, Recorded(graph, place, sequence.clock))
 
     def graph(self, sequence: Compiled, schema: Schema) -> Graph:
         """The graph of a sequence: known in this process, kept on disk, or captured now."""
@@ -276,6 +342,11 @@ class Jit:
     def count(self, name: str) -> None:
         """Count one more."""
         self.counts[name] = self.counts.get(name, 0) + 1
+
+
+def place_of(device: torch.device) -> Place | None:
+    """What calls of a sequence are recorded on; none where a launch costs nothing."""
+    return gpu(device.index or 0) if device.type == "cuda" else None
 
 
 def told(made: JitPlan) -> str:

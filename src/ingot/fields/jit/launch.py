@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ingot.codegen.cuda import DeviceFunction
-from ingot.fields.jit.frames import THREADS
+from ingot.codegen.grids import THREADS_PER_GROUP
 from ingot.fields.jit.layout import Layout
 from ingot.graphs.torch_private import raw_stream
 
@@ -30,7 +30,7 @@ class Launch:
         unused = layout.rank - len(layout.extents)
         strides = [stride for row in layout.strides for stride in ((0,) * unused + row)]
         words = [layout.points, unused, *[1] * unused, *layout.extents, *strides]
-        blocks = min(-(-layout.points // THREADS), BLOCKS)
+        blocks = min(-(-layout.points // THREADS_PER_GROUP), BLOCKS)
         return blocks, struct.pack(f"={len(words)}q", *words)
 
     def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
@@ -43,4 +43,6 @@ class Launch:
 
 def on_current_stream(function: DeviceFunction) -> Callable[[int, bytes], None]:
     """A function on a GPU, started on torch's current stream."""
-    return lambda blocks, task: function(blocks, THREADS, raw_stream(function.device.index), task)
+    return lambda blocks, task: function(
+        blocks, THREADS_PER_GROUP, raw_stream(function.device.index), task
+    )

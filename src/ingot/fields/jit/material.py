@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, warn_of
+from ingot.errors import IngotError, Problem, warn_of
 from ingot.execute import Executor, executor
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.call_layout import lay_out_output
@@ -21,7 +21,7 @@ from ingot.execute.status import Reason, Status, failures
 from ingot.graphs.torch_private import OpOverload
 from ingot.program import Program, freeze
 
-__all__ = ["Material", "material"]
+__all__ = ["Material", "material", "tell_failures"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,11 @@ class MaterialProgram:
     program: Program
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    executors: dict[tuple[torch.dtype, str], Executor] = field(default_factory=dict)
+    executors: dict[tuple[torch.dtype, torch.device], Executor] = field(default_factory=dict)
+    worst: dict[tuple[str, torch.device], Tensor] = field(default_factory=dict)
     warned: bool = False
 
-    def executor(self, dtype: torch.dtype, device: str) -> Executor:
+    def executor(self, dtype: torch.dtype, device: torch.device) -> Executor:
         """The kernel of the program; on other devices, or without a compiler, its operations."""
         key = (dtype, device)
         with LOCK:
@@ -54,12 +55,37 @@ class MaterialProgram:
             return self.executors[key]
 
     def warn(self, statuses: Sequence[Status]) -> None:
-        """Say once, not at every step, that points of a solve failed, whose outputs are NaN."""
-        # the largest reason is found without memory of the size of the grid
-        if self.warned or not any(status.reason.max() > Reason.CONVERGED for status in statuses):
+        """Say once, not at every step, that points of a solve failed, whose outputs are NaN.
+
+        On GPUs nobody waits to know: the largest reason is noted there, for `tell_failures`.
+        """
+        if self.warned:
             return
-        self.warned = True
-        warn_of(failures(statuses))
+        # the largest reason is found without memory of the size of the grid
+        largest = [(status, status.reason.max()) for status in statuses]
+        for status, reason in largest:
+            if not reason.is_cpu:
+                key = (status.solve, reason.device)
+                if key not in self.worst:
+                    self.worst[key] = torch.zeros_like(reason)
+                torch.maximum(self.worst[key], reason, out=self.worst[key])
+        if any(reason.is_cpu and reason > Reason.CONVERGED for _, reason in largest):
+            self.warned = True
+            warn_of(failures(statuses))
+
+    def read_failures(self) -> list[Problem]:
+        """What calls on GPUs noted, unless it was told before."""
+        if self.warned:
+            return []
+        noted = {solve: Reason(int(reason)) for (solve, _), reason in self.worst.items()}
+        fix = "halve the time step, or raise max_its"
+        found = [
+            Problem("not-converged", f"'{solve}': points of the grid did not converge"
+                    f" ({reason.name.lower().replace('_', ' ')}); their outputs are NaN", None, fix)
+            for solve, reason in noted.items() if reason != Reason.CONVERGED
+        ]  # fmt: skip
+        self.warned = bool(found)
+        return found
 
     def batch(self, fields: Sequence[Tensor]) -> tuple[int, ...]:
         """The sizes that all fields have in common before those of their components."""
@@ -70,19 +96,30 @@ class MaterialProgram:
         return tuple(torch.broadcast_tensors(*firsts)[0].shape)
 
 
+LACKING = ("no-compiler", "no-cuda-compiler", "task-too-large")
+"""Why a program may have no kernel on a device, where torch runs it instead."""
+
 LOCK = threading.RLock()
 MODELS: dict[str, MaterialProgram] = {}
 
 
-def made(program: Program, dtype: torch.dtype, device: str) -> Executor:
+def tell_failures(*, strict: bool = False) -> None:
+    """Warn of the solves of materials that failed on GPUs since the last time."""
+    found = [problem for model in list(MODELS.values()) for problem in model.read_failures()]
+    warn_of(found, strict=strict)
+
+
+def made(program: Program, dtype: torch.dtype, device: torch.device) -> Executor:
     """What runs a program best, its parameters being numbers of the precision."""
     program = freeze(program, torch.finfo(dtype).eps)
-    if device == "cpu":
+    if device.type in ("cpu", "cuda"):
         try:
-            return executor(program, "kernel", dtype)
+            return executor(program, "kernel", dtype, device=device)
         except IngotError as error:
-            if any(problem.code != "no-compiler" for problem in error.problems):
+            if any(problem.code not in LACKING for problem in error.problems):
                 raise
+            if device.type == "cuda":
+                warn_of(error.problems)
     return executor(program, "interpret", dtype)
 
 
@@ -103,7 +140,7 @@ def operation() -> OpOverload:
     def run(name: str, fields: list[Tensor]) -> list[Tensor]:
         model, first = MODELS[name], fields[0]
         given = dict(zip(model.inputs, fields, strict=True))
-        outputs, statuses = model.executor(first.dtype, first.device.type)(given)
+        outputs, statuses = model.executor(first.dtype, first.device)(given)
         model.warn(statuses)
         batch = model.batch(fields)
         return [spread(outputs[each], batch) for each in model.outputs]

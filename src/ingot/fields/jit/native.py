@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ingot.codegen.build import NATIVE_FLAGS, load_library
 from ingot.codegen.cuda import load_functions
+from ingot.codegen.frames import THREADS
 from ingot.codegen.nvrtc import OPTIONS
 from ingot.fields.jit.launch import Launch, on_current_stream
 from ingot.fields.jit.layout import Layout, joined, order_of
@@ -142,7 +143,7 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
         return {}
     device = torch.device(program.device)
     if device.type == "cuda":
-        functions = load_functions(program.source, device)
+        functions = load_functions(program.source, device, THREADS.read_headers())
         return {
             slot.name: Launch(on_current_stream(functions(slot.name))) for slot in program.kernels
         }

@@ -1,237 +1,244 @@
-"""What each operation of torch is on blocks of points: terms of C++ in, a term out.
+"""lower: an operation of torch on values at a point -> lines of a program.
 
-In: an operation's name and the terms of its arguments. Operations not listed run as they are.
+A complex number is two lines, its real and its imaginary part. Operations not listed run as they
+are.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-__all__ = ["CHEAP", "CONSTANTS", "OPERATIONS", "THROUGH", "Kind", "Term", "literal"]
+import torch
+from torch import Tensor
+from torch.fx import Node as Call
+
+from ingot.fields.jit.nodes import name_of
+from ingot.program import Builder, Node
+from ingot.types.elementwise import ELEMENTWISE, multiply_out
+
+__all__ = ["CHEAP", "CONSTANTS", "OPERATIONS", "THROUGH", "Kind", "Value", "cast", "kind_of",
+           "literal", "lower", "placeholder"]  # fmt: skip
 
 Kind = Literal["V", "C", "M"]
-"""Numbers, complex numbers, truth values."""
+"""Numbers, complex numbers, truth values, by their types in C++."""
+
+Value = Node | tuple[Node, Node]
+"""A number or a truth value; or the two parts of a complex number."""
+
+MAX_WRITTEN_POWER = 16
+"""Up to which whole power is written out as products, which take a tenth of the time of pow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A piece of C++ and the kind of its value."""
+def kind_of(call: Call, real: torch.dtype) -> Kind:
+    """What a block of a node's values is; a size is a number."""
+    value = call.meta["val"]
+    if not isinstance(value, Tensor):
+        return "V"
+    if value.dtype == torch.bool:
+        return "M"
+    if value.dtype not in (real, real.to_complex()):
+        raise KeyError(str(value.dtype))
+    return "C" if value.dtype.is_complex else "V"
 
-    text: str
-    kind: Kind
+
+def placeholder(b: Builder, kind: Kind, *role: Any) -> Value:
+    """A value that is given."""
+    if kind == "C":
+        return b.node("input", (), (*role, "re")), b.node("input", (), (*role, "im"))
+    return b.node("flag" if kind == "M" else "input", (), role)
 
 
-def literal(value: complex | bool) -> Term:
+def lower(b: Builder, call: Call, value_of: Callable[[Call], Value], real: torch.dtype) -> Value:
+    """The lines of a node of a graph; KeyError where there are none."""
+
+    def argument(given: Any) -> Any:
+        if isinstance(given, Call):
+            return value_of(given)
+        return literal(b, given) if isinstance(given, bool | int | float | complex) else given
+
+    named = OPERATIONS[name_of(call)]
+    rule: Any = partial(emit, op=named) if isinstance(named, str) else named
+    return cast(b, rule(b, *map(argument, call.args), **call.kwargs), kind_of(call, real))
+
+
+def literal(b: Builder, value: complex | bool) -> Value:
     """A number as it stands in the code."""
     if isinstance(value, bool):
-        return Term(f"as_truth(splat({int(value)}))", "M")
-    if isinstance(value, complex):
-        return Term(f"C{{splat({decimal(value.real)}), splat({decimal(value.imag)})}}", "C")
-    return Term(f"splat({decimal(value)})", "V")
+        return emit(b, b.const(value), b.zero, op="ne")
+    return (
+        (b.const(value.real), b.const(value.imag)) if isinstance(value, complex) else b.const(value)
+    )
 
 
-def decimal(value: float) -> str:
-    if math.isnan(value):
-        return "nan"
-    if math.isinf(value):
-        return "infinity" if value > 0 else "-infinity"
-    return repr(float(value))
+def cast(b: Builder, x: Value, kind: Kind) -> Value:
+    """A value as another kind, true being 1; KeyError where that would lose a part of it."""
+    return parts(b, x) if kind == "C" else single(b, x, kind)
 
 
-def number(term: Term) -> Term:
-    """A term as a number, true being 1."""
-    return Term(f"as_real({term.text})", "V") if term.kind == "M" else term
+def parts(b: Builder, x: Value) -> tuple[Node, Node]:
+    """A number as a complex one."""
+    return x if isinstance(x, tuple) else (single(b, x, "V"), b.zero)
 
 
-def truth(term: Term) -> Term:
-    """A term as true or false, a number being true where it is not 0."""
-    return term if term.kind == "M" else Term(f"as_truth({term.text})", "M")
+def single(b: Builder, x: Value, kind: Kind) -> Node:
+    """A value as a number or as a truth value."""
+    if isinstance(x, tuple):
+        raise KeyError("the real part is another operation")
+    if x.is_condition == (kind == "M"):
+        return x
+    one, zero = b.one, b.zero
+    return b.node("ne", (x, zero)) if kind == "M" else b.node("where", (x, one, zero))
 
 
-def joined(sign: str, a: Term, b: Term) -> Term:
-    a, b = number(a), number(b)
-    return Term(f"({a.text} {sign} {b.text})", "C" if "C" in (a.kind, b.kind) else "V")
+def emit(b: Builder, *operands: Value, op: str) -> Node:
+    """An operation of the table as it is, nothing simplified: torch rounds every operation."""
+    truths = ELEMENTWISE[op].takes_conditions
+    kinds: list[Kind] = ["M" if i in truths else "V" for i in range(len(operands))]
+    return b.node(op, tuple(single(b, x, k) for x, k in zip(operands, kinds, strict=True)))
 
 
-def times(a: Term, alpha: Any) -> Term:
-    return a if alpha == 1 else joined("*", literal(alpha), a)
+def split(x: Value) -> tuple[Node, Node | None]:
+    """The parts of a number, of which a real one has no second."""
+    return x if isinstance(x, tuple) else (x, None)
 
 
-def add(a: Term, b: Term, *, alpha: Any = 1) -> Term:
-    return joined("+", a, times(b, alpha))
+def join(b: Builder, x: Value, y: Value, *, alpha: Any = 1, op: str) -> Value:
+    """A sum or a difference."""
+    (p, q), (r, s) = split(x), split(y if alpha == 1 else mul(b, literal(b, alpha), y))
+    re = emit(b, p, r, op=op)
+    if q is None or s is None:
+        rest = q if s is None else s if op == "add" else emit(b, s, op="neg")
+        return re if rest is None else (re, rest)
+    return re, emit(b, q, s, op=op)
 
 
-def sub(a: Term, b: Term, *, alpha: Any = 1) -> Term:
-    return joined("-", a, times(b, alpha))
+add, sub = partial(join, op="add"), partial(join, op="sub")
+plus, minus = partial(emit, op="add"), partial(emit, op="sub")
+product, quotient = partial(emit, op="mul"), partial(emit, op="div")
+choose, negative = partial(emit, op="where"), partial(emit, op="neg")
 
 
-def rsub(a: Term, b: Term, alpha: Any = 1) -> Term:
-    return joined("-", b, times(a, 1 if isinstance(alpha, Term) else alpha))
+def mul(b: Builder, x: Value, y: Value) -> Value:
+    (p, q), (r, s) = split(x), split(y)
+    re = product(b, p, r)
+    if q is None:
+        return re if s is None else (re, product(b, p, s))
+    if s is None:
+        return re, product(b, q, r)
+    return minus(b, re, product(b, q, s)), plus(b, product(b, p, s), product(b, q, r))
 
 
-def mul(a: Term, b: Term) -> Term:
-    return joined("*", a, b)
+def div(b: Builder, x: Value, y: Value) -> Value:
+    """A quotient; by the larger part of a complex divisor, so that no square overflows."""
+    (p, q), (r, s) = split(x), split(y)
+    if s is None:
+        return quotient(b, p, r) if q is None else (quotient(b, p, r), quotient(b, q, r))
+    q = b.zero if q is None else q
+    wide = emit(b, emit(b, r, op="abs"), emit(b, s, op="abs"), op="ge")
+    large, small = choose(b, wide, r, s), choose(b, wide, s, r)
+    ratio = quotient(b, small, large)
+    below = plus(b, large, product(b, small, ratio))
+    p, q = choose(b, wide, p, q), choose(b, wide, q, p)
+    turn = minus(b, q, product(b, p, ratio))
+    above = plus(b, p, product(b, q, ratio))
+    turned = choose(b, wide, turn, negative(b, turn))
+    return quotient(b, above, below), quotient(b, turned, below)
 
 
-def div(a: Term, b: Term) -> Term:
-    return joined("/", a, b)
+def exp(b: Builder, x: Value) -> Value:
+    size, angle = split(x)
+    found = emit(b, size, op="exp")
+    if angle is None:
+        return found
+    return product(b, found, emit(b, angle, op="cos")), product(b, found, emit(b, angle, op="sin"))
 
 
-def neg(a: Term) -> Term:
-    return Term(f"(-{number(a).text})", number(a).kind)
+def conj(b: Builder, x: Value) -> Value:
+    return (x[0], negative(b, x[1])) if isinstance(x, tuple) else x
 
 
-def reciprocal(a: Term) -> Term:
-    return div(literal(1.0), a)
+def power(b: Builder, x: Value, exponent: Value) -> Value:
+    """A power; one with a fixed whole exponent is a product."""
+    n = exponent.attr if isinstance(exponent, Node) and exponent.op == "const" else None
+    if n == 0:
+        return b.one
+    if n in (0.5, -0.5) and isinstance(x, Node):
+        root = emit(b, x, op="sqrt")
+        return root if n > 0 else div(b, b.one, root)
+    if n is not None and n.is_integer() and 0 < abs(n) <= MAX_WRITTEN_POWER:
+        found = multiply_out(partial(mul, b), x, int(abs(n)))
+        return found if n > 0 else div(b, b.one, found)
+    return emit(b, x, exponent, op="pow")
 
 
-def same(a: Term, **_: Any) -> Term:
-    return a
+def compare(b: Builder, x: Value, y: Value, *, op: str, both: str) -> Value:
+    """Whether numbers are equal, or not; of complex ones, whether both parts, or one is not."""
+    if isinstance(x, Node) and isinstance(y, Node):
+        return emit(b, x, y, op=op)
+    pairs = zip(parts(b, x), parts(b, y), strict=True)
+    return emit(b, *(emit(b, p, q, op=op) for p, q in pairs), op=both)
 
 
-def called(name: str) -> Callable[[Term], Term]:
-    """A function of numbers."""
-
-    def call(a: Term) -> Term:
-        if a.kind == "C":
-            raise KeyError(name)
-        return Term(f"{name}({number(a).text})", "V")
-
-    return call
+def bitwise(b: Builder, *xs: Value, op: str) -> Value:
+    """The same of truth values alone."""
+    if not all(isinstance(x, Node) and x.is_condition for x in xs):
+        raise KeyError(op)
+    return emit(b, *xs, op=op)
 
 
-def exp(a: Term) -> Term:
-    return Term(f"exp({number(a).text})", number(a).kind)
+def where(b: Builder, condition: Value, x: Value, y: Value) -> Value:
+    if isinstance(x, Node) and isinstance(y, Node):
+        if not (x.is_condition and y.is_condition):
+            return choose(b, condition, x, y)
+        otherwise = emit(b, emit(b, condition, op="not"), y, op="and")
+        return emit(b, emit(b, condition, x, op="and"), otherwise, op="or")
+    pairs = zip(parts(b, x), parts(b, y), strict=True)
+    re, im = (choose(b, condition, *pair) for pair in pairs)
+    return re, im
 
 
-def absolute(a: Term) -> Term:
-    return Term(f"{'length' if a.kind == 'C' else 'abs'}({a.text})", "V")
-
-
-def rsqrt(a: Term) -> Term:
-    return reciprocal(called("sqrt")(a))
-
-
-def conj(a: Term) -> Term:
-    return Term(f"conj({a.text})", "C") if a.kind == "C" else a
-
-
-def part(name: str) -> Callable[[Term], Term]:
-    return lambda a: Term(f"({a.text}).{name}", "V")
-
-
-def complex_of(a: Term, b: Term) -> Term:
-    return Term(f"C{{{a.text}, {b.text}}}", "C")
-
-
-def power(base: Term, exponent: Term) -> Term:
-    if "C" in (base.kind, exponent.kind):
-        raise KeyError("pow")
-    return Term(f"pow({number(base).text}, {number(exponent).text})", "V")
-
-
-def power_of(base: Term, exponent: float) -> Term:
-    """A power with a fixed exponent; whole ones are products."""
-    base = number(base)
-    if isinstance(exponent, complex):
-        raise KeyError("pow")
-    if exponent == 0.5 and base.kind == "V":
-        return called("sqrt")(base)
-    if exponent == -0.5 and base.kind == "V":
-        return rsqrt(base)
-    if float(exponent).is_integer() and 0 < abs(exponent) <= 16:
-        name = "whole_power"
-        found = Term(f"{name}<{int(abs(exponent))}>({base.text})", base.kind)
-        return found if exponent > 0 else reciprocal(found)
-    return power(base, literal(float(exponent)))
-
-
-def compared(sign: str) -> Callable[[Term, Term], Term]:
-    def compare(a: Term, b: Term) -> Term:
-        a, b = number(a), number(b)
-        if "C" in (a.kind, b.kind):
-            if sign not in ("==", "!="):
-                raise KeyError(sign)
-            return Term(f"(complex({a.text}) {sign} complex({b.text}))", "M")
-        return Term(f"({a.text} {sign} {b.text})", "M")
-
-    return compare
-
-
-def logical(sign: str) -> Callable[[Term, Term], Term]:
-    return lambda a, b: Term(f"({truth(a).text} {sign} {truth(b).text})", "M")
-
-
-def logical_not(a: Term) -> Term:
-    return Term(f"no({truth(a).text})", "M")
-
-
-def bitwise(sign: str) -> Callable[[Term, Term], Term]:
-    def both(a: Term, b: Term) -> Term:
-        if a.kind != "M" or b.kind != "M":
-            raise KeyError(sign)
-        return logical(sign)(a, b)
-
-    return both
-
-
-def where(condition: Term, a: Term, b: Term) -> Term:
-    if a.kind == b.kind == "M":
-        text = f"(({condition.text} & {a.text}) | (no({condition.text}) & {b.text}))"
-        return Term(text, "M")
-    a, b = number(a), number(b)
-    if "C" in (a.kind, b.kind):
-        a, b = (Term(f"complex({each.text})", "C") for each in (a, b))
-    return Term(f"select({condition.text}, {a.text}, {b.text})", a.kind)
-
-
-def extreme(name: str) -> Callable[[Term, Term], Term]:
-    def pick(a: Term, b: Term) -> Term:
-        if "C" in (a.kind, b.kind):
-            raise KeyError(name)
-        return Term(f"{name}({number(a).text}, {number(b).text})", "V")
-
-    return pick
-
-
-def clamp(a: Term, low: Term | None = None, high: Term | None = None, **named: Any) -> Term:
-    low, high = named.get("min", low), named.get("max", high)
-    for name, bound in (("max", low), ("min", high)):
+def clamp(b: Builder, x: Value, low: Any = None, high: Any = None, **named: Any) -> Value:
+    for op, bound in (("maximum", named.get("min", low)), ("minimum", named.get("max", high))):
         if bound is not None:
-            a = extreme(name)(a, bound if isinstance(bound, Term) else literal(float(bound)))
-    return a
+            x = emit(b, x, b.const(bound) if isinstance(bound, int | float) else bound, op=op)
+    return x
 
 
-OPERATIONS: dict[str, Callable[..., Term]] = {
+OPERATIONS: dict[str, str | Callable[..., Any]] = {
+    **{f"{row.name}.default": row.name for row in ELEMENTWISE.values()
+       if row.arity == 1 and not row.is_condition},
+    **{f"{row.name}.{form}": row.name for row in ELEMENTWISE.values()
+       if row.arity == 2 and row.is_condition and not row.takes_conditions
+       for form in ("Tensor", "Scalar")},
+    **{f"{op}.{form}": partial(compare, op=op, both=both)
+       for op, both in (("eq", "and"), ("ne", "or")) for form in ("Tensor", "Scalar")},
     "add.Tensor": add, "add.Scalar": add, "sub.Tensor": sub, "sub.Scalar": sub,
-    "rsub.Scalar": rsub, "rsub.Tensor": rsub, "mul.Tensor": mul, "mul.Scalar": mul,
+    "rsub.Scalar": lambda b, x, y: sub(b, y, x), "rsub.Tensor": lambda b, x, y: sub(b, y, x),
+    "mul.Tensor": mul, "mul.Scalar": mul,
     "div.Tensor": div, "div.Scalar": div, "true_divide.Tensor": div,
-    "neg.default": neg, "reciprocal.default": reciprocal, "square.default": lambda a: mul(a, a),
-    "pow.Tensor_Scalar": power_of, "pow.Tensor_Tensor": power, "pow.Scalar": power,
-    "exp.default": exp, "abs.default": absolute, "rsqrt.default": rsqrt,
-    "sign.default": called("torch_sign"), "_conj.default": conj, "conj_physical.default": conj,
-    "_conj_physical.default": conj,
-    "complex.default": complex_of, "clone.default": same, "_to_copy.default": same,
+    "neg.default": lambda b, x: mul(b, b.const(-1.0), x),
+    "reciprocal.default": lambda b, x: div(b, b.one, x),
+    "square.default": lambda b, x: mul(b, x, x),
+    "pow.Tensor_Scalar": power, "pow.Tensor_Tensor": power, "pow.Scalar": power,
+    "exp.default": exp, "rsqrt.default": lambda b, x: power(b, x, b.const(-0.5)),
+    "abs.default": lambda b, x: emit(b, *x, op="hypot") if isinstance(x, tuple)
+                   else emit(b, x, op="abs"),
+    "_conj.default": conj, "conj_physical.default": conj, "_conj_physical.default": conj,
+    "complex.default": lambda b, x, y: (x, y),
+    "clone.default": lambda b, x, **_: x, "_to_copy.default": lambda b, x, **_: x,
     "clamp.default": clamp, "clamp.Tensor": clamp,
-    "clamp_min.default": extreme("max"), "clamp_max.default": extreme("min"),
-    "minimum.default": extreme("min"), "maximum.default": extreme("max"),
+    "clamp_min.default": "maximum", "clamp_max.default": "minimum",
+    "minimum.default": "minimum", "maximum.default": "maximum",
+    "atan2.default": "atan2", "hypot.default": "hypot",
     "where.self": where, "where.ScalarSelf": where, "where.ScalarOther": where,
     "where.Scalar": where,
-    "logical_and.default": logical("&"), "logical_or.default": logical("|"),
-    "logical_not.default": logical_not, "bitwise_and.Tensor": bitwise("&"),
-    "bitwise_or.Tensor": bitwise("|"), "bitwise_not.default": logical_not,
-    "real": part("re"), "imag": part("im"),
-    **{f"{name}.default": called(name) for name in (
-        "sqrt", "log", "log10", "log1p", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh",
-        "floor", "ceil", "trunc", "round",
-    )},
-    **{f"{name}.{form}": compared(sign)
-       for name, sign in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("gt", ">"), ("le", "<="),
-                          ("ge", ">="))
-       for form in ("Tensor", "Scalar")},
+    "logical_and.default": "and", "logical_or.default": "or", "logical_not.default": "not",
+    "bitwise_and.Tensor": partial(bitwise, op="and"),
+    "bitwise_or.Tensor": partial(bitwise, op="or"),
+    "bitwise_not.default": partial(bitwise, op="not"),
+    "real": lambda b, x: parts(b, x)[0], "imag": lambda b, x: parts(b, x)[1],
 }  # fmt: skip
 """Operations that work point by point."""
 

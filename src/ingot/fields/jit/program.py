@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from ingot.codegen.grids import write_grid_unit
 from ingot.fields.jit.clusters import KernelCall, Loop, Unit, loads
-from ingot.fields.jit.frames import FRAMES, unit
 from ingot.fields.jit.fuse import Fused
-from ingot.fields.jit.kernels import Printed, kernel
+from ingot.fields.jit.kernels import Printed, print_loop
 from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
 from ingot.graphs.torch_private import OpOverload, hint_of
@@ -42,13 +42,17 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class SequenceSource:
-    """A sequence ready to be stored: `run` of the text takes the inputs, gives the outputs."""
+    """A sequence ready to be stored: `run` of the text takes the inputs, gives the outputs.
+
+    reads: which inputs it looks at; the others may be anything.
+    """
 
     text: str
     source: str
     kernels: tuple[Slot, ...]
     before: int
     after: int
+    reads: tuple[int, ...]
     constants: dict[str, Tensor] = field(default_factory=dict)
     device: str = "cpu"
 
@@ -60,11 +64,20 @@ def write(fused: Fused) -> SequenceSource:
     """The program of fused units."""
     loops = [each for each in fused.units if isinstance(each, Loop)]
     device = fused.captured.schema.device
-    frame = FRAMES[torch.device(device).type]
-    printed = {each: kernel(fused, each, f"kernel_{at}", frame) for at, each in enumerate(loops)}
+    printed = {each: print_loop(fused, each, f"kernel_{at}") for at, each in enumerate(loops)}
     nodes = list(fused.captured.module.graph.nodes)
     inputs = [node for node in nodes if node.op == "placeholder"]
-    lines = [*heads(fused, inputs), *bodies(fused, printed)]
+    read = {a for u in fused.units for a in needs(u, fused)} | set(fused.outputs)
+    # the axes of the space and then its waves come first, each with one size
+    sizes = {
+        name: at
+        for at, shape in enumerate(fused.captured.schema.shapes[:6])
+        for name in shape if isinstance(name, str)
+    }  # fmt: skip
+    lines = [f"{node.name} = inputs[{at}]" for at, node in enumerate(inputs) if node in read]
+    lines += [f"{name} = inputs[{at}].shape[{name[1:]}]" for name, at in sizes.items()]
+    lines += bodies(fused, printed)
+    looked_at = {*sizes.values(), *(at for at, node in enumerate(inputs) if node in read)}
     gives = "".join(f"{text(node)}, " for node in fused.outputs)
     body = "".join(f"    {line}\n" for line in [*lines, f"return ({gives})"])
     constants = {
@@ -80,25 +93,11 @@ def write(fused: Fused) -> SequenceSource:
         )
         for at, each in enumerate(printed.values())
     )  # fmt: skip
-    source = unit([each.text for each in printed.values()], fused.view.real, frame)
-    counts = fused.before, fused.after
+    real = "double" if fused.view.real == torch.float64 else "float"
+    all_loops = [each.loop for each in printed.values()]
+    source = write_grid_unit(all_loops, real, torch.device(device).type)
+    counts = fused.before, fused.after, tuple(sorted(looked_at))
     return SequenceSource(f"def run(inputs):\n{body}", source, slots, *counts, constants, device)
-
-
-def heads(fused: Fused, inputs: list[Node]) -> Iterator[str]:
-    """The lines that name inputs and sizes."""
-    read = {a for u in fused.units for a in needs(u, fused)} | set(fused.outputs)
-    for at, node in enumerate(inputs):
-        if node in read:
-            yield f"{node.name} = inputs[{at}]"
-    # the axes of the space and then its waves come first, each with one size
-    named = {
-        name: at
-        for at, shape in enumerate(fused.captured.schema.shapes[:6])
-        for name in shape if isinstance(name, str)
-    }  # fmt: skip
-    for name, at in named.items():
-        yield f"{name} = inputs[{at}].shape[{name[1:]}]"
 
 
 def needs(unit: Unit, fused: Fused) -> Iterable[Node]:

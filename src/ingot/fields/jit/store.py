@@ -34,7 +34,7 @@ def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
             name: torch.tensor(values, dtype=getattr(torch, dtype), device=device).reshape(shape)
             for name, (dtype, device, shape, values) in found["constants"].items()
         }
-        counts = found["before"], found["after"]
+        counts = found["before"], found["after"], tuple(found["reads"])
         texts = found["text"], found["source"]
         return SequenceSource(*texts, slots, *counts, constants, found["device"])
     except (ValueError, KeyError, TypeError, RuntimeError):

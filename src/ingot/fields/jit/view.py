@@ -12,10 +12,18 @@ from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured
 from ingot.fields.jit.nodes import name_of, sizes_of
-from ingot.fields.jit.operations import CHEAP, CONSTANTS, OPERATIONS, THROUGH, Term
+from ingot.fields.jit.operations import (
+    CHEAP,
+    CONSTANTS,
+    OPERATIONS,
+    THROUGH,
+    kind_of,
+    lower,
+    placeholder,
+)
 from ingot.fields.jit.schema import TRACED
-from ingot.fields.jit.terms import applied, kind_of
 from ingot.graphs.torch_private import hint_of
+from ingot.program import Builder
 
 __all__ = ["View", "reads", "viewed"]
 
@@ -98,8 +106,9 @@ def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
 
 def printable(node: Node, real: torch.dtype) -> bool:
     """Whether an operation can be printed for the kinds of its arguments."""
+    b = Builder()
     try:
-        applied(node, lambda each: Term("x", kind_of(each, real)), real)
+        lower(b, node, lambda each: placeholder(b, kind_of(each, real), each.name), real)
     except (KeyError, TypeError):
         return False
     return True

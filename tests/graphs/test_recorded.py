@@ -9,10 +9,11 @@ import torch._functorch.config as functorch
 from torch import Tensor, nn
 
 from ingot import regions
-from ingot.regions import recorded
-from ingot.regions.recorded import RECORDINGS, WARM, Dispatcher, drop_dead, held
-from tests.regions import recording
-from tests.regions.recording import SCENARIOS, Block, Replayed, Unit, equal, given, through, twins
+from ingot.graphs import recorded
+from ingot.graphs.recorded import RECORDINGS, WARM, Dispatcher, drop_dead, held
+from ingot.regions import recorded as regions_recorded
+from tests.graphs import recording
+from tests.graphs.recording import SCENARIOS, Block, Replayed, Unit, equal, given, through, twins
 
 
 @pytest.fixture(scope="module", params=(False, True), ids=("kept", "donated"))
@@ -138,7 +139,7 @@ def test_blocks_of_a_module_are_replayed_each(
 ) -> None:
     """All blocks share one code, and each block has recordings of it."""
     whole = Unit(recording.block, Replayed())
-    monkeypatch.setattr(recorded, "_wrap_code", whole.wrap)
+    monkeypatch.setattr(regions_recorded, "_wrap_code", whole.wrap)
     ours, theirs = (nn.Sequential(*twin) for twin in twins(Unit(recording.block, Replayed()), 4))
     for one in ours:
         one.code = recording.block

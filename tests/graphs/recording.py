@@ -16,9 +16,10 @@ import torch._functorch.config as functorch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ingot.graphs import recorded
+from ingot.graphs.cuda_graphs import Gpu
+from ingot.graphs.recorded import RECORDINGS, WARM, Dispatcher
 from ingot.graphs.torch_private import InductorCode, wrap_inductor_code
-from ingot.regions import recorded
-from ingot.regions.recorded import RECORDINGS, WARM, Dispatcher, Gpu
 
 WIDTH = 8
 DTYPE = torch.float64
