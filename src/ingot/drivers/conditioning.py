@@ -11,9 +11,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from ingot.drivers.save import list_suffixes
 from ingot.execute.newton_path import Iterate, NewtonPath
 from ingot.program import Variable
+from ingot.types.components import list_component_suffixes
 
 __all__ = [
     "SINGULAR", "Conditioning", "equilibrate", "find_conditioning", "find_history", "find_norms",
@@ -125,7 +125,7 @@ def name_entries(variables: Sequence[Variable], path: NewtonPath) -> list[str]:
     names = []
     for variable in variables:
         sites = [range(path.extents[a.name] + a.offset) for a in variable.axes]
-        for suffix in list_suffixes(variable.kind):
+        for suffix in list_component_suffixes(variable.kind):
             for site in product(*sites):
                 where = f"[{' '.join(map(str, site))}]" if site else ""
                 names.append(f"{variable.name}{where}{suffix}")

@@ -1,25 +1,33 @@
 """What a transient gave: one array per variable, and the flat dictionary of the save format."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from ingot.drivers.series import Array, Series, find_unknown_name, unscale
 from ingot.execute import Status
 from ingot.model import lag
-from ingot.types import Value
+from ingot.types import Scalar, Value
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["Flat", "Result"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Result:
     """The histories of a run, (steps, *batch, *axes, *base) each, and how every solve went.
 
     inputs: what was prescribed; initial: step 0 as it was given; read: the model's inputs; times:
-    (steps, *batch); kinds, shapes: of the variables, their structural extents where they have any.
+    (steps, *batch); kinds, shapes: of the variables, their structural extents where they have any;
+    axes: the names of these; units: what curves are labelled with, by variable.
+
+    `result.stress.xx` and `result["stress"]["xx"]` are the components of a tensor as NumPy arrays.
     """
 
     steps: int
@@ -33,6 +41,8 @@ class Result:
     times: Tensor
     kinds: Mapping[str, type[Value]]
     shapes: Mapping[str, tuple[int, ...]]
+    axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def points(self) -> int:
@@ -61,6 +71,92 @@ class Result:
         if step > 0 and name in self.outputs:
             return self.outputs[name][step]
         return self.inputs[name][step] if name in self.inputs else None
+
+    # by label
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that have values: inputs, then outputs."""
+        return tuple(dict.fromkeys((*self.inputs, *self.initial, *self.outputs)))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, name: str) -> Series:
+        """A variable over all steps and points; `time` is the time where no variable is called so.
+
+        Step 0 is not computed: it holds what was given, zero where the model took a history for
+        zero, and NaN elsewhere.
+        """
+        if name not in self.names:
+            if name == "time":
+                return Series("time", Scalar, self.spread(self.times, 0).numpy())
+            raise find_unknown_name(name, (*self.names, "time"))
+        kind = self.kinds[name]
+        rank = len(self.shapes.get(name, ())) + len(kind.base)
+        stored = self.spread(self._history(name), rank).detach().numpy()
+        axes = self.axes.get(name) or [f"{name}.{i}" for i in range(rank - len(kind.base))]
+        return Series(name, kind, unscale(kind, stored), tuple(axes), self.units.get(name, ""))
+
+    def __getattr__(self, name: str) -> Series:
+        if not name.startswith("_") and name in self.names:
+            return self[name]
+        raise AttributeError(f"a result has no attribute or variable '{name}'")
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *(name for name in self.names if name.isidentifier())]
+
+    def _history(self, name: str) -> Tensor:
+        if name in self.outputs:
+            rows = self.outputs[name]
+            kept = {lag(read)[0] for read in self.read if lag(read)[1]}
+            if name not in self.initial and name not in kept:
+                rows = rows.clone()
+                rows[0] = torch.nan
+            return rows
+        if name in self.inputs:
+            return self.inputs[name]
+        first = self.initial[name]
+        missing = torch.full_like(first, torch.nan).expand(self.steps - 1, *first.shape)
+        return torch.cat([first[None], missing])
+
+    def spread(self, values: Tensor, rank: int) -> Tensor:
+        """Values (steps, ...) on all of the batch, whose last `rank` axes are not of it."""
+        inner = values.shape[values.ndim - rank :]
+        batch = values.shape[1 : values.ndim - rank]
+        ones = [1] * (len(self.batch) - len(batch))
+        whole = values.reshape(self.steps, *ones, *batch, *inner)
+        return whole.expand(self.steps, *self.batch, *inner)
+
+    def to_numpy(self) -> dict[str, Array]:
+        """Every variable, (steps, *batch, *axes, *base) of the tensor's own components."""
+        return {name: self[name].to_numpy() for name in self.names}
+
+    def to_xarray(self) -> "xr.Dataset":
+        """Every variable over `time`, `batch` and its components, and how every solve went.
+
+        Components lie along a dimension that is called by the kind: `.stress.sel(SR2="xx")`. Where
+        points have times of their own, the first dimension is `step`.
+        """
+        from ingot.drivers.result_dataset import make_dataset
+
+        return make_dataset(self)
+
+    def __repr__(self) -> str:
+        from ingot.drivers.result_text import describe
+
+        return describe(self)
+
+    def _repr_html_(self) -> str:
+        from ingot.drivers.result_text import describe_html
+
+        return describe_html(self)
 
     def save(self, path: str | Path) -> None:
         """Write what the ending says, in one step.

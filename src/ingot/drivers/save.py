@@ -12,9 +12,8 @@ from torch import Tensor
 
 from ingot.drivers.result import Result
 from ingot.errors import Problem, Span, raise_if
-from ingot.model.tensors import COMPONENTS
 from ingot.package.write import put_file
-from ingot.types import Value
+from ingot.types.components import list_component_suffixes
 
 __all__ = ["find_unknown_ending", "save"]
 
@@ -42,7 +41,7 @@ def write_table(result: Result) -> bytes:
             for suffix, numbers in parts:
                 steps: list[list[float] | None] = list(numbers.tolist())
                 columns[f"{side}.{name}{suffix}"] = steps if given else [None, *steps[1:]]
-    times = spread(result, result.times, 0).reshape(result.steps, -1).tolist()
+    times = result.spread(result.times, 0).reshape(result.steps, -1).tolist()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["step", "time", "point", *columns])
@@ -57,30 +56,13 @@ def list_components(result: Result, name: str, values: Tensor) -> Iterator[tuple
     """The suffix of every component of a variable, and its numbers (steps, points)."""
     kind, sites = result.kinds[name], result.shapes.get(name, ())
     inner = (*sites, *kind.base)
-    full = spread(result, values, len(inner)).reshape(result.steps, result.points, *inner)
+    full = result.spread(values, len(inner)).reshape(result.steps, result.points, *inner)
     for site in product(*map(range, sites)):
         where = f"[{' '.join(map(str, site))}]" if site else ""
-        for place, suffix in zip(product(*map(range, kind.base)), list_suffixes(kind), strict=True):
+        for place, suffix in zip(
+            product(*map(range, kind.base)), list_component_suffixes(kind), strict=True
+        ):
             yield where + suffix, full[(..., *site, *place)]
-
-
-def list_suffixes(kind: type[Value]) -> list[str]:
-    """What a column adds to the name of its variable, for each component as it is stored."""
-    if kind in COMPONENTS:
-        return list(COMPONENTS[kind])
-    places = list(product(*map(range, kind.base)))
-    if kind.base == (3, 3):
-        return ["_" + "".join("xyz"[i] for i in place) for place in places]
-    return ["".join(f"_{i}" for i in place) for place in places]
-
-
-def spread(result: Result, values: Tensor, rank: int) -> Tensor:
-    """Values on all of the batch, whose last `rank` axes are not of it."""
-    inner = values.shape[values.ndim - rank :]
-    batch = values.shape[1 : values.ndim - rank]
-    ones = [1] * (len(result.batch) - len(batch))
-    whole = values.reshape(result.steps, *ones, *batch, *inner)
-    return whole.expand(result.steps, *result.batch, *inner)
 
 
 def write_archive(result: Result) -> bytes:

@@ -36,15 +36,16 @@ from ingot.execute import (
     executor,
     failures,
 )
-from ingot.execute.batch_shape import broadcast_shapes
+from ingot.execute.batch_shape import broadcast_shapes, shape_of
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.options import Newton
-from ingot.program import Program, prepared
+from ingot.program import Axis, Program, prepared
 from ingot.program.opaque import find_opaque
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
+from ingot.types.history import source_name
 
 __all__ = ["TransientDriver", "transient_driver"]
 
@@ -142,6 +143,19 @@ class TransientDriver:
         return prepared(self.model, self.shapes)
 
     @cached_property
+    def layout(self) -> tuple[Shapes, dict[str, tuple[str, ...]]]:
+        """The extents of each variable's structural axes, and their names where these are known."""
+        body = self.model.body
+        if isinstance(body, AOTIModel):
+            meta = body.artifact.metadata
+            shapes = {v.name: v.sub_batch for v in (*meta.inputs, *meta.outputs) if v.sub_batch}
+            return {**self.shapes, **shapes}, {}
+        axed = [v for v in (*self.program.inputs, *self.program.outputs) if v.axes]
+        shapes = {source_name(v.name): shape_of(v, self.program).sizes for v in axed}
+        names = {source_name(v.name): tuple(map(_name_axis, v.axes)) for v in axed}
+        return {**self.shapes, **shapes}, names
+
+    @cached_property
     def transient(self) -> Transient:
         """What is known before the first step, as contiguous arrays."""
         initial = {n: spread(g, self.shape(n)) for n, g in self.starts.items()}
@@ -211,7 +225,7 @@ class TransientDriver:
         result = Result(
             self.steps, self.batch, self.transient.prescribed, initial, history.outputs,
             tuple(self.model.inputs), history.statuses, seconds, self.clock.value.data,
-            {**self.model.inputs, **self.model.outputs}, self.shapes,
+            {**self.model.inputs, **self.model.outputs}, *self.layout,
         )  # fmt: skip
         if self.save_as is not None:
             result.save(self.save_as)
@@ -219,6 +233,10 @@ class TransientDriver:
         lost = not_finite(result, self.rules, self.block.span)
         warn_of((*loose, *lost), strict=self.strict)
         return result
+
+
+def _name_axis(axis: Axis) -> str:
+    return f"{axis.name}{axis.offset:+d}" if axis.offset else axis.name
 
 
 def transient_driver(factory: Factory, name: str, asked: Span | None = None) -> TransientDriver:

@@ -17,17 +17,13 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import NUMBER, Block, Tree, read_contents, unknown_fields
 from ingot.model.untrusted import Bounds, Refused, evaluate, map_tensors, untrusted_code
 from ingot.types import SR2, WR2, Scalar, Value, Vec, expressions, regions
+from ingot.types.components import list_component_suffixes
 
-__all__ = ["COMPONENTS", "TENSORS", "Tensors", "python_blocks"]
+__all__ = ["TENSORS", "Tensors", "python_blocks"]
 
-COMPONENTS: dict[type[Value], tuple[str, ...]] = {
-    Scalar: ("",),
-    Vec: ("_x", "_y", "_z"),
-    SR2: ("_xx", "_yy", "_zz", "_yz", "_xz", "_xy"),
-    WR2: ("_zy", "_xz", "_yx"),
+_CSV: dict[str, tuple[type[Value], tuple[str, ...]]] = {
+    f"CSV{kind.__name__}": (kind, list_component_suffixes(kind)) for kind in (Scalar, Vec, SR2, WR2)
 }
-"""What a column's name adds to that of its variable, for each component as it is stored."""
-_CSV = {f"CSV{kind.__name__}": (kind, suffixes) for kind, suffixes in COMPONENTS.items()}
 _COLUMNS = {
     "csv_file": "a file with a line of names and lines of numbers, relative to the input file",
     "variable": "whose columns they are: each is called by it and the component, as stress_xx",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ingot.cli.viewer.pictures import Pictures
-from ingot.errors import IngotError, Problem
+from ingot.extras import require_extra
 
 __all__ = ["page", "png"]
 
@@ -56,17 +56,12 @@ def encoded(frame: np.ndarray[Any, Any], low: float, high: float) -> str:
 
 def png(shown: Pictures, folder: Path, colours: str) -> Iterator[Path]:
     """Write a picture of each frame of each field, the same colours meaning the same numbers."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        message = "PNG files need matplotlib, which is not installed"
-        fix = "pip install 'ingot[plot]'"
-        raise IngotError([Problem("not-installed", message, fix=fix)]) from None
+    figures = require_extra("matplotlib.figure", "PNG files")
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in shown.fields.items():
         low, high = shown.range_of(name)
         for number, (frame, time) in enumerate(zip(array, shown.times, strict=True)):
-            figure = Figure(figsize=(5, 4.2), layout="constrained")
+            figure = figures.Figure(figsize=(5, 4.2), layout="constrained")
             axes = figure.subplots()
             image = axes.imshow(
                 frame, cmap=colours, vmin=low, vmax=high, origin="lower", extent=shown.box

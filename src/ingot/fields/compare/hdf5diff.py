@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ingot.errors import IngotError, Problem
+from ingot.extras import require_extra
 from ingot.fields.compare.difference import (
     Compared,
     Finding,
@@ -37,11 +37,7 @@ def compare_hdf5(found: Path, expected: Path, limits: Limits) -> Compared:
 
 def datasets(file: Path) -> dict[str, Any]:
     """Every dataset of a file by its path."""
-    try:
-        import h5py
-    except ImportError as error:
-        message, fix = "HDF5 files are read with h5py", "pip install 'ingot[fields]'"
-        raise IngotError([Problem("not-installed", message, fix=fix)]) from error
+    h5py = require_extra("h5py", "HDF5 files")
     found: dict[str, Any] = {}
 
     def keep(name: str, item: Any) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
+from ingot.extras import require_extra
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.options import Reader
 from ingot.fields.outputs.table import Event, Outputs
@@ -92,13 +93,7 @@ def read_tensor_outputs(
 
 def library() -> Any:
     """The library that writes HDF5 files."""
-    try:
-        import h5py
-    except ImportError:
-        message = "writing HDF5 files needs h5py, which is not installed"
-        fix = "pip install 'ingot[fields]', or set enable_hdf5 = false"
-        raise IngotError([Problem("not-installed", message, fix=fix)]) from None
-    return h5py
+    return require_extra("h5py", "HDF5 files", "set enable_hdf5 = false")
 
 
 def thread_safe() -> bool:

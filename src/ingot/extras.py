@@ -1,0 +1,33 @@
+"""Packages that only some features need: the table of them, and their import where one is used."""
+
+import importlib
+from typing import Any
+
+from ingot.errors import IngotError, Problem
+
+__all__ = ["EXTRAS", "require_extra"]
+
+EXTRAS = {
+    "h5py": "fields",
+    "matplotlib": "plot",
+    "pyarrow": "parquet",
+    "xarray": "xarray",
+    "zarr": "zarr",
+}
+"""What is imported, and the extra of pyproject.toml that installs it."""
+
+
+def require_extra(module: str, purpose: str, instead: str = "") -> Any:
+    """A module that may not be installed, or an error with the command that installs it.
+
+    purpose: what needs it, as "HDF5 files"; instead: what else the user may do.
+    """
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if error.name is not None and error.name.partition(".")[0] != package:
+            raise  # it is there, and lacks something of its own
+        message = f"{purpose} need {package}, which is not installed"
+        fix = f"pip install 'ingot[{EXTRAS[package]}]'" + (f", or {instead}" if instead else "")
+        raise IngotError([Problem("not-installed", message, None, fix)]) from None
