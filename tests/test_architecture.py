@@ -17,8 +17,9 @@ from ingot.model import ELSEWHERE
 
 SOURCE = Path(__file__).parents[1] / "src" / "ingot"
 ROOMS = [
-    "errors", "extras", "options", "hit", "types", "catalog", "model", "program", "codegen",
-    "graphs", "execute", "package", "runtime", "drivers", "fields", "train", "regions", "cli",
+    "errors", "extras", "options", "hit", "types", "catalog", "model", "laws", "program",
+    "codegen", "graphs", "execute", "package", "runtime", "drivers", "fields", "train", "regions",
+    "cli",
 ]  # fmt: skip
 FILES = [file for file in sorted(SOURCE.rglob("*.py")) if file != SOURCE / "__init__.py"]
 

@@ -7,22 +7,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ingot import laws
     from ingot.drivers import Diagnosis, Result, TransientDriver, Verdict, build_driver, diagnose
     from ingot.errors import IngotError, IngotWarning, Problem
     from ingot.execute import executor
     from ingot.hit import Tree, read, read_text
     from ingot.model import Factory, Model, build
+    from ingot.options import Newton
     from ingot.package import compile_model
     from ingot.program import Program, prepared
+    from ingot.program.modelling import compose, implicit
     from ingot.runtime import Artifact, load
     from ingot.runtime.in_process import compile
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Artifact", "Diagnosis", "Factory", "IngotError", "IngotWarning", "Model", "Problem",
+    "Artifact", "Diagnosis", "Factory", "IngotError", "IngotWarning", "Model", "Newton", "Problem",
     "Program", "Result", "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile",
-    "compile_model", "diagnose", "executor", "load", "prepared", "read", "read_text",
+    "compile_model", "compose", "diagnose", "executor", "implicit", "laws", "load", "prepared",
+    "read", "read_text",
 ]  # fmt: skip
 
 _ROOMS = {
@@ -31,14 +35,18 @@ _ROOMS = {
     "execute": ("executor",),
     "hit": ("Tree", "read", "read_text"),
     "model": ("Factory", "Model", "build"),
+    "options": ("Newton",),
     "package": ("compile_model",),
     "program": ("Program", "prepared"),
+    "program.modelling": ("compose", "implicit"),
     "runtime": ("Artifact", "load"),
     "runtime.in_process": ("compile",),
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "laws":
+        return importlib.import_module("ingot.laws")
     room = next((room for room, names in _ROOMS.items() if name in names), None)
     if room is None:
         raise AttributeError(f"module 'ingot' has no attribute '{name}'")

@@ -1,5 +1,8 @@
 """Python values are bound to a law as values: none goes through text, none changes on the way."""
 
+# annotations are read by @model
+# pyright: reportArgumentType=false, reportOperatorIssue=false, reportGeneralTypeIssues=false
+
 import re
 from collections.abc import Iterator
 from fractions import Fraction
@@ -208,8 +211,13 @@ def test_what_is_no_value_is_refused(case: str) -> None:
     assert "<Given>" not in told
 
 
-def test_another_model_is_refused() -> None:
-    assert "should be numbers, not a Model" in refused(q=bound(q=1))
+def test_output_of_another_model_stands_in_for_a_parameter() -> None:
+    other = bound(q=1)
+    model = bound(q=other)
+    assert model.providers == {"out": other}
+    assert set(model.inputs) == {"x", "y", "out"}
+    assert "'fixed' is a number, not 'the model [Given]'" in refused(fixed=other)
+    assert "'s' is a SR2, but 'out' a Scalar" in refused(s=other)
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -220,4 +228,4 @@ def test_all_problems_are_told_at_once() -> None:
 def test_values_that_are_no_mapping_are_refused() -> None:
     for values in ([("q", 1)], {1: 2.0}, 3):
         with pytest.raises(IngotError):
-            bind(CATALOG["Given"], values, None)  # type: ignore[reportArgumentType]
+            bind(CATALOG["Given"], values, None)

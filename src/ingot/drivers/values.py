@@ -67,7 +67,7 @@ def gather_problems(problems: list[Problem]) -> Iterator[None]:
 def read_model(block: Block, factory: Factory) -> Model:
     """The model that a driver's block names."""
     asked = block.require("model")
-    return factory.model(asked.string(), asked.value_span)
+    return factory.model_of(asked, asked.value_span)
 
 
 def list_options(prefixes: Iterable[str], kinds: Iterable[str] = DRIVEN) -> tuple[str, ...]:

@@ -2,27 +2,23 @@
 
 import copy
 import importlib
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+import weakref
+from collections.abc import Mapping
+from functools import cache, cached_property
 from typing import Any, cast
 
-import torch
-
-from ingot.catalog import CATALOG, Declared, Input, Name, Option, ParameterSlot, key, load
-from ingot.catalog.declare import REQUIRED, wrong_law
-from ingot.errors import IngotError, Problem, Span, did_you_mean, warn_of
-from ingot.hit import Block, Field, Tree, unknown_blocks, unknown_fields
-from ingot.hit.tree import NUMBER, word_span
+from ingot.catalog import CATALOG, Declared, load
+from ingot.catalog.declare import wrong_law
+from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if, warn_of
+from ingot.hit import Block, Field, Tree
+from ingot.model.binder import Holder, bind_law, find_unknown, read_constant
 from ingot.model.given import Given, GivenField, give
-from ingot.model.model import DataTensors, Law, Model
+from ingot.model.model import DataTensors, Model
 from ingot.model.settings import Settings, settings
 from ingot.model.tensors import Tensors
 from ingot.model.untrusted import untrusted_code
-from ingot.types import Value
 
-__all__ = ["ELSEWHERE", "Factory", "bind", "build"]
+__all__ = ["ELSEWHERE", "Factory", "bind", "build", "locate", "python_factory"]
 
 ELSEWHERE: dict[str, dict[str, str]] = {
     "Models": {
@@ -52,8 +48,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
 }
 """Where types live that are not laws, by section: rooms that may not be imported from here."""
 
-_NUMBER_LIKE = re.compile(r"[+-]?\.?\d")
-
 SECTIONS = ("Settings", "Tensors", "Data", "Models", "EquationSystems", "Solvers", "Drivers")
 
 
@@ -65,9 +59,22 @@ def build(tree: Tree, name: str, *, untrusted: bool = False) -> Model:
     return model
 
 
-def bind(declared: Declared, values: Mapping[str, Any], span: Span | None) -> Model:
-    """The model of a law whose options are Python values; `span` is where they were given."""
-    return _law(Factory(Tree((), ())), give(declared.name, values, span), declared)
+def bind(
+    kind: Declared | str, values: Mapping[str, Any], span: Span | None, name: str | None = None
+) -> Model:
+    """The model of a law, or of a type that is none, whose options are Python values.
+
+    span: where they were given; name: what the model is called, as its type unless told.
+    """
+    title = kind if isinstance(kind, str) else kind.name
+    law = CATALOG.get(kind) if isinstance(kind, str) else kind
+    return python_factory().make(give(title, values, span, name), law)
+
+
+@cache
+def python_factory() -> "Factory":
+    """What makes the objects that Python describes: it has no file."""
+    return Factory(Tree((), ()))
 
 
 class Factory:
@@ -89,7 +96,10 @@ class Factory:
         self.tensors = Tensors(tree, untrusted=untrusted)
         self._made: dict[tuple[str, str], Any] = {}
         self._open: list[tuple[str, str]] = []
-        self._held: dict[int, DataTensors] = {}
+        # alive as long as a model holds them, and with them the objects whose ids are keys
+        self._held: weakref.WeakValueDictionary[int, DataTensors] = weakref.WeakValueDictionary()
+        self._resolved: dict[int, tuple[Field, Any]] = {}
+        self._records: dict[int, Given] = {}
         if tree.doubts:
             warn_of(tree.doubts, strict=self.strict)
 
@@ -97,6 +107,7 @@ class Factory:
         """A factory of the same file that builds its objects anew, by another rule."""
         other = copy.copy(self)
         other._made, other._open, other.stop = {}, [], stop
+        other._resolved, other._records = {}, {}
         return other
 
     @cached_property
@@ -115,21 +126,75 @@ class Factory:
 
     def data(self, name: str, asked: Span | None = None) -> Any:
         """The object of a `[Data]` block."""
-        return self._get("Data", name, asked, self._data)
+        return self._get("Data", name, asked, self.make_data)
 
     def data_tensors(self, data: Any, span: Span | None) -> DataTensors:
         """The tensors of an object of `[Data]`, held once by all models that read it."""
-        if id(data) not in self._held:
+        held = self._held.get(id(data))
+        if held is None:
             try:
-                self._held[id(data)] = DataTensors(data)
+                held = self._held[id(data)] = DataTensors(data)
             except (ValueError, ArithmeticError) as error:  # the object's own words
                 message = f"{type(data).__name__}: {error}"
                 problem = Problem("wrong-value", message, span, "correct its block in [Data]")
                 raise IngotError([problem]) from None
-        return self._held[id(data)]
+        return held
 
-    def models(self, field: Field) -> list[Model]:
+    # what fields refer to: a file's by name, Python's by what they hold
+
+    def model_of(self, field: Field | GivenField, asked: Span | None = None) -> Model:
+        """The model that a field refers to; one that is not there is told where it was `asked`."""
+        if isinstance(field, GivenField):
+            return field.model()
+        return self.note(field, self.model(field.string(), asked or field.span))
+
+    def block_of(self, field: Field | GivenField, section: str, made: tuple[type, ...] = ()) -> Any:
+        """The block of a section that a field refers to; Python may give what is `made` of one."""
+        if not isinstance(field, GivenField):
+            return self.note(field, self.tree.require(section, field.string(), field.span))
+        if not isinstance(field.value, (Given, *made)):
+            fix = f"give ingot.{made[0].__name__}(...)" if made else None
+            words = f"a {made[0].__name__}" if made else f"a block of [{section}]"
+            raise field.wrong(words, fix=fix)
+        return field.value
+
+    def note(self, field: Field, target: Any) -> Any:
+        """The target, remembered as what the field of a file means."""
+        self._resolved[id(field)] = (field, target)  # a field that is alive keeps its id
+        return target
+
+    def record(self, block: Holder) -> Given:
+        """What a block says, with the objects that were found for its names: no text of a file."""
+        if isinstance(block, Given):
+            return block
+        if id(block) not in self._records:
+            fields = (
+                GivenField(field.name, self._recorded(field), field.span)
+                for field in block.fields
+                if field.name != "type"
+            )
+            kind = block.require("type").string()
+            self._records[id(block)] = Given(kind, block.name, tuple(fields), block.span)
+        return self._records[id(block)]
+
+    def _recorded(self, field: Field) -> Any:
+        _, value = self._resolved.get(id(field), (field, field.text))
+        return self.record(value) if isinstance(value, Block) else value
+
+    def make(self, block: Holder, law: Declared | None) -> Model:
+        """The model of a law or, without one, of a type found elsewhere; it knows what made it."""
+        if law is not None:
+            model = bind_law(self, block, law)
+        else:
+            kind = block.require("type").string()
+            model = self.elsewhere(kind, "Models", block).build(cast(Block, block), self)
+        model.made = self.record(block)
+        return model
+
+    def models(self, field: Field | GivenField) -> list[Model]:
         """The models that a list names; the problems of all of them are told together."""
+        if isinstance(field, GivenField):
+            return list(field.models())
         found: list[Model] = []
         problems: list[Problem] = []
         for word in field.words():
@@ -139,7 +204,7 @@ class Factory:
                 problems += [p for p in error.problems if p not in problems]
         if problems:
             raise IngotError(problems)
-        return found
+        return self.note(field, found)
 
     def _get(self, section: str, name: str, asked: Span | None, make: Any) -> Any:
         if (section, name) not in self._made:
@@ -162,20 +227,20 @@ class Factory:
         if kind in CATALOG and kind in ELSEWHERE["Models"]:
             message = f"there is already a type '{kind}', in {ELSEWHERE['Models'][kind]}"
             raise wrong_law(CATALOG[kind].function, message, "another name")
-        if kind in CATALOG:
-            return _law(self, block, CATALOG[kind])
-        return self.elsewhere(kind, "Models", block).build(block, self)
+        return self.make(block, CATALOG.get(kind))
 
-    def _data(self, block: Block) -> Any:
+    def make_data(self, block: Holder) -> Any:
+        """The object that a block of `[Data]` describes."""
         kind = block.require("type").string()
         made = self.elsewhere(kind, "Data", block)
         wanted = made.__annotations__
-        _raise(_unknown(block, ("type", *wanted)))
+        raise_if(find_unknown(block, ("type", *wanted)))
         values = {}
         for name, hint in wanted.items():
             field = block.require(name)
+            words = (field.value,) if isinstance(field, GivenField) else field.words()
             try:
-                values[name] = _constant(self, field, hint, field.words())
+                values[name] = read_constant(self, field, hint, words)
             except LookupError:
                 expected = "numbers or a name in [Tensors]"
                 fix = did_you_mean(field.text, self.tree.names("Tensors")) or "write numbers"
@@ -187,7 +252,7 @@ class Factory:
         if self.untrusted:
             raise IngotError([untrusted_code(message, span)])
 
-    def elsewhere(self, kind: str, section: str, block: Block) -> Any:
+    def elsewhere(self, kind: str, section: str, block: Holder) -> Any:
         """The class of a type that is not a law."""
         known = ELSEWHERE[section]
         if kind not in known:
@@ -198,338 +263,9 @@ class Factory:
                 "unknown-type", f"no type '{kind}' in [{section}]", block.require("type").span,
                 did_you_mean(kind, [*laws, *known]) or own,
             )])  # fmt: skip
-        return getattr(importlib.import_module(known[kind]), kind)
+        return locate(kind, section)
 
 
-Holder = Block | Given
-"""What holds the options of a law: a block of a file, or what Python gives."""
-
-
-def _unknown(block: Holder, known: Sequence[str]) -> Iterator[Problem]:
-    answers = cast(Block, block)  # a Given answers as a Block does
-    yield from unknown_fields(answers, known)
-    yield from unknown_blocks(answers)
-
-
-def _raise(problems: Iterator[Problem] | list[Problem]) -> None:
-    found = list(problems)
-    if found:
-        raise IngotError(found)
-
-
-def _law(factory: Factory, block: Holder, declared: Declared) -> Model:
-    known = declared.known if isinstance(block, Block) else declared.options_known
-    problems = list(_unknown(block, known))
-    found = len(problems)
-    options = {o.argument: _option(factory, block, o, problems) for o in declared.options}
-    chosen = len(problems) == found  # names and labels depend on the options, the rest does not
-    names: dict[str, str] = {}
-    try:
-        names = _names(block, declared, options) if chosen else {}
-    except IngotError as error:
-        problems += error.problems
-        chosen = False
-    model = Model(block.name, declared.name, block.span, {}, {}, None)
-    for option in declared.options:
-        if option.data is not None and options[option.argument] is not None:
-            # "_cg" is what the peer calls crystal geometry
-            model.hold_data("_cg", factory.data_tensors(options[option.argument], block.span))
-    inputs: dict[str, Any] = {}
-    for slot in declared.inputs:
-        try:
-            inputs[slot.argument] = _input(block, slot, names) if chosen or slot.many else None
-            for name in _each(inputs[slot.argument]):
-                _declare(model.inputs, name, slot.kind, block)
-        except IngotError as error:
-            problems += error.problems
-    bound = {
-        p.argument: _parameters(factory, block, model, declared, p, options, problems)
-        for p in declared.parameters
-        if chosen or p.argument not in declared.labels or block.field(key(p.argument)) is None
-    }
-    _raise(problems)
-    outputs = tuple(names[o.name.option or o.name.template or ""] for o in declared.outputs)
-    for name, output in zip(outputs, declared.outputs, strict=True):
-        _raise(_number_like(name, block))
-        model.outputs[name] = output.kind
-    model.body = Law(declared, inputs, bound, options, outputs)
-    return model
-
-
-def _each(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    if names is None:
-        return ()
-    return names if isinstance(names, tuple) else (names,)
-
-
-def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block: Holder) -> None:
-    _raise(_number_like(name, block))
-    if kinds.get(name, kind) is not kind:
-        raise IngotError([Problem(
-            "kinds-differ",
-            f"'{name}' is read as {kinds[name].__name__} and as {kind.__name__}", block.span,
-            "rename one of the two",
-        )])  # fmt: skip
-    kinds[name] = kind
-
-
-def _number_like(name: str, block: Holder) -> Iterator[Problem]:
-    """A problem where what would be a variable begins as a number does: `150MPa`, `1,5`, `.5.`."""
-    if _NUMBER_LIKE.match(name):
-        field = next((f for f in block.fields if name in f.text.split()), None)
-        message = f"'{name}' is no number, and no name of a variable begins like one"
-        if NUMBER.fullmatch(name):
-            message = f"'{name}' is a number where the name of a variable belongs"
-        span = word_span(field.value_span, name) if isinstance(field, Field) else block.span
-        yield Problem(
-            "number-like", message, span,
-            "write the number alone, such as 150, 1.5 or 1e3, or a name that begins with a letter",
-        )  # fmt: skip
-
-
-def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[str, str]:
-    """The variable of every single input and output, keyed by its argument or option."""
-    slots: list[tuple[str, Name]] = [
-        (i.argument, i.name) for i in declared.inputs if not i.many and not i.name.absent()
-    ]
-    slots += [(o.name.option or o.name.template or "", o.name) for o in declared.outputs]
-    names: dict[str, str] = {}
-    plain = {"block": block.name, **options}
-    waiting = []
-    for argument, name in slots:
-        field = block.field(name.option) if name.option else None
-        if field is not None:
-            names[argument] = _name(field)
-        elif name.template is not None and "{" not in name.template:
-            names[argument] = name.template
-        else:
-            waiting.append((argument, name))
-    by_key = {key(a): v for a, v in names.items()}
-    for argument, name in waiting:
-        assert name.template is not None
-        names[argument] = name.template.format(**plain, **by_key)
-    return declared.rewire(names, options) if declared.rewire else names
-
-
-def _name(field: Field | GivenField) -> str:
-    """The one variable that a field names."""
-    name = field.string()
-    if len(name.split()) != 1:
-        raise IngotError([Problem(
-            "wrong-value", f"'{field.name}' should name one variable, not '{name}'", field.span,
-            "write one word",
-        )])  # fmt: skip
-    return name.strip()
-
-
-def _input(block: Holder, slot: Input, names: dict[str, str]) -> Any:
-    if slot.many:
-        field = block.require(key(slot.argument))
-        if not field.words():
-            raise _wrong_field("is a list without an entry", slot, field, block, "give one")
-        return field.words()
-    if slot.name.absent():
-        field = block.field(key(slot.argument))
-        return _name(field) if field is not None else None
-    return names[slot.argument]
-
-
-def _option(factory: Factory, block: Holder, option: Option, problems: list[Problem]) -> Any:
-    field = block.field(key(option.argument))
-    try:
-        if field is None and option.default is REQUIRED:
-            block.require(key(option.argument))
-        if option.data is not None and isinstance(block, Given):
-            return _given_data(block.require(key(option.argument)), option.data)
-        if option.data is not None:
-            name = field.string() if field is not None else str(option.default)
-            return factory.data(name, field.span if field is not None else block.span)
-        return option.default if field is None else field.option(option.type)
-    except IngotError as error:
-        problems += error.problems
-        return None
-
-
-def _given_data(field: GivenField, kind: str) -> Any:
-    """The object that Python gives in the place of a `[Data]` block."""
-    if type(field.value).__name__ != kind:
-        place = f"{ELSEWHERE['Data'][kind]}.{kind}"
-        raise field.wrong(f"a {kind}", fix=f"give {place}(...)")
-    return field.value
-
-
-def _parameters(
-    factory: Factory, block: Holder, model: Model, declared: Declared, slot: ParameterSlot,
-    options: dict[str, Any], problems: list[Problem],
-) -> Any:  # fmt: skip
-    field = block.field(key(slot.argument))
-    if field is None and slot.default is None:
-        try:
-            block.require(key(slot.argument))
-        except IngotError as error:
-            problems += error.problems
-        return None
-    try:
-        words = _entries(field, slot)
-        if not slot.many:
-            return _bound(factory, block, model, slot, field, tuple(words), key(slot.argument))
-        if not words:
-            raise _wrong_field("is a list without an entry", slot, field, block, "give one")
-        names = [f"{key(slot.argument)}_{i}" for i in range(len(words))]
-        if slot.argument in declared.labels:
-            names = declared.labels[slot.argument](options)
-        if len(names) != len(words):
-            raise IngotError([Problem(
-                "wrong-value",
-                f"'{key(slot.argument)}' has {len(words)} entries, not {len(names)}",
-                field.span if field else block.span, f"give {', '.join(names)}",
-            )])  # fmt: skip
-        return tuple(
-            _bound(factory, block, model, slot, field, (word,), name)
-            for word, name in zip(words, names, strict=True)
-        )
-    except IngotError as error:
-        problems += error.problems
-        return None
-
-
-def _entries(field: Field | GivenField | None, slot: ParameterSlot) -> tuple[Any, ...]:
-    """The words of a parameter; what Python gives is a value of its own, or a list of them."""
-    if field is None:
-        return tuple((slot.default or "").split())
-    if isinstance(field, Field):
-        return field.words()
-    return field.entries() if slot.many else (field.value,)
-
-
-def _bound(
-    factory: Factory, block: Holder, model: Model, slot: ParameterSlot,
-    field: Field | GivenField | None, words: tuple[Any, ...], stored: str,
-) -> tuple[str, str]:  # fmt: skip
-    """A constant stored with the model, or the variable that stands in for it."""
-    try:
-        value = _constant(factory, field, slot.kind, words)
-    except LookupError:
-        return "variable", _variable(factory, block, model, slot, field, words)
-    value = _on_own_axes(value, len(slot.axes)) if slot.listed else value
-    if 0 in value.sub_batch.shape:
-        raise _wrong_field("holds no numbers", slot, field, block, "give one for each entry")
-    if slot.ascending:
-        warn_of(_find_descent(value, slot, field, block), strict=factory.strict)
-    model.values[stored] = value
-    return "value", stored
-
-
-def _wrong_field(
-    what: str,
-    slot: Input | ParameterSlot,
-    field: Field | GivenField | None,
-    block: Holder,
-    fix: str,
-) -> IngotError:
-    span = field.span if field is not None else block.span
-    return IngotError([Problem("wrong-value", f"'{key(slot.argument)}' {what}", span, fix)])
-
-
-def _find_descent(
-    value: Value, slot: ParameterSlot, field: Field | GivenField | None, block: Holder
-) -> Iterator[Problem]:
-    """A problem where a number is smaller than the one before; a table may jump at equal ones."""
-    rows = torch.atleast_1d(value.data)
-    falls = rows.diff() < 0
-    if falls.any():
-        before, after = rows[..., :-1][falls][0], rows[..., 1:][falls][0]
-        message = f"'{key(slot.argument)}' does not ascend: {after:g} follows {before:g}"
-        span = field.span if field is not None else block.span
-        yield Problem("not-ascending", message, span, "sort the table by it")
-
-
-def _on_own_axes(value: Value, count: int) -> Value:
-    """The last axes as structural ones; of more that are marked, those of one entry are dropped."""
-    data, rank = value.data, value.data.ndim - len(value.base)
-    sub = max(value.sub, min(count, rank))
-    while sub > count and data.shape[rank - sub] == 1:
-        data, rank, sub = data.squeeze(rank - sub), rank - 1, sub - 1
-    return type(value)(data, sub_batch_ndim=sub)
-
-
-def _constant(
-    factory: Factory, field: Field | GivenField | None, kind: type[Value], words: Sequence[Any]
-) -> Value:
-    """Numbers, a `[Tensors]` entry or what Python gives; LookupError where it is none of these."""
-    if isinstance(field, GivenField):
-        if isinstance(words[0], str):
-            raise LookupError(words)
-        data, sub = field.constant(kind, words[0])
-        return kind(_wrapped(kind, data, field).data, sub_batch_ndim=sub)
-    if words and all(NUMBER.fullmatch(word) for word in words):
-        numbers = [float(w) if field is None else field.float_of(w) for w in words]
-        data = torch.tensor(numbers[0] if len(numbers) == 1 else numbers, dtype=torch.float64)
-        return _wrapped(kind, data, field)
-    if len(words) != 1 or words[0] not in factory.tensors:
-        raise LookupError(words)
-    found = factory.tensors.read_real(words[0])
-    if isinstance(found, torch.Tensor):
-        return _wrapped(kind, found.double(), field)
-    if type(found) is not kind:
-        raise IngotError([Problem(
-            "kinds-differ",
-            f"[Tensors/{words[0]}] is of kind {type(found).__name__}, not {kind.__name__}",
-            field.span if field else None, f"write {kind.__name__}(...) in [Tensors/{words[0]}]",
-        )])  # fmt: skip
-    if kind.__name__ == "MillerIndex":
-        return found
-    return kind(_wrapped(kind, found.data.double(), field).data, sub_batch_ndim=found.sub)
-
-
-def _wrapped(kind: type[Value], data: torch.Tensor, field: Field | GivenField | None) -> Value:
-    data = data.expand(kind.base) if data.ndim == 0 else data
-    name, span = (field.name, field.span) if field else ("default", None)
-    if data.isnan().any():
-        raise IngotError([Problem(
-            "wrong-value", f"'{name}' should be numbers, but one is nan", span, "give a number",
-        )])  # fmt: skip
-    try:
-        return kind(data)
-    except ValueError:
-        raise IngotError([Problem(
-            "wrong-value",
-            f"'{name}' has shape {tuple(data.shape)}, which does not end in {kind.base}"
-            f" as a {kind.__name__} does", span, f"give {math.prod(kind.base)} numbers",
-        )]) from None  # fmt: skip
-
-
-def _variable(
-    factory: Factory, block: Holder, model: Model, slot: ParameterSlot,
-    field: Field | GivenField | None, words: Sequence[str],
-) -> str:  # fmt: skip
-    where = field.span if field is not None else block.span
-    if not slot.variable or len(words) != 1:
-        told = "a number" if isinstance(block, Given) else "a number or a name in [Tensors]"
-        raise IngotError([Problem(
-            "wrong-value",
-            f"'{key(slot.argument)}' is {told}, not '{' '.join(words)}'",
-            where, did_you_mean(words[0] if words else "", factory.tree.names("Tensors"))
-            or "write a number",
-        )])  # fmt: skip
-    if isinstance(field, GivenField):
-        field.variable(words[0])
-    name, _, output = words[0].partition(".")
-    if factory.tree.find("Models", name) is None:
-        _declare(model.inputs, words[0], slot.kind, block)
-        return words[0]
-    provider = factory.model(name, where)
-    if not output and len(provider.outputs) != 1:
-        raise IngotError([Problem(
-            "many-outputs", f"[Models/{name}] has outputs {', '.join(provider.outputs)}", where,
-            f"write {name}.{next(iter(provider.outputs))}",
-        )])  # fmt: skip
-    variable = output or next(iter(provider.outputs))
-    if variable not in provider.outputs:
-        raise IngotError([Problem(
-            "unknown-output", f"[Models/{name}] has no output '{variable}'", where,
-            did_you_mean(variable, provider.outputs),
-        )])  # fmt: skip
-    _declare(model.inputs, variable, slot.kind, block)
-    model.providers[variable] = provider
-    return variable
+def locate(kind: str, section: str) -> Any:
+    """The class of a type that lives in another room."""
+    return getattr(importlib.import_module(ELSEWHERE[section][kind]), kind)

@@ -1,14 +1,15 @@
-"""What Python gives to a law, held as a block of an input file is: the binder reads both alike.
+"""What Python gives to a law, held as a block of an input file is: the builders read both alike.
 
-In: a law's name and a mapping of its options. Out: a Given, whose fields hold values, not text.
+In: a type's name and a mapping of its options. Out: a Given, whose fields hold values and models,
+not text. A block of a file becomes one too, once its names are resolved: how a model was made.
 """
 
 import math
 import numbers
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,9 +17,17 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.hit import Field
+from ingot.model.model import Model
 from ingot.types import Value
 
-__all__ = ["Given", "GivenField", "give"]
+__all__ = ["Given", "GivenField", "OutputOf", "give"]
+
+
+class OutputOf(NamedTuple):
+    """One of several outputs of a model: what `model["name"]` gives."""
+
+    model: Model
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,11 @@ class GivenField:
     name: str
     value: Any
     span: Span | None
+
+    @property
+    def value_span(self) -> Span | None:
+        """Where the value stands: Python tells the line alone."""
+        return self.span
 
     @property
     def text(self) -> str:
@@ -45,7 +59,34 @@ class GivenField:
         listed = [self.value] if isinstance(self.value, str) else self.value
         if not isinstance(listed, list | tuple) or not all(isinstance(w, str) for w in listed):
             raise self.wrong("a list of strings", fix="give a list of str")
+        for word in listed:
+            if len(word.split()) != 1 or ";" in word:
+                told = ", ".join(f'"{each}"' for each in word.replace(";", " ").split())
+                raise self.wrong("a list of strings, a name each", word, f"write [{told}]")
         return tuple(map(str, listed))
+
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The value as groups of names; a flat list is one group."""
+        groups = self.value if isinstance(self.value, list | tuple) else [self.value]
+        if groups and all(isinstance(each, list | tuple) for each in groups):
+            return tuple(replace(self, value=each).words() for each in groups)
+        words = self.words()
+        return (words,) if words else ()
+
+    def model(self) -> Model:
+        """The value as a model."""
+        if isinstance(self.value, Model):
+            return self.value
+        fix = "give what a law of ingot.laws, compose or implicit returns"
+        if callable(self.value) and not isinstance(self.value, type):
+            fix = f"call it: {getattr(self.value, '__name__', 'the law')}(...)"
+        raise self.wrong("a model", fix=fix)
+
+    def models(self) -> tuple[Model, ...]:
+        """The value as a list of models."""
+        if isinstance(self.value, list | tuple):
+            return tuple(replace(self, value=each).model() for each in self.value)
+        return (self.model(),)
 
     def entries(self) -> tuple[Any, ...]:
         """The values of a list of parameters; an array is a list of its rows."""
@@ -155,8 +196,9 @@ _WHOLE = (
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The options of one law; it answers what a `Block` of a file answers."""
+    """The options of one model, solver or system; it answers what a `Block` of a file answers."""
 
+    type: str
     name: str
     fields: tuple[GivenField, ...]
     span: Span | None
@@ -165,37 +207,44 @@ class Given:
     @property
     def title(self) -> str:
         """The name to use in messages."""
+        return self.type
+
+    @property
+    def path(self) -> str:
+        """What stands for the path of a block."""
         return self.name
 
     def field(self, name: str) -> GivenField | None:
-        """The option of that name."""
+        """The option of that name, or the type."""
+        if name == "type":
+            return GivenField(name, self.type, self.span)
         return next((field for field in self.fields if field.name == name), None)
 
     def require(self, name: str) -> GivenField:
         """The option of that name; its absence is an error."""
         found = self.field(name)
         if found is None:
-            message = f"{self.name} needs the option '{name}'"
-            fix = f'add "{name}": ... to the values'
+            message = f"{self.type} needs the option '{name}'"
+            fix = f"give {name}=..."
             raise IngotError([Problem("missing-option", message, self.span, fix)])
         return found
 
 
-def give(law: str, values: Mapping[str, Any], span: Span | None) -> Given:
-    """The options of a law as Python gives them; one that is None is as if it were not there."""
+def give(kind: str, values: Mapping[str, Any], span: Span | None, name: str | None = None) -> Given:
+    """The options of a type as Python gives them; one that is None is as if it were not there."""
     if not isinstance(values, Mapping):
-        message = f"the values of {law} should be a dict, not {describe(values)}"
+        message = f"the values of {kind} should be a dict, not {describe(values)}"
         fix = 'write ingot.compile(law, {"option": value})'
         raise IngotError([Problem("wrong-value", message, span, fix)])
-    raise_if(_strange_names(law, values, span))
+    raise_if(_strange_names(kind, values, span))
     fields = (GivenField(name, value, span) for name, value in values.items() if value is not None)
-    return Given(law, tuple(fields), span)
+    return Given(kind, kind if name is None else name, tuple(fields), span)
 
 
-def _strange_names(law: str, values: Mapping[Any, Any], span: Span | None) -> Iterator[Problem]:
+def _strange_names(kind: str, values: Mapping[Any, Any], span: Span | None) -> Iterator[Problem]:
     for name in values:
         if not isinstance(name, str):
-            message = f"{law} has no option {name!r}: options are named by strings"
+            message = f"{kind} has no option {name!r}: options are named by strings"
             yield Problem("unknown-option", message, span, "name the option by a str")
 
 
@@ -206,8 +255,8 @@ def describe(value: Any) -> str:
         return f"a tensor of {value.dtype} and shape {tuple(value.shape)}{history}"
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} and shape {value.shape}"
-    if isinstance(value, Value):
-        return f"a {type(value).__name__}"
+    if isinstance(value, Model):
+        return f"the model [{value.name}]"
     if isinstance(value, str | numbers.Number | Sequence) and len(repr(value)) <= 60:
         return repr(value)
     return f"a {type(value).__name__}"

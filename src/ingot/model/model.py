@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ingot.catalog import Declared
-from ingot.errors import IngotError, Problem, Span
+from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.types import Value, lag
+from ingot.types.refuse import caller
 from ingot.types.spellings import resolve_name, with_root
 from ingot.types.variables import VariableSpec
 
@@ -145,7 +146,8 @@ class Model(nn.Module):
     """A model that lives: its parameters may be changed, and the next call or trace sees it.
 
     Called with inputs by name, it is evaluated as an artifact is, by torch operations, and passes
-    gradients on to inputs and parameters. shapes: the structural extents that its file declares
+    gradients on to inputs and parameters. shapes: the structural extents that its file declares;
+    made: the `Given` that it was made of, with models where a file has names
     """
 
     def __init__(
@@ -159,6 +161,7 @@ class Model(nn.Module):
         self.providers: dict[str, Model] = dict(providers or {})
         self.values = _Values(name, self._parameters, self._modules, trained=True)
         self.shapes: dict[str, tuple[int, ...]] = {}
+        self.made: Any = None
         self._like = torch.empty(0, dtype=torch.float64, device="cpu")
         self._evaluators = _Evaluators()
         # tables of their own: a block or an option may have the name of something that we have
@@ -217,6 +220,16 @@ class Model(nn.Module):
         """Every tensor of `[Data]` in the same way, by what it is called in the file's models."""
         held = dict(find_buffers(self).values())
         return {name: owner.values[key] for name, (owner, key) in held.items()}
+
+    def __getitem__(self, output: str) -> Any:
+        """An output, to stand in for a parameter of another model: `laws.X(shear=model["G"])`."""
+        from ingot.model.given import OutputOf
+
+        if output not in self.outputs:
+            message = f"[{self.name}] has no output {output!r}"
+            fix = did_you_mean(str(output), self.outputs) or f"choose {', '.join(self.outputs)}"
+            raise IngotError([Problem("unknown-output", message, caller(), fix)])
+        return OutputOf(self, output)
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Give a parameter, or a tensor of `[Data]`, another value, batched or not."""

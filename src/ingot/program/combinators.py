@@ -1,6 +1,7 @@
 """Types that contain models: compositions, implicit updates, gradients of inner models."""
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -72,16 +73,9 @@ class ComposedModel:
                     did_you_mean(word, given),
                 )  # fmt: skip
         outputs = {n: k for n, k in given.items() if n not in read or n in wanted}
-        named = {c.name: c for c in children}
-        return Model(
-            block.name,
-            "ComposedModel",
-            block.span,
-            inputs,
-            outputs,
-            ComposedModel(order),
-            named,
-        )
+        body = ComposedModel(order)
+        named = name_parts(children)
+        return Model(block.name, "ComposedModel", block.span, inputs, outputs, body, named)
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
         """The outputs of all models in turn."""
@@ -89,6 +83,15 @@ class ComposedModel:
         for child in self.order:
             known.update(tracer.run(child, known))
         return {name: known[name] for name in model.outputs}
+
+
+def name_parts(parts: Iterable[Model]) -> dict[str, Model]:
+    """Models by name; of those that Python calls alike, the second is `name_2`."""
+    named: dict[str, Model] = {}
+    for part in parts:
+        alike = (f"{part.name}_{i}" for i in itertools.count(2))
+        named[next(n for n in itertools.chain([part.name], alike) if n not in named)] = part
+    return named
 
 
 def _with_providers(listed: list[Model]) -> list[Model]:
@@ -159,7 +162,7 @@ class Normality:
         """The gradients as a model with all inputs of the inner one."""
         check_fields(block, ("model", "function", "from", "to"))
         asked = block.require("model")
-        inner = factory.model(asked.string(), asked.span)
+        inner = factory.model_of(asked)
         function, by, to = (block.require(k) for k in ("function", "from", "to"))
         name = function.string()
         raise_if(_find_gradient_problems(inner, function, by, to))
@@ -234,11 +237,11 @@ class ImplicitUpdate:
              "param_sensitivity_solver", "max_substepping_level", "incremental_variables"),
         )  # fmt: skip
         asked = block.require("equation_system")
-        system = factory.tree.require("EquationSystems", asked.string(), asked.span)
+        system = factory.block_of(asked, "EquationSystems")
         raise_if(find_unknown_type(system.require("type"), SYSTEMS, "equation system"))
         check_fields(system, tuple(SYSTEMS[system.require("type").string()]))
         inner = system.require("model")
-        residual = factory.model(inner.string(), inner.span)
+        residual = factory.model_of(inner)
         field = system.require("unknowns")
         unknowns = tuple(w for row in field.rows() for w in row)
         rows = system.field("residuals")
@@ -250,7 +253,7 @@ class ImplicitUpdate:
         predictor = None
         asked = block.field("predictor")
         if asked is not None:
-            predictor = factory.model(asked.string(), asked.span)
+            predictor = factory.model_of(asked)
         predicted = set(predictor.outputs) if predictor else set()
         guess = block.field("guess")
         start = "given" if guess is None else guess.option(Literal["given", "old"])
@@ -277,9 +280,7 @@ class ImplicitUpdate:
         asked = block.field("max_substepping_level")
         level = 0 if asked is None else min(asked.option(NotNegativeCount), MAX_LEVEL)
         body = ImplicitUpdate(residual, unknowns, residuals, newton, predictor, kept, level)
-        children = {residual.name: residual}
-        if predictor:
-            children[predictor.name] = predictor
+        children = name_parts([residual, predictor] if predictor else [residual])
         return Model(block.name, "ImplicitUpdate", block.span, inputs, outputs, body, children)
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:

@@ -147,7 +147,7 @@ class RateCondensation:
         """The coupling and the trial force as a model of the path's other inputs."""
         check_fields(block, ("model", "rate", "driving_force", "coupling", "trial_driving_force"))
         asked, rate, force = (block.require(k) for k in ("model", "rate", "driving_force"))
-        inner = factory.model(asked.string(), asked.span)
+        inner = factory.model_of(asked)
         raise_if([
             *_find_scalar_problems(inner.inputs, "input", rate, inner),
             *_find_scalar_problems(inner.outputs, "output", force, inner),
@@ -224,7 +224,7 @@ class CoordinateDescentPredictor:
         check_fields(block, ("rate_law", "driving_force_input", "coupling", "trial_driving_force",
                              "rate", *counts))  # fmt: skip
         asked, force = block.require("rate_law"), block.require("driving_force_input")
-        law = factory.model(asked.string(), asked.span)
+        law = factory.model_of(asked)
         raise_if(_find_scalar_problems(law.inputs, "input", force, law))
         for key in counts:
             if (field := block.field(key)) is not None:

@@ -84,7 +84,9 @@ SYSTEMS = {
 
 def read_newton(factory: Factory, asked: Field, groups: int | None = None) -> Newton:
     """The rules of a `[Solvers]` block for unknowns in so many groups, where that is known."""
-    block = factory.tree.require("Solvers", asked.string(), asked.span)
+    block = factory.block_of(asked, "Solvers", (Newton,))
+    if isinstance(block, Newton):
+        return block
     raise_if(find_unknown_type(block.require("type"), _NEWTON, "nonlinear solver"))
     kind = block.require("type").string()
     problems = list(_find_unknown(block, _NEWTON[kind]))
@@ -116,7 +118,7 @@ def _find_problems(
     """What is wrong with a block that should be one of the known types."""
     found: list[Problem] = []
     with _collect(found):
-        block = factory.tree.require("Solvers", asked.string(), asked.span)
+        block = factory.block_of(asked, "Solvers")
         kind = block.require("type")
         raise_if(find_unknown_type(kind, known, what))
         found += _find_unknown(block, known[kind.string()])

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem
 from ingot.execute.devices import require_device
+from ingot.laws import declaration_of
 from ingot.model import Model, bind
 from ingot.options import PackagedBackend
 from ingot.package.compilation import Compilation
@@ -39,7 +40,7 @@ def compile(
     if isinstance(source, Model) and values is not None:
         message, fix = "a live model has its values already", "leave the values out"
         raise IngotError([Problem("wrong-value", message, caller(), fix)])
-    model = source if isinstance(source, Model) else _law(source, {} if values is None else values)
+    model = source if isinstance(source, Model) else _bind(source, values)
     if dtype not in (torch.float64, torch.float32):
         message = f"dtype is torch.float64 or torch.float32, not {dtype}"
         raise IngotError([Problem("wrong-value", message, caller(), "give dtype=torch.float64")])
@@ -67,18 +68,5 @@ def compile(
         return load(folder, device=device)
 
 
-def _law(function: Callable[..., Any], values: Mapping[str, Any]) -> Model:
-    """The live model of a law with such options."""
-    from ingot.catalog import CATALOG
-
-    span = caller()
-    found = [declared for declared in CATALOG.values() if declared.function is function]
-    if len(found) == 1:
-        return bind(found[0], values, span)
-    name = getattr(function, "__name__", f"a {type(function).__name__}")
-    message = f"'{name}' is not declared as a law"
-    fix = did_you_mean(name, CATALOG) or "write @model(gives=...) above it"
-    if found:
-        message = f"'{name}' stands for {', '.join(declared.name for declared in found)}"
-        fix = "write one of them in an input file, and give ingot.build(ingot.read(file), name)"
-    raise IngotError([Problem("unknown-type", message, span, fix)])
+def _bind(law: Callable[..., Any], values: Mapping[str, Any] | None) -> Model:
+    return bind(declaration_of(law), {} if values is None else values, caller())
