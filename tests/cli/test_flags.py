@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 from cyclopts import CycloptsError
 
+from ingot import IngotError
 from ingot.cli.flags import Flags, part_overrides, target_of
 from ingot.cli.main import app
 from ingot.package.target import Target
@@ -53,6 +54,16 @@ def test_several_words_follow_one_flag_or_each_its_own() -> None:
     assert (found.rename_input, found.rename_parameter) == (("a:b", "c:d"), ("g:h", "i:j"))
     several = target_of(parsed("--device", "cpu", "cuda", "--cuda-arch", "75", "90")[0])
     assert (several.device, several.cuda_arch) == (("cpu", "cuda"), (75, 90))
+
+
+def test_architectures_are_read_as_others_write_them() -> None:
+    words = ("75", "8.0", "sm_86", "compute_90", "10.0", "sm120")
+    found = target_of(parsed("--device", "cuda", "--cuda-arch", *words)[0])
+    assert found.cuda_arch == (75, 80, 86, 90, 100, 120)
+    assert Target(device=("cuda",), cuda_arch=9.0).cuda_arch == (90,)  # type: ignore[arg-type]
+    for wrong in ("hopper", "9.", "9.0.1", "sm_", ".9", "-9", "9,0"):
+        with pytest.raises(IngotError, match="is no architecture of a GPU"):
+            target_of(parsed("--device", "cuda", f"--cuda-arch={wrong}")[0])
 
 
 def test_overrides_behind_a_flag_stay_overrides() -> None:

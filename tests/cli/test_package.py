@@ -136,7 +136,7 @@ def test_every_device_is_verified(place: Path, capsys: Captured) -> None:
     shutil.copytree(place, place.with_name("other"))
     (place.with_name("other") / "decay.h").unlink()
     ((_, message),) = told(capsys, place.parent)
-    assert message == f"'decay.h' is missing from {place.with_name('other')}"
+    assert message == f"other/: 'decay.h' is missing from {place.with_name('other')}"
 
 
 def test_the_schema_is_printed(capsys: Captured) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ingot.codegen import build
+from ingot.codegen import build, compiler
 from ingot.codegen.cache import Cache
 from ingot.codegen.library import open_library
 from ingot.errors import IngotError
@@ -31,7 +31,7 @@ def test_an_equal_source_is_not_compiled_again(
     def refuse(*command: object, **named: object) -> None:
         raise AssertionError(f"called {command}")
 
-    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(compiler, "run_child", refuse)
     assert build.compile_library(TINY.format(number=41), folder=tmp_path) == first
     assert answer(first) == 41
     with pytest.raises(AssertionError, match="called"):
@@ -42,7 +42,7 @@ def test_an_equal_source_is_not_compiled_again(
 
 CHILD = """
 from pathlib import Path
-from ingot.codegen import build
+from ingot.codegen import build, compiler
 from ingot.codegen.library import open_library
 print(open_library(build.compile_library({source!r}, folder=Path({folder!r}))).answer())
 """

@@ -21,7 +21,7 @@ from ingot.drivers import transient_driver
 from ingot.execute import Transient, devices
 from ingot.hit import read
 from ingot.model import Factory
-from ingot.package import Package, compile_model
+from ingot.package import Package, compile_model, write
 from ingot.package.consistent import find_inconsistencies
 from ingot.package.seal import seal
 from ingot.package.target import Target
@@ -302,10 +302,40 @@ def test_folders_that_do_not_hold_what_their_name_says_are_refused(
     shutil.copytree(decay(home).folder, tmp_path / "p" / "cpu")
     shutil.copytree(decay(home).folder, tmp_path / "p" / "cuda")
     assert status(["package", "verify", str(tmp_path / "p")]) == 1
-    assert "the folder 'cpu' holds a package for cuda" in capsys.readouterr().err
+    assert "cpu/: the folder 'cpu' holds a package for cuda" in capsys.readouterr().err
     (tmp_path / "p" / "cpu" / "decay_meta.json").unlink()
     assert status(["package", "verify", str(tmp_path / "p")]) == 1
     assert "no package in" in capsys.readouterr().err
+
+
+def test_a_folder_that_a_compile_did_not_come_to_is_refused(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    old = tmp_path / "p"
+    shutil.copytree(decay(home).folder, old / "cuda")
+
+    def scratch(name: str) -> Path:
+        return shutil.copytree(decay(home).folder, tmp_path / name)
+
+    with monkeypatch.context() as patch:
+        taken = iter([write.put])
+
+        def put_one(folder: Path, place: Path) -> None:
+            next(taken)(folder, place)
+
+        patch.setattr(write, "put", put_one)
+        with pytest.raises(StopIteration):
+            write.put_all({old / "cpu": scratch("a"), old / "cuda": scratch("b")})
+    assert write.find_older(old) == {"cuda"}
+    with pytest.raises(IngotError, match="cuda is older than what stands beside it"):
+        metadata_of(old, "cuda")
+    with pytest.raises(IngotError, match="cuda is older than what stands beside it"):
+        metadata_of(old / "cuda", "cuda")
+    assert metadata_of(old / "cpu", "cpu")[1] == old / "cpu"
+    assert status(["package", "verify", str(old)]) == 1
+    assert "cuda/: " in capsys.readouterr().err
+    write.put_all({old / "cuda": scratch("c")})
+    assert metadata_of(old, "cuda")[1] == old / "cuda" and not (old / write.OLDER).exists()
 
 
 def test_targets_that_compile_nothing_are_refused() -> None:

@@ -249,7 +249,7 @@ def test_unknown_output_of_a_cotangent_is_told(artifact: Artifact) -> None:
     ("name", "value", "text"),
     [
         (RATE[:-1], 1.0, f"did you mean '{RATE}'"),
-        ("nothing", 1.0, "compile with -p and the name"),
+        ("nothing", 1.0, "compile with -p NAME, a name"),
         (RATE, "high", "'update.reaction.coefficient.reference_value' is a str"),
         (RATE, torch.zeros(2, device="meta"), "wrong-device"),
     ],

@@ -49,9 +49,9 @@ class Flags:
     device
         What the package runs on; a folder for each.
     cuda_arch
-        Architectures of GPUs, such as 80 90, that machine code is written for; it runs on GPUs of
-        the same major version (8 of 80 and 86) that are as new or newer. PTX of the newest serves
-        those yet newer.
+        Architectures of GPUs, such as 80 90 (or 9.0, or sm_90), that machine code is written for;
+        it runs on GPUs of the same major version (8 of 80 and 86) that are as new or newer. PTX of
+        the newest serves those yet newer.
     dtype
         Its precision.
     backend
@@ -80,7 +80,7 @@ class Flags:
     """
 
     device: Annotated[tuple[Device, ...], Parameter(consume_multiple=True)] = ("cpu",)
-    cuda_arch: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = DEFAULT_ARCHITECTURES
+    cuda_arch: Several = tuple(map(str, DEFAULT_ARCHITECTURES))
     dtype: Literal["float64", "float32"] = "float64"
     backend: Annotated[tuple[PackagedBackend, ...], Parameter(consume_multiple=True)] = ("kernel",)
     parameter: Annotated[Several, Parameter(alias="-p")] = ()

@@ -1,6 +1,7 @@
 """`ingot package`: whether a package can be trusted, and how its metadata is laid out."""
 
 import json as jsonlib
+from dataclasses import replace
 from pathlib import Path
 
 from cyclopts import App
@@ -44,8 +45,9 @@ def verify(place: Path, /, *, json: bool = False, untrusted: bool = False) -> in
         folders = []
         problems += error.problems
     for folder in folders:
-        found = list(wrong_with(folder, untrusted=untrusted))
-        problems += found
+        for each in wrong_with(folder, untrusted=untrusted):
+            named = each.message if len(folders) == 1 else f"{folder.name}/: {each.message}"
+            problems.append(replace(each, message=named))
         checked += sum(1 for path in folder.iterdir() if path.is_file())
     if json:
         told = [{"code": p.code, "message": p.message, "fix": p.fix} for p in problems]

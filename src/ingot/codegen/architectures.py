@@ -2,13 +2,29 @@
 
 from collections.abc import Collection, Sequence
 
-__all__ = ["DEFAULT_ARCHITECTURES", "OLDEST_ARCHITECTURE", "choose_target", "name_targets"]
+from ingot.errors import IngotError, Problem
+
+__all__ = [
+    "DEFAULT_ARCHITECTURES", "OLDEST_ARCHITECTURE", "choose_target", "name_targets",
+    "read_architecture",
+]  # fmt: skip
 
 OLDEST_ARCHITECTURE = 70
 """Volta: older GPUs take no parameters that a kernel reads where they lie (`__grid_constant__`)."""
 
 DEFAULT_ARCHITECTURES = (80, 90)
 """Ampere and Ada run the first, Hopper the second; newer GPUs the PTX of the newest."""
+
+
+def read_architecture(text: object) -> int:
+    """The number of an architecture: 90 for `90`, `9.0`, `sm_90`, `sm90` and `compute_90`."""
+    digits = str(text).removeprefix("sm").removeprefix("compute").removeprefix("_")
+    major, dot, minor = digits.partition(".")
+    if major.isdecimal() and len(minor) == len(dot) and f"0{minor}".isdecimal():
+        return int(major + minor)
+    message = f"'{text}' is no architecture of a GPU"
+    fix = "give its compute capability without the dot, such as 90 for 9.0 (Hopper)"
+    raise IngotError([Problem("wrong-architecture", message, None, fix)])
 
 
 def name_targets(architectures: Sequence[int], *, portable: bool) -> tuple[str, ...]:

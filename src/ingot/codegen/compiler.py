@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ingot.codegen.children import run_child
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 
@@ -72,15 +73,14 @@ def join_headers(names: tuple[str, ...]) -> str:
 def translate(source: Path, flags: tuple[str, ...], library: Path) -> None:
     """Compile one source into a shared library."""
     own = () if "clang" in read_version() else GCC_FLAGS
-    done = subprocess.run(
+    done = run_child(
         [find_compiler(), *flags, *own, f"-I{HEADER_FOLDER}", str(source), "-o", str(library)],
-        capture_output=True, text=True, check=False,
-        # in its own words, which are looked into
-        env={**os.environ, "LC_ALL": "C"},
-    )  # fmt: skip
+        environment={**os.environ, "LC_ALL": "C"},  # in its own words, which are looked into
+    )
     if done.returncode != 0:
-        raise_if_full(done.stderr)
+        told = done.stderr.decode(errors="replace")
+        raise_if_full(told)
         raise IngotError([Problem(
-            "compiler-failed", f"the C++ compiler failed:\n{done.stderr[-2000:]}", None,
+            "compiler-failed", f"the C++ compiler failed:\n{told[-2000:]}", None,
             "report this with the model; --backend interpret runs it meanwhile",
         )])  # fmt: skip

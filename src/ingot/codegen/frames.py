@@ -7,7 +7,7 @@ from ingot.codegen import compiler
 from ingot.program import Program
 
 __all__ = [
-    "LANES", "THREADS", "THREADS_PER_BLOCK", "Frame", "count_rows", "write_definitions",
+    "LANES", "THREADS", "THREADS_PER_BLOCK", "PointFrame", "count_rows", "write_definitions",
 ]  # fmt: skip
 
 THREADS_PER_BLOCK = 128
@@ -19,7 +19,7 @@ chosen 32 for a crystal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PointFrame:
     """How a device runs the lines of a point.
 
     headers: the files that a source includes, in order, by the name they go under; max_pivoted: the
@@ -89,10 +89,12 @@ def _write_kernel(program: Program, entry: str) -> list[str]:
 
 _SHARED = ("powers.h", "newton.h", "parts.h", "band.h", "entry.h")
 
-LANES = Frame("cpu", {name: name for name in ("lanes.h", *_SHARED, "steps.h")}, 512, _write_loop)
+LANES = PointFrame(
+    "cpu", {name: name for name in ("lanes.h", *_SHARED, "steps.h")}, 512, _write_loop
+)
 """A dense matrix of 512 unknowns takes 16 MB of lanes."""
 
-THREADS = Frame(
+THREADS = PointFrame(
     "cuda", {"lanes.h": "lane_cuda.h"} | {name: name for name in (*_SHARED, "threads.h")}, 96,
     _write_kernel,
 )  # fmt: skip

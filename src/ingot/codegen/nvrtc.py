@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import torch
 
 from ingot.codegen.architectures import OLDEST_ARCHITECTURE
 from ingot.codegen.cache import key_of, open_cache
+from ingot.codegen.children import run_child
 from ingot.errors import IngotError, Problem, raise_if
 
 __all__ = ["NO_HEADERS", "OPTIONS", "compile_cubin", "require_architectures"]
@@ -89,34 +92,16 @@ def compile_cubin(
 
 
 def _translate(source: str, architecture: str, headers: Mapping[str, str]) -> bytes:
-    """The code of a source."""
-    given = {"cstdint": CSTDINT, **headers}
-    texts = (ctypes.c_char_p * len(given))(*(text.encode() for text in given.values()))
-    names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
-    library, program = open_nvrtc(), ctypes.c_void_p()
-    options = [each.encode() for each in (f"--gpu-architecture={architecture}", *OPTIONS)]
-    text = source.encode()
-    library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", len(given), texts, names)
-    try:
-        array = (ctypes.c_char_p * len(options))(*options)
-        if library.nvrtcCompileProgram(program, len(options), array):
-            require_architectures([int(architecture.rpartition("_")[2])])
-            log = _take(program, "ProgramLog").decode(errors="replace").strip("\0\n")
-            if "failed to open libnvrtc-builtins" in log:
-                told = f"NVRTC {read_version()} is not whole: {log.splitlines()[0]}"
-                raise IngotError([Problem("no-cuda-compiler", told, None, INSTALL)])
-            raise RuntimeError(f"NVRTC cannot compile a kernel for {architecture}: {log}")
-        if architecture.startswith("sm_"):
-            return _take(program, "CUBIN")
-        return _take(program, "PTX").rstrip(b"\0")
-    finally:
-        library.nvrtcDestroyProgram(ctypes.byref(program))
-
-
-def _take(program: ctypes.c_void_p, what: str) -> bytes:
-    """What NVRTC holds of a program."""
-    size = ctypes.c_size_t()
-    getattr(open_nvrtc(), f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-    found = ctypes.create_string_buffer(size.value)
-    getattr(open_nvrtc(), f"nvrtcGet{what}")(program, found)
-    return found.raw
+    """The code of a source, by NVRTC in a process of its own."""
+    job = [source, architecture, OPTIONS, {"cstdint": CSTDINT, **headers}]
+    libraries = [open_nvrtc()._name, *_find_candidates()]
+    command = [sys.executable, "-I", str(Path(__file__).with_name("nvrtc_child.py"))]
+    done = run_child(command, json.dumps([*libraries, job]).encode())
+    if done.returncode == 0:
+        return done.stdout
+    require_architectures([int(architecture.rpartition("_")[2])])
+    log = (done.stdout or done.stderr).decode(errors="replace")
+    if "failed to open libnvrtc-builtins" in log:
+        told = f"NVRTC {read_version()} is not whole: {log.splitlines()[0]}"
+        raise IngotError([Problem("no-cuda-compiler", told, None, INSTALL)])
+    raise RuntimeError(f"NVRTC cannot compile a kernel for {architecture}: {log}")

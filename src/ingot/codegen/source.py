@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from ingot.codegen.abi import write_rules_struct
-from ingot.codegen.frames import LANES, Frame
+from ingot.codegen.frames import LANES, PointFrame
 from ingot.codegen.lines import Access, Lines
 from ingot.codegen.outline import plan_outline
 from ingot.codegen.parts import PartWriter
@@ -27,7 +27,7 @@ def write_source(program: Program, inline: Inline = "auto") -> str:
     return write_unit([write_section(program, "run", inline), write_entries("ingot", ["run"])])
 
 
-def write_unit(sections: Sequence[str], frame: Frame = LANES) -> str:
+def write_unit(sections: Sequence[str], frame: PointFrame = LANES) -> str:
     """The translation unit of kernels that share a library."""
     included = (f'#include "{name}"' for name in frame.headers)
     return "\n".join([write_rules_struct(), *included, "", *sections])
@@ -35,7 +35,7 @@ def write_unit(sections: Sequence[str], frame: Frame = LANES) -> str:
 
 def write_section(
     program: Program, entry: str, inline: Inline = "auto", shared: SharedDefinitions | None = None,
-    frame: Frame = LANES,
+    frame: PointFrame = LANES,
 ) -> str:  # fmt: skip
     """The lines of a kernel, and the function of this library that runs them over points.
 
@@ -79,7 +79,7 @@ OUTPUT_TILE = 64
 class _KernelWriter:
     """Writes one kernel."""
 
-    def __init__(self, program: Program, inline: Inline, frame: Frame) -> None:
+    def __init__(self, program: Program, inline: Inline, frame: PointFrame) -> None:
         self.program = program
         self.inline: Inline = inline
         self.numbers = count()

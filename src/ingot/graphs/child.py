@@ -22,13 +22,13 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from ingot.codegen.children import TIME_LIMIT
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.graphs import torch_private
 
 __all__ = ["TIME_LIMIT", "Children", "main", "share_children"]
 
-TIME_LIMIT = 3600.0  # seconds; the largest graphs that were compiled take some ten minutes
 IDLE = 60.0  # seconds after which a child without work ends: it holds some 400 MB
 TOLD_EVERY = 20.0  # seconds between two lines of the log
 

@@ -61,7 +61,7 @@ def compile_model(
     from ingot.package.stages import advance, load
     from ingot.package.stub import write_stub
     from ingot.package.translate import count_compiled, translate
-    from ingot.package.write import choose_place, open_scratch, put, put_text
+    from ingot.package.write import choose_place, open_scratch, put_all, put_text
 
     loaded = load(
         source, name, target, driver=driver, shapes=shapes, command=command, untrusted=untrusted
@@ -77,8 +77,7 @@ def compile_model(
         folders = [stack.enter_context(open_scratch(place)) for place in places]
         pairs = zip(lowered, folders, strict=True)
         metadata = [translate(c, folder, progress=progress) for c, folder in pairs]
-        for folder, place in zip(folders, places, strict=True):
-            put(folder, place)
+        put_all(dict(zip(places, folders, strict=True)))
     file = target.output_dir / f"{name}_aoti.i" if target.stub else None
     if file is not None:
         put_text(write_stub(lowered[0], file), file)

@@ -99,6 +99,13 @@ class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefix: str
 
 
+IN_PROCESS = "ingot.compile"
+"""The command of what was compiled in this process."""
+
+FLAGS = {"derivative": "-d", "parameter": "-p", "example_batch_shape": "--example-batch-shape"}
+"""The flags of options that take several words, where they are not their names."""
+
+
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a package comes from.
 
@@ -110,6 +117,14 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     overrides: tuple[str, ...]
     command: str
     laws: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def spell(self, option: str, value: str = "") -> str:
+        """An option as whoever compiled it gives it: a flag, or an argument of `ingot.compile`."""
+        if self.command not in ("", IN_PROCESS):
+            return f"{FLAGS.get(option, f'--{option}')} {value}".rstrip()
+        if option == "dtype":
+            return f"dtype=torch.{value}"
+        return f"{option}=('{value}',)" if option in FLAGS else f"{option}=True"
 
 
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
-from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
+from ingot.codegen.architectures import DEFAULT_ARCHITECTURES, read_architecture
 from ingot.errors import IngotError, Problem
 from ingot.options import Device, PackagedBackend
 
@@ -66,6 +66,9 @@ class Target:
             raise IngotError([Problem("wrong-usage", message, None, fix)])
         if isinstance(self.device, str):
             object.__setattr__(self, "device", (self.device,))
+        asked: Any = self.cuda_arch
+        asked = (asked,) if isinstance(asked, str | int | float) else asked
+        object.__setattr__(self, "cuda_arch", tuple(map(read_architecture, asked)))
         for wrong in {*self.device} - {*get_args(Device)}:
             message = f"a package is for {' or '.join(get_args(Device))}, not for '{wrong}'"
             raise IngotError([Problem("wrong-usage", message, None, "give device=('cpu', 'cuda')")])

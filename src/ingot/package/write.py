@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,23 @@ from ingot.codegen.disk import writable
 from ingot.codegen.locks import lock
 from ingot.errors import IngotError, Problem
 
-__all__ = ["choose_place", "open_scratch", "put", "put_file", "put_text", "save_tensors"]
+__all__ = [
+    "choose_place",
+    "find_older",
+    "open_scratch",
+    "put",
+    "put_all",
+    "put_file",
+    "put_text",
+    "save_tensors",
+]
 
 EXCHANGE = 2
 MEETINGS = 100
 """How often another process may put a folder in the same place at the same moment."""
+
+OLDER = ".older"
+"""The file of a package that names folders of devices which wait for the compile beside them."""
 
 OLD = "-old"
 """What a package is called while another takes its place, where that takes two steps."""
@@ -143,6 +155,33 @@ def put(folder: Path, place: Path) -> None:
     else:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
     _sync(place.parent)
+
+
+def put_all(folders: Mapping[Path, Path]) -> None:
+    """Move folders of one package to their places, each in one step, by place.
+
+    Those that still wait are marked as older than the others: the process may end in between.
+    """
+    waiting = list(folders)
+    for place, folder in folders.items():
+        waiting.remove(place)
+        _mark_older(place.parent, find_older(place.parent) | {each.name for each in waiting})
+        put(folder, place)
+        _mark_older(place.parent, find_older(place.parent) - {place.name})
+
+
+def find_older(parent: Path) -> set[str]:
+    """The folders of a package that are older than those beside them: a compile did not end."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return set((parent / OLDER).read_text().split())
+    return set()
+
+
+def _mark_older(parent: Path, names: Collection[str]) -> None:
+    if names:
+        put_text(" ".join(sorted(names)), parent / OLDER)
+    else:
+        (parent / OLDER).unlink(missing_ok=True)
 
 
 def put_text(text: str, place: Path) -> None:

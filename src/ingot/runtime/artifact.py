@@ -19,7 +19,7 @@ from ingot.execute.status import Status, failures, may_be, spoil_rows
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
-from ingot.package.metadata import Metadata, VariableInfo
+from ingot.package.metadata import IN_PROCESS, Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import KINDS, Value, lag
 from ingot.types.spellings import find_named, resolve_name
@@ -128,7 +128,8 @@ class Artifact(nn.Module):
 
     def _resolved(self, word: str) -> str:
         """The promoted parameter that a word means."""
-        fix = "compile with -p and the name that `ingot show FILE MODEL` prints"
+        spelled = self._spell("parameter", "NAME")
+        fix = f"compile with {spelled}, a name that `ingot show FILE MODEL` prints"
         return resolve_name(word, self._spellings, f"'{word}' is not promoted", fix=fix)
 
     def set_parameter(self, name: str, value: Any) -> None:
@@ -199,7 +200,12 @@ class Artifact(nn.Module):
         if made.dtype != self.dtype:
             told = f"the package computes in {self.metadata.dtype}, not in {kind}"
             return [
-                Problem("wrong-dtype", told, None, _flag(kind) or "convert its results instead")
+                Problem(
+                    "wrong-dtype",
+                    told,
+                    None,
+                    self._fix_dtype(kind) or "convert its results instead",
+                )
             ]
         return []
 
@@ -363,7 +369,8 @@ class Artifact(nn.Module):
         if self._pairs or (backwards and self._backend.has_adjoints):
             return
         what = "derivative pairs" if self._backend.has_adjoints else "derivatives"
-        fix = "compile with -d OUT:IN, or -d : for all pairs"
+        some, every = (self._spell("derivative", pair) for pair in ("OUT:IN", ":"))
+        fix = f"compile with {some}, or {every} for all pairs"
         fix += self._or_train(" for all gradients") if backwards else ""
         raise _problem("no-derivatives", f"the package was compiled without {what}", fix)
 
@@ -371,7 +378,17 @@ class Artifact(nn.Module):
         """The other remedy where a gradient is missing: graphs have none, but the kernel may."""
         if self.metadata.adjoints:
             return "; or load the package with backend='kernel', which has adjoints"
-        return f", or with --train{what}"
+        return f", or with {self._spell('train')}{what}"
+
+    def _fix_dtype(self, kind: str) -> str | None:
+        """How to compile for another precision, where that can be."""
+        spelled = self._spell("dtype", kind)
+        return f"compile with {spelled}" if kind in ("float32", "float64") else None
+
+    @property
+    def _spell(self) -> Callable[..., str]:
+        """How an option of its compilation is given."""
+        return self.metadata.origin.spell
 
     def _both(
         self, values: Sequence[Tensor], key: Layouts, by: Collection[str], *, spread: bool = True
@@ -528,8 +545,8 @@ class Artifact(nn.Module):
         whole = [n for n, pairs in missing.items() if not pairs]
         if not whole and missing:
             y, x = next(iter(missing.values()))[0]
-            raise _problem("no-derivatives", f"the pair {y}:{x} was not compiled",
-                           f"compile with -d {y}:{x}{remedy}")  # fmt: skip
+            fix = f"compile with {self._spell('derivative', f'{y}:{x}')}{remedy}"
+            raise _problem("no-derivatives", f"the pair {y}:{x} was not compiled", fix)
         return whole
 
     # checks
@@ -637,8 +654,12 @@ class Artifact(nn.Module):
         found = []
         if value.dtype != self.dtype:
             kind = str(value.dtype).removeprefix("torch.")
-            flag = _flag(kind) if not self._lives else f"convert the model: model.to(torch.{kind})"
-            other = f", or {flag}" if _flag(kind) else ""
+            flag = (
+                self._fix_dtype(kind)
+                if not self._lives
+                else f"convert the model: model.to(torch.{kind})"
+            )
+            other = f", or {flag}" if self._fix_dtype(kind) else ""
             found.append(Problem(
                 "wrong-dtype", f"'{name}' is {kind}, {self._who} computes in {self.metadata.dtype}",
                 None, f"convert it to {self.metadata.dtype}{other}",
@@ -662,10 +683,10 @@ class Artifact(nn.Module):
         base = tuple(value.shape[value.ndim - len(shape.base) :])
         if not shape.sizes or first < 0 or base != shape.base or 0 in sizes:
             return ""
-        command = self.metadata.origin.command or "ingot.compile"
+        command = self.metadata.origin.command
         extents = f"{shape.name}=(; {', '.join(map(str, sizes))})"
-        if command == "ingot.compile":
-            return f"compile the model again with example_batch_shape=('{extents}',)"
+        if command in ("", IN_PROCESS):
+            return f"compile the model again with {self._spell('example_batch_shape', extents)}"
         return f"compile the model again: {command} --example-batch-shape '{extents}'"
 
 
@@ -732,8 +753,8 @@ def _through_autograd(artifact: Artifact, values: Sequence[Tensor]) -> dict[str,
     raise_if(
         Problem(
             "no-derivatives", f"'{x}' requires a gradient, and no pair OUT:{x} was compiled", None,
-            f"compile with -d {next(iter(artifact.outputs))}:{x}{artifact._or_train()}, or call"
-            " under torch.no_grad()",
+            f"compile with {artifact._spell('derivative', f'{next(iter(artifact.outputs))}:{x}')}"
+            f"{artifact._or_train()}, or call under torch.no_grad()",
         )
         for x in differ if x not in carried and not artifact._backend.has_adjoints
     )  # fmt: skip
@@ -809,11 +830,6 @@ def _told(value: Any) -> str:
     if isinstance(value, Tensor) and type(value) in PLAIN:
         return "a sparse tensor"
     return f"a {type(value).__name__}"
-
-
-def _flag(kind: str) -> str | None:
-    """How to compile for another precision, where that can be."""
-    return f"compile with --dtype {kind}" if kind in ("float32", "float64") else None
 
 
 def _expected(want: tuple[int, ...]) -> str:

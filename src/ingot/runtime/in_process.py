@@ -14,6 +14,7 @@ from ingot.laws import declaration_of
 from ingot.model import Model, bind
 from ingot.options import PackagedBackend
 from ingot.package.compilation import Compilation
+from ingot.package.metadata import IN_PROCESS
 from ingot.package.stages import advance
 from ingot.package.target import Target
 from ingot.package.translate import translate
@@ -60,7 +61,7 @@ def compile(
             target=target,
             device=target.device[0],
             driven=model.shapes,
-            command="ingot.compile",
+            command=IN_PROCESS,
         )
     )
     with tempfile.TemporaryDirectory(prefix="ingot-") as folder:

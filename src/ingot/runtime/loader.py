@@ -24,6 +24,7 @@ from ingot.options import PackagedBackend
 from ingot.package.consistent import find_inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, KernelFiles, Metadata
 from ingot.package.seal import find_other_torch, open_metadata, read_files
+from ingot.package.write import find_older
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, load_kernel
 
@@ -110,6 +111,9 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
         meta = open_metadata(files[0], Metadata, FORMAT, SCHEMA, AGAIN)
         if files[0].name != f"{meta.name}_meta.json":
             told = f"{files[0].name} describes '{meta.name}'"
+            raise _problem("broken-package", told, again_of(meta))
+        if folder.name == meta.device and meta.device in find_older(folder.parent):
+            told = f"{folder} is older than what stands beside it: a compile was ended in between"
             raise _problem("broken-package", told, again_of(meta))
         told = (f"{files[0].name}: {text}" for text in find_inconsistencies(meta))
         raise_if(Problem("broken-package", text, None, again_of(meta)) for text in told)

@@ -230,3 +230,13 @@ def test_overflow_and_poles_fold_as_torch_has_them(text: str, value: float) -> N
     like = torch.zeros((), dtype=torch.float64)
     found = float(formula(text, ("c",))({"c": like}, like))
     assert found == value or (math.isnan(found) and math.isnan(value))
+
+
+@pytest.mark.parametrize(
+    "text", ["floor(c)", "max(c, 1)", "c < 1", "atan2(1, c)", "c % 2", "round(c)"]
+)
+def test_what_takes_real_numbers_says_so_of_spectra(text: str) -> None:
+    spectrum = torch.fft.rfft(torch.ones(4, dtype=torch.float64))
+    found = formula(text, ("c",))
+    with pytest.raises(ValueError, match="takes real numbers, and those of spectra are complex"):
+        found({"c": spectrum}, spectrum.real)

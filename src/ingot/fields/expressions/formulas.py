@@ -15,7 +15,14 @@ import torch
 from torch import Tensor
 
 from ingot.errors import did_you_mean
-from ingot.fields.expressions.exact import LINES, NoValue, differentiate, is_number, write
+from ingot.fields.expressions.exact import (
+    LINES,
+    SPELLINGS,
+    NoValue,
+    differentiate,
+    is_number,
+    write,
+)
 from ingot.fields.expressions.parse import ExpressionError, number, parse, variable
 from ingot.program import Node
 from ingot.program.schedule import schedule_lines
@@ -82,7 +89,15 @@ def apply(op: str, args: list[Any], like: Tensor) -> Tensor:
     over = op == "div" and not isinstance(args[0], Tensor)
     if over or (row.torch.startswith("torch.") and op != "pow"):
         args = [as_tensor(each, like) for each in args]
-    return row.function(*args)
+    try:
+        return row.function(*args)
+    except (RuntimeError, TypeError) as error:
+        if not any(
+            isinstance(x, complex) or (isinstance(x, Tensor) and x.is_complex()) for x in args
+        ):
+            raise
+        told = f"'{SPELLINGS.get(op, op)}' takes real numbers, and those of spectra are complex"
+        raise NoValue(f"{told}; abs(...) of them is real") from error
 
 
 def formula_of(line: Node) -> Formula:

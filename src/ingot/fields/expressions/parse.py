@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ingot.errors import did_you_mean
 from ingot.fields.expressions.exact import LINES, SPELLINGS, NoValue
 from ingot.program import Node
 
@@ -28,6 +29,14 @@ FUNCTIONS: dict[str, int] = {
     "if": 3,
 }  # fmt: skip
 """The functions of the language, and how many arguments each takes."""
+
+ELSEWHERE = {
+    "=": "'==' compares, and 'name := ...;' names a part",
+    "**": "powers are written ^",
+    "&&": "'and' is written &",
+    "||": "'or' is written |",
+}
+"""What other languages write, and how this one does."""
 
 COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
 TOKEN = re.compile(
@@ -93,7 +102,10 @@ class _Parser:
         return left
 
     def wrong(self, message: str, at: int | None = None) -> ExpressionError:
-        return ExpressionError(message, self.text, self.start if at is None else at)
+        at = self.start if at is None else at
+        around = self.text[max(at - 1, 0) : at + 1]
+        hint = ELSEWHERE.get(around) or ELSEWHERE.get(around[-1:])
+        return ExpressionError(f"{message}; {hint}" if hint else message, self.text, at)
 
     def expect(self, mark: str) -> None:
         if self.token != mark:
@@ -170,7 +182,8 @@ class _Parser:
 
     def call(self, name: str, at: int) -> Node:
         if name not in FUNCTIONS:
-            raise self.wrong(f"there is no function '{name}'", at)
+            hint = did_you_mean(name, FUNCTIONS) or f"known are: {', '.join(FUNCTIONS)}"
+            raise self.wrong(f"there is no function '{name}'; {hint}", at)
         self.next()
         arguments = [self.logic()]
         while self.token == ",":

@@ -1,0 +1,36 @@
+"""Compilers as child processes: what one costs in time, memory or crashes is a child's."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from ingot.errors import IngotError, Problem
+
+__all__ = ["TIME_LIMIT", "run_child"]
+
+TIME_LIMIT = 3600.0
+"""Seconds; the largest that were compiled take some ten minutes."""
+
+
+def run_child(
+    command: Sequence[str], given: bytes = b"", *, limit: float = TIME_LIMIT,
+    environment: Mapping[str, str] | None = None,
+) -> "subprocess.CompletedProcess[bytes]":  # fmt: skip
+    """Run a compiler to its end, or end it and all that it has started after so many seconds."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True, env=environment,
+    ) as process:  # fmt: skip
+        try:
+            out, told = process.communicate(given, timeout=limit)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            message = f"{os.path.basename(command[0])} was ended after {limit:.0f} s"
+            fix = "compile a smaller model, or fewer derivatives; --backend interpret needs none"
+            raise IngotError([Problem("compiler-failed", message, None, fix)]) from None
+    return subprocess.CompletedProcess(command, process.returncode, out, told)
