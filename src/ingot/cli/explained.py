@@ -702,6 +702,11 @@ EXPLAIN: dict[str, str] = {
         "Torch graphs run only under the torch version that compiled them. Install that version, or"
         " compile the model again."
     ),
+    "wrong-preset": (
+        "A preset, given by --load or shipped, does not hold what one needs: a [Preset] with its"
+        " section, its doc and a block for each option, then a template of Jinja that writes HIT,"
+        " among it a block of the user's name, [{{ name }}]. docs/presets.md shows one."
+    ),
     "wrong-usage": (
         "Two options of a command exclude each other, or one of several is needed. `--help` after"
         " the command lists its options."

@@ -8,7 +8,7 @@ simulation runs on.
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.options import Device, PackagedBackend
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ Targeted = Annotated[Flags, Parameter(name="*")]
 Loaded = Annotated[
     tuple[Path, ...],
     Parameter(
-        help="A Python file of laws, declared by @model, whose names this command then takes as"
-        " types: --load laws.py; may be repeated."
+        help="A Python file of laws, declared by @model, or a preset, TYPE.i, whose names this"
+        " command then takes as types: --load laws.py; may be repeated."
     ),
 ]
 
@@ -114,13 +114,17 @@ def with_laws(command: Callable[..., int | None]) -> Callable[..., int | None]:
     def loading(*words: Any, load: tuple[Path, ...] = (), **flags: Any) -> int | None:
         if not load:
             return command(*words, **flags)
-        if flags.get("untrusted"):
-            message = f"'{load[0]}' of --load is Python, which is not run"
+        presets = tuple(file for file in load if file.suffix == ".i")
+        laws = tuple(file for file in load if file.suffix != ".i")
+        if flags.get("untrusted") and laws:
+            message = f"'{laws[0]}' of --load is Python, which is not run"
             fix = "leave --untrusted out, or --load"
             raise IngotError([Problem("untrusted-code", message, None, fix)])
         from ingot.catalog import laws_of
+        from ingot.hit import presets_of
 
-        with laws_of(load):
+        with laws_of(laws), presets_of(presets):
+            raise_if(_find_taken_types(presets))
             return command(*words, **flags)
 
     signature = inspect.signature(command)
@@ -128,6 +132,17 @@ def with_laws(command: Callable[..., int | None]) -> Callable[..., int | None]:
     listed = (*signature.parameters.values(), flag)
     loading.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
     return loading
+
+
+def _find_taken_types(presets: tuple[Path, ...]) -> Iterator[Problem]:
+    """A problem for each preset whose name is that of another type."""
+    from ingot.catalog import CATALOG
+    from ingot.model import ELSEWHERE
+
+    for file in presets:
+        if file.stem in CATALOG or any(file.stem in known for known in ELSEWHERE.values()):
+            message = f"'{file}' is a preset of the name of another type"
+            yield Problem("wrong-preset", message, None, "rename the file")
 
 
 def target_of(flags: Flags, **more: Any) -> "Target":

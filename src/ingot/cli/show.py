@@ -29,6 +29,7 @@ def show(
     /,
     *overrides: str,
     stage: Stage = "model",
+    expand: bool = False,
     driver: str | None = None,
     json: bool = False,
     untrusted: bool = False,
@@ -55,6 +56,9 @@ def show(
         to the graphs of `ingot.train.joint` (joint, forward, backward), or into Inductor, by which
         both are compiled: ingot show my_models:loss --stage fused; of an nn.Module, to its units,
         the distinct pieces that `ingot.regions` compiles.
+    expand
+        Print the whole file with its presets written out as the blocks they stand for, its
+        overrides and every ${...} in place: an input file that says the same.
     driver
         A driver whose values give the structural shapes of the model's variables.
     json
@@ -64,6 +68,8 @@ def show(
     """
     from ingot.cli.torch_stages import is_package, is_target
 
+    if expand:
+        stage = "tree"
     packaged = is_package(file)
     of_torch = packaged or stage == "units" or stage in get_args(Torch)
     if json and stage != "regions" and not of_torch:

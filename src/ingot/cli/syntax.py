@@ -48,10 +48,30 @@ def all_types() -> Iterator[Described]:
     laws = [describe_law(law) for law in load().values()]
     yield from sorted(laws, key=lambda told: (told["family"], told["type"]))
     yield from _other_types()
+    yield from _presets()
     for section, known in schema().items():
         for name, told in known.items():
             if name:
                 yield {"type": name, "section": section, "family": "fields", **told}
+
+
+def _presets() -> Iterator[Described]:
+    """The types that stand for several blocks."""
+    from ingot.hit import all_presets
+
+    for preset in all_presets().values():
+        options: dict[str, Any] = {}
+        for name, option in preset.options.items():
+            options[name] = {"type": option.values, "doc": option.doc}
+            if option.when is not None:
+                other, words = option.when
+                options[name]["doc"] += f" (where {other} = {' or '.join(words)})"
+            if option.required:
+                options[name]["required"] = True
+            elif option.default is not None:
+                options[name]["default"] = " ".join(option.default)
+        family = "presets" if preset.section == "Models" else "driver presets"
+        yield _told(preset.type, preset.section, family, options, preset.doc)
 
 
 def _other_types() -> Iterator[Described]:

@@ -5,6 +5,7 @@ Here: what a file says, and where. Not here: what it means (types, models, shape
 
 from ingot.hit.arithmetic import Fault, evaluate
 from ingot.hit.moose import activate, find_unused_globals, sections_in, sections_of, with_globals
+from ingot.hit.presets import Preset, all_presets, list_presets, presets_of
 from ingot.hit.reader import read, read_text
 from ingot.hit.source import read_contents
 from ingot.hit.tree import (
@@ -22,10 +23,14 @@ __all__ = [
     "Block",
     "Fault",
     "Field",
+    "Preset",
     "Tree",
     "activate",
+    "all_presets",
     "evaluate",
     "find_unused_globals",
+    "list_presets",
+    "presets_of",
     "read",
     "read_contents",
     "read_text",

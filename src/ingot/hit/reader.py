@@ -97,7 +97,12 @@ def build_tree(
     texts = "\0".join([*(source.text for source in sources.values()), *overrides])
     digest = hashlib.sha256(texts.encode()).hexdigest()
     doubts = tuple(find_unused(root, there, given, resolved))
-    return Tree(fields, blocks, path, tuple(overrides), digest, doubts)
+    tree = Tree(fields, blocks, path, tuple(overrides), digest, doubts)
+    if moose:
+        return tree
+    from ingot.hit.presets import expand  # which reads its own files by this module
+
+    return expand(tree)
 
 
 def parse_masked(

@@ -25,6 +25,7 @@ NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]++)?|inf|infinity|nan)",
     re.IGNORECASE,
 )
+WITH_UNIT = re.compile(r"([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)\*?([A-Za-z]+)")
 MAX_DIGITS = 40  # Python refuses to read 4300, and no option needs more than 64 bits hold
 BARE = re.compile(r"[^\s\[#$'\"\\=:!]+")
 Part = TypeVar("Part", "Field", "Block")
@@ -121,7 +122,7 @@ class Field:
     def within(self, value: Any, kind: Any, word: str | None = None) -> Any:
         """The value, refused where it is out of the range of its type."""
         if not fits(value, kind):
-            raise self.wrong(allowed(kind), word)
+            raise self.wrong(allowed(kind), word, f"write one such as {find_example(kind)}")
         return value
 
     def choice(self, word: str, choices: tuple[str, ...]) -> str:
@@ -137,8 +138,14 @@ class Field:
         if not NUMBER.fullmatch(word):
             word = shorten(word)
             fix = "write a number such as 0.3 or 1e-5"
-            comma = "write a point for decimals, and blanks between numbers"
-            raise self.wrong("a number", word, comma if "," in word else fix)
+            if "," in word:
+                fix = "write a point for decimals, and blanks between numbers"
+            unit = WITH_UNIT.fullmatch(word)
+            if unit is not None:
+                fix = (
+                    f"write {unit[1]} alone, or convert it: '${{units {unit[1]} {unit[2]} -> Pa}}'"
+                )
+            raise self.wrong("a number", word, fix)
         value = float(word)
         digits = re.split("e", word, flags=re.IGNORECASE)[0]
         too_large = math.isinf(value) and "inf" not in word.lower()
@@ -211,7 +218,7 @@ class Tree:
     """All that a file and its overrides say; equal if they say the same, wherever it is written.
 
     Top-level fields are variables for ${...}. `digest` is the sha256 of the texts that were read,
-    `doubts` are overrides that change nothing.
+    `doubts` are overrides that change nothing, `written` the paths of blocks that presets wrote.
     """
 
     fields: tuple[Field, ...]
@@ -220,6 +227,7 @@ class Tree:
     overrides: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     digest: str = dataclasses.field(default="", compare=False)
     doubts: tuple[Problem, ...] = dataclasses.field(default=(), compare=False)
+    written: frozenset[str] = dataclasses.field(default=frozenset(), compare=False)
 
     def field(self, name: str) -> Field | None:
         """The top-level variable of that name."""
@@ -297,6 +305,12 @@ def word_span(span: Span, word: str) -> Span:
     if not word or found is None:
         return span
     return dataclasses.replace(span, column=found.start() + 1, length=len(word))
+
+
+def find_example(kind: Any) -> str:
+    """A value that is of a kind and in its range."""
+    examples = (0.3, 1, 1.0, 2, 10, 0, -1)
+    return next((f"{each}" for each in examples if fits(each, kind)), "another")
 
 
 def whole_fix(word: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from ingot.catalog import CATALOG, Declared, load
 from ingot.catalog.declare import wrong_law
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if, warn_of
-from ingot.hit import Block, Field, Tree
+from ingot.hit import Block, Field, Tree, list_presets
 from ingot.model.binder import Holder, bind_law, find_unknown, read_constant
 from ingot.model.given import Given, GivenField, give
 from ingot.model.model import DataTensors, Model
@@ -258,10 +258,10 @@ class Factory:
         if kind not in known:
             laws, own = (CATALOG, "a law of your own comes with --load FILE.py")
             if section != "Models":
-                laws, own = {}, None
+                laws, own = {}, f"`ingot syntax` lists the types of [{section}]"
             raise IngotError([Problem(
                 "unknown-type", f"no type '{kind}' in [{section}]", block.require("type").span,
-                did_you_mean(kind, [*laws, *known]) or own,
+                did_you_mean(kind, [*laws, *known, *list_presets(section)]) or own,
             )])  # fmt: skip
         return locate(kind, section)
 

@@ -94,9 +94,13 @@ def _names() -> dict[str, Any]:
 
 
 def python_blocks(tree: Tree) -> tuple[str, ...]:
-    """The blocks of a file whose Python is run where their values are asked for."""
+    """The blocks of a file whose Python is run where their values are asked for.
+
+    What presets write is theirs, and not the file's.
+    """
     blocks = (block for part in tree.section("Tensors") for block in part.blocks)
-    return tuple(f"[{block.path}]" for block in blocks if block.type == "Python")
+    own = (block for block in blocks if block.path not in tree.written)
+    return tuple(f"[{block.path}]" for block in own if block.type == "Python")
 
 
 class Tensors:
