@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ingot import laws
     from ingot.drivers import Diagnosis, Result, TransientDriver, Verdict, build_driver, diagnose
+    from ingot.drivers.parameter_sweep import Sweep, sweep
     from ingot.errors import IngotError, IngotWarning, Problem
     from ingot.execute import executor
     from ingot.hit import Tree, read, read_text
@@ -23,14 +24,39 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Artifact", "Diagnosis", "Factory", "IngotError", "IngotWarning", "Model", "Newton", "Problem",
-    "Program", "Result", "TransientDriver", "Tree", "Verdict", "build", "build_driver", "compile",
-    "compile_model", "compose", "diagnose", "executor", "implicit", "laws", "load", "prepared",
-    "read", "read_text",
+    "Artifact",
+    "Diagnosis",
+    "Factory",
+    "IngotError",
+    "IngotWarning",
+    "Model",
+    "Newton",
+    "Problem",
+    "Program",
+    "Result",
+    "Sweep",
+    "TransientDriver",
+    "Tree",
+    "Verdict",
+    "build",
+    "build_driver",
+    "compile",
+    "compile_model",
+    "compose",
+    "diagnose",
+    "executor",
+    "implicit",
+    "laws",
+    "load",
+    "prepared",
+    "read",
+    "read_text",
+    "sweep",
 ]  # fmt: skip
 
 _ROOMS = {
     "drivers": ("Diagnosis", "Result", "TransientDriver", "Verdict", "build_driver", "diagnose"),
+    "drivers.parameter_sweep": ("Sweep", "sweep"),
     "errors": ("IngotError", "IngotWarning", "Problem"),
     "execute": ("executor",),
     "hit": ("Tree", "read", "read_text"),

@@ -84,7 +84,7 @@ def test_work_without_end_is_ended_and_told_of_meanwhile(
     caplog.set_level(logging.INFO, "ingot")
     with pytest.raises(IngotError, match=r"it took longer than 1 s\n.*raise time_limit, or wait"):
         children.run(f"{HERE}:linger", tmp_path, "the graph", "wait", 1)
-    assert "the graph: compiling for 0 s" in caplog.text
+    assert "the graph: at work for 0 s" in caplog.text
     children.run(f"{HERE}:write_number", tmp_path, "it", "wait")
 
 

@@ -345,6 +345,16 @@ EXPLAIN: dict[str, str] = {
         " by zero, takes a root or a power of a negative number, or overflows, or an explicit step"
         " is too large. Look at the inputs of the step that the message names."
     ),
+    "sweep-differs": (
+        "The place that a sweep would write to holds something else: another sweep, one that was"
+        " cut otherwise, one that runs at this moment, or files of another program. A sweep goes on"
+        " only where model, values, outputs and steps are what they were."
+    ),
+    "worker-failed": (
+        "A process that computed a part of a sweep, on this machine or on a cluster, failed, or"
+        " several died at the same part one after the other. What was computed before is in the"
+        " data set: the same command goes on from there."
+    ),
     "not-installed": (
         "A package that is needed for this alone is not installed. Install it as the message says."
     ),

@@ -24,6 +24,7 @@ from ingot.cli.inspect import inspect
 from ingot.cli.package import package
 from ingot.cli.run import run
 from ingot.cli.show import show
+from ingot.cli.sweep import sweep
 from ingot.cli.syntax import syntax
 from ingot.cli.test import test
 from ingot.cli.view import view
@@ -39,7 +40,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, diagnose, show, compile, inspect, test, syntax):
+for command in (run, sweep, diagnose, show, compile, inspect, test, syntax):
     app.command(with_laws(command))
 for command in (package, cache, view, explain):
     app.command(command)

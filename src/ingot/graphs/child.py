@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,7 @@ from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.graphs import torch_private
 
-__all__ = ["TIME_LIMIT", "Children", "main", "share_children"]
+__all__ = ["TIME_LIMIT", "Children", "LostChildError", "main", "share_children"]
 
 IDLE = 60.0  # seconds after which a child without work ends: it holds some 400 MB
 TOLD_EVERY = 20.0  # seconds between two lines of the log
@@ -53,10 +54,22 @@ class _Child:
         return self.log.read().decode(errors="replace")[-2000:].strip()
 
 
-class Children:
-    """Processes that do one job at a time each, started as threads ask for them."""
+class LostChildError(IngotError):
+    """A child died at its job, which another may well do."""
 
-    def __init__(self) -> None:
+
+class Children:
+    """Processes that do one job at a time each, started as threads ask for them.
+
+    code, failing: how it is told that they failed, the job's name after it; environment: of them.
+    """
+
+    def __init__(
+        self, code: str = "compiler-failed", failing: str = "torch could not compile",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self._code, self._failing = code, failing
+        self._environment = dict(environment or {})
         self._idle: queue.SimpleQueue[_Child] = queue.SimpleQueue()
         self._all: list[_Child] = []
         self._ended = False
@@ -82,11 +95,13 @@ class Children:
                 child.kill()
         if line == "late":
             child.kill()
-            raise _failed(what, f"it took longer than {limit:g} s", "raise time_limit, or " + fix)
+            told = f"it took longer than {limit:g} s"
+            raise IngotError(self._tell(what, told, "raise time_limit, or " + fix))
         if not line:
             said = child.read_log()
             raise_if_full(said)
-            raise _failed(what, f"{_explain_end(child.process.returncode)}\n{said}".rstrip(), fix)
+            told = f"{_explain_end(child.process.returncode)}\n{said}".rstrip()
+            raise LostChildError(self._tell(what, told, fix))
         child.used = True
         self._idle.put(child)
         verdict = json.loads(line)
@@ -95,8 +110,11 @@ class Children:
         if verdict["error"]:
             logger.debug(verdict["trace"])
             raise_if_full(verdict["trace"])
-            raise _failed(what, verdict["error"], fix)
+            raise IngotError(self._tell(what, verdict["error"], fix))
         return verdict["wall"], verdict["busy"]
+
+    def _tell(self, what: str, why: str, fix: str) -> list[Problem]:
+        return [Problem(self._code, f"{self._failing} {what}: {why}", None, fix)]
 
     def _take(self) -> _Child:
         try:
@@ -109,7 +127,7 @@ class Children:
 
     def _start(self) -> _Child:
         log = tempfile.TemporaryFile(prefix="ingot-")  # noqa: SIM115 as long as the child
-        environment = {**os.environ, **torch_private.CHILD_ENVIRONMENT}
+        environment = {**os.environ, **torch_private.CHILD_ENVIRONMENT, **self._environment}
         # the same Ingot as here, wherever it was imported from
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
         process = subprocess.Popen(
@@ -148,7 +166,7 @@ def _converse(child: _Child, job: str, what: str, limit: float) -> str:
     while (spent := time.monotonic() - begun) < limit:
         if select.select([stdout], [], [], min(TOLD_EVERY, limit - spent))[0]:
             return stdout.readline()
-        logger.info("%s: compiling for %.0f s", what, time.monotonic() - begun)
+        logger.info("%s: at work for %.0f s", what, time.monotonic() - begun)
     return "late"
 
 
@@ -158,11 +176,6 @@ def _explain_end(code: int) -> str:
     name = signal.Signals(-code).name
     memory = "; memory may have run out" if name == "SIGKILL" else ""
     return f"its process was ended by {name}{memory}"
-
-
-def _failed(what: str, why: str, fix: str) -> IngotError:
-    told = f"torch could not compile {what}: {why}"
-    return IngotError([Problem("compiler-failed", told, None, fix)])
 
 
 # in the child

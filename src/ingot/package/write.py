@@ -137,8 +137,8 @@ def _sweep(place: Path) -> None:
 def put(folder: Path, place: Path) -> None:
     """Move a folder to its place in one step; what stood there takes the folder's name."""
     folder.chmod(0o755)
-    for path in folder.iterdir():
-        path.chmod(0o644)
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
         _sync(path)
     _sync(folder)
     for _ in range(MEETINGS):
