@@ -235,6 +235,11 @@ EXPLAIN: dict[str, str] = {
         "Kernels of a GPU are compiled by NVRTC, which a torch with CUDA brings along. Without one"
         ' install it alone, `pip install "ingot[cuda]"`; no GPU is needed to compile.'
     ),
+    "singular-law": (
+        "A law gives infinite or undefined numbers whatever it reads, because of its parameters: an"
+        " incompressible solid, nu = 0.5, has no bulk modulus that Hooke's law could use. Change"
+        " the parameter that is named, 0.499 for 0.5, say."
+    ),
     "task-too-large": (
         "A kernel of a GPU is told where each of its inputs, outputs and solves lies, by value, and"
         " CUDA takes 32 764 bytes of that. Ask for fewer derivatives, or run it on a CPU."

@@ -200,11 +200,18 @@ def only_driver(tree: "Tree") -> str:
     if len(names) == 1:
         return names[0]
     where = "<text>" if tree.file is None else str(tree.file)
+    span = None
     if not names:
+        from ingot.model import ELSEWHERE
+
         message, fix = f"{where} has no [Drivers]", "add a driver to the file"
+        blocks = (block for part in tree.blocks for block in (part, *part.blocks))
+        stray = next((block for block in blocks if block.type in ELSEWHERE["Drivers"]), None)
+        if stray is not None:
+            span, fix = stray.span, f"[{stray.path}] is a driver: move it into [Drivers]"
     else:
         message, fix = f"{where} has {len(names)} drivers", f"name one: {', '.join(names)}"
-    raise IngotError([Problem("which-driver", message, fix=fix)])
+    raise IngotError([Problem("which-driver", message, span, fix)])
 
 
 def refuse_save(save: Path | None, name: str) -> None:

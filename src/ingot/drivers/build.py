@@ -8,8 +8,8 @@ from ingot.drivers.verdict import Verdict
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.execute import Backend
 from ingot.execute.devices import require_device
-from ingot.hit import Tree, unknown_sections
-from ingot.model import SECTIONS, Factory, Model
+from ingot.hit import Tree, list_presets, unknown_sections
+from ingot.model import SECTIONS, Factory, Model, find_home
 
 __all__ = ["SELF_CHECKING", "Checker", "build_driver", "self_checking", "structural_shapes"]
 
@@ -44,7 +44,9 @@ def build_driver(
     known = ("TransientDriver", *SELF_CHECKING)
     if kind.string() not in known:
         message = f"no type '{kind.string()}' in [Drivers]"
+        known = (*known, *list_presets("Drivers"))
         fix = did_you_mean(kind.string(), known) or f"choose one of: {', '.join(known)}"
+        fix = find_home(kind.string()) or fix
         raise IngotError([Problem("unknown-type", message, kind.value_span, fix)])
     return factory.elsewhere(kind.string(), "Drivers", block).build(block, factory)
 

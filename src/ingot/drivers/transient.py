@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ingot.drivers.result import Result
 from ingot.drivers.save import find_unknown_ending
+from ingot.drivers.singular import find_singular
 from ingot.drivers.supply import Supply, crossed, loosely_accepted, not_finite, unsupplied
 from ingot.drivers.values import (
     Given,
@@ -92,6 +93,7 @@ class TransientDriver:
         if clock.name in model.inputs:
             forces = {clock.name: clock, **forces}
         problems += misfits(model, forces, starts, clock.batch[0])
+        problems += find_singular(model)
         now = [*map(drop_steps, forces.values()), *starts.values()]
         shapes = find_declared_shapes(model, factory, now, problems)
         batch = common_batch(now, model, problems)

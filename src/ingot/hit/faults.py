@@ -17,6 +17,10 @@ from ingot.hit.source import BRACE, NAME, Source, describe_doubled, outline
 __all__ = ["find_source", "judge_header", "parse_text"]
 
 REST_OF_LINE = re.compile(r"[^\n#]*")
+SECTIONS = ("Tensors", "Data", "Models", "EquationSystems", "Solvers", "Drivers", "Settings")
+"""Sections of materials: never inside a block, and blocks in them hold no others."""
+
+TYPOGRAPHIC = "\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb"
 MAX_DOUBLES = 40  # each is looked for in the whole text, and nobody reads more at once
 
 
@@ -82,9 +86,64 @@ def find_faults(source: Source, until: int) -> Iterator[Problem]:
         elif mark["close"] and opened:
             opened.pop()
         before = mark
-    for mark, block in opened[-1:]:
-        span = source.span(mark.start(), len(mark["open"]), block)
-        yield Problem("parse-error", "this block is not closed", span, "close it with []")
+    if opened:
+        yield describe_unclosed(source, *opened[-1])
+
+
+def describe_unclosed(source: Source, last: re.Match[str], inside: str) -> Problem:
+    """The problem of a text with too few []: the block whose [] was forgotten, and before what."""
+    found = find_forgotten(source.text)
+    mark, block, after = found or (last, inside, None)
+    span = source.span(mark.start(), len(mark["open"]), block)
+    if after is None:
+        return Problem("parse-error", "this block is not closed", span, "close it with []")
+    line = source.span(after.start(), 1).line
+    message = f"this block is not closed before {after[0].strip()} on line {line}"
+    return Problem("parse-error", message, span, f"write [] above line {line}")
+
+
+def find_forgotten(text: str) -> tuple[re.Match[str], str, re.Match[str]] | None:
+    """The first block that must have ended, by how lines are indented or by what may not nest.
+
+    The header, the block it stands in, and the mark that shows it: a header or a [] that lies as
+    far left as the block's own or further, a section, or a block in one that holds none.
+    """
+    opened: list[tuple[re.Match[str], str, bool]] = []
+    for mark, block in outline(text):
+        if mark["name"] == "type" and opened:
+            header, inside, _ = opened[-1]
+            opened[-1] = (header, inside, True)
+        if not (mark["open"] or mark["close"]):
+            continue
+        if opened and begins_line(text, mark):
+            header, inside, typed = opened[-1]
+            left = find_indent(text, mark) - find_indent(text, header)
+            if begins_line(text, header) and (left < 0 or (left == 0 and mark["open"] and inside)):
+                return header, inside, mark
+            if mark["open"] and ends_parent(mark, inside, typed=typed):
+                return header, inside, mark
+        if mark["open"]:
+            opened.append((mark, block, False))
+        elif opened:
+            opened.pop()
+    return None
+
+
+def ends_parent(mark: re.Match[str], inside: str, *, typed: bool) -> bool:
+    """Whether a header cannot stand in the block around it, which lies inside another or none."""
+    section = inside.split("/")[0]
+    return mark["open"].strip("[] \t") in SECTIONS or (typed and section in SECTIONS)
+
+
+def begins_line(text: str, mark: re.Match[str]) -> bool:
+    """Whether only blanks stand before a mark on its line."""
+    return not text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].strip()
+
+
+def find_indent(text: str, mark: re.Match[str]) -> int:
+    """The columns before a mark, a tab being up to eight."""
+    start = text.rfind("\n", 0, mark.start()) + 1
+    return len(text[start : mark.start()].expandtabs())
 
 
 def find_complaint(
@@ -102,6 +161,10 @@ def find_complaint(
     if mark["close"] and not inside:
         fix = "remove it, or open a block above with [name]"
         return *mark.span(), "this [] closes no block", fix
+    curly = next((letter for letter in mark[0] if letter in TYPOGRAPHIC), None)
+    if curly is not None and (not mark["quote"]):
+        at = mark.start() + mark[0].index(curly)
+        return at, at + 1, f"{curly} is a typographic quote", "write a plain one: '"
     if not name.isascii():
         letter = next(letter for letter in name if not letter.isascii())
         fix = "use plain letters, digits and _"
@@ -148,8 +211,10 @@ def judge_value(mark: re.Match[str]) -> tuple[int, int, str, str] | None:
         return (*place, told, "put the value in quotes") if wrong else None
     delimiter = quote[:3] if quote[:3] in ("'''", '"""') else quote[0]
     closed = len(quote) >= 2 * len(delimiter) and quote.endswith(delimiter)
+    # the quote that seems to end it begins the next value, whose first letter follows at once
+    goes_on = mark.string[mark.end() : mark.end() + 1].strip()
     runs_on = len(delimiter) == 1 and re.search(rf"\n\s*(?:\[[\w/]*\]|{NAME}\s*:?=)", quote)
-    if not closed or runs_on:
+    if not closed or (runs_on and goes_on):
         return *place, "this quote is not closed", f"write {delimiter} where the value ends"
     if len(delimiter) == 3:
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from ingot.errors import IngotError, Problem, Span, did_you_mean
+from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest
 from ingot.hit.arithmetic import shorten
 from ingot.options import allowed, fits, plain
 
@@ -138,13 +138,7 @@ class Field:
         if not NUMBER.fullmatch(word):
             word = shorten(word)
             fix = "write a number such as 0.3 or 1e-5"
-            if "," in word:
-                fix = "write a point for decimals, and blanks between numbers"
-            unit = WITH_UNIT.fullmatch(word)
-            if unit is not None:
-                fix = (
-                    f"write {unit[1]} alone, or convert it: '${{units {unit[1]} {unit[2]} -> Pa}}'"
-                )
+            fix = suggest_number(word) or fix
             raise self.wrong("a number", word, fix)
         value = float(word)
         digits = re.split("e", word, flags=re.IGNORECASE)[0]
@@ -283,7 +277,10 @@ def unknown_sections(tree: Tree, known: Collection[str]) -> Iterator[Problem]:
     for found in tree.blocks:
         if found.name not in known:
             message = f"there is no section '{found.name}'"
-            yield Problem("unknown-section", message, found.span, choice(found.name, known))
+            fix = choice(found.name, known)
+            if found.field("type") is not None and nearest(found.name, known) is None:
+                fix = f"a block with a type stands in a section: [Models] [{found.name}] ... [] []"
+            yield Problem("unknown-section", message, found.span, fix)
 
 
 def choice(word: str, known: Collection[str]) -> str:
@@ -305,6 +302,17 @@ def word_span(span: Span, word: str) -> Span:
     if not word or found is None:
         return span
     return dataclasses.replace(span, column=found.start() + 1, length=len(word))
+
+
+def suggest_number(word: str) -> str | None:
+    """The fix for a word that is almost a number: with a comma, or with its unit."""
+    if "," in word:
+        return "write a point for decimals, and blanks between numbers"
+    unit = WITH_UNIT.fullmatch(word)
+    if unit is None:
+        return None
+    number, name = unit.groups()
+    return f"write {number} alone, or convert it: '${{units {number} {name} -> Pa}}'"
 
 
 def find_example(kind: Any) -> str:

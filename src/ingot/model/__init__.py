@@ -4,11 +4,20 @@ Here: what blocks of a file mean and refer to. Not here: what a law computes (ca
 derivatives (program), running (execute, drivers).
 """
 
-from ingot.model.factory import ELSEWHERE, SECTIONS, Factory, bind, build, locate, python_factory
+from ingot.model.factory import (
+    ELSEWHERE,
+    SECTIONS,
+    Factory,
+    bind,
+    build,
+    find_home,
+    locate,
+    python_factory,
+)
 from ingot.model.model import DataTensors, Law, Model, find_buffers, lag, spell_parameters, walk
 from ingot.model.tensors import Tensors
 
 __all__ = [
     "ELSEWHERE", "SECTIONS", "DataTensors", "Factory", "Law", "Model", "Tensors", "bind", "build",
-    "find_buffers", "lag", "locate", "python_factory", "spell_parameters", "walk",
+    "find_buffers", "find_home", "lag", "locate", "python_factory", "spell_parameters", "walk",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from ingot.catalog import Declared, Input, Name, Option, ParameterSlot, key
 from ingot.catalog.declare import REQUIRED
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if, warn_of
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
-from ingot.hit.tree import NUMBER, word_span
+from ingot.hit.tree import NUMBER, suggest_number, word_span
 from ingot.model.given import Given, GivenField, OutputOf, describe
 from ingot.model.model import Law, Model
 from ingot.types import Value
@@ -99,10 +99,8 @@ def _number_like(name: str, block: Holder) -> Iterator[Problem]:
         if NUMBER.fullmatch(name):
             message = f"'{name}' is a number where the name of a variable belongs"
         span = word_span(field.value_span, name) if isinstance(field, Field) else block.span
-        yield Problem(
-            "number-like", message, span,
-            "write the number alone, such as 150, 1.5 or 1e3, or a name that begins with a letter",
-        )  # fmt: skip
+        fix = "write the number alone, such as 150, 1.5 or 1e3, or a name that begins with a letter"
+        yield Problem("number-like", message, span, suggest_number(name) or fix)
 
 
 def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[str, str]:

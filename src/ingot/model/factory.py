@@ -259,11 +259,19 @@ class Factory:
             laws, own = (CATALOG, "a law of your own comes with --load FILE.py")
             if section != "Models":
                 laws, own = {}, f"`ingot syntax` lists the types of [{section}]"
+            meant = did_you_mean(kind, [*laws, *known, *list_presets(section)]) or own
             raise IngotError([Problem(
                 "unknown-type", f"no type '{kind}' in [{section}]", block.require("type").span,
-                did_you_mean(kind, [*laws, *known, *list_presets(section)]) or own,
+                find_home(kind) or meant,
             )])  # fmt: skip
         return locate(kind, section)
+
+
+def find_home(kind: str) -> str | None:
+    """The fix for a type that another section has."""
+    homes = (section for section, known in ELSEWHERE.items() if kind in known)
+    home = next(homes, "Models" if kind in CATALOG else None)
+    return None if home is None else f"move this block to [{home}]"
 
 
 def locate(kind: str, section: str) -> Any:

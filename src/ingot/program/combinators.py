@@ -344,11 +344,13 @@ def _check_system(
 ) -> None:  # fmt: skip
     problems = [
         Problem("unknown-input", f"[{residual.name}] has no input '{u}'", field.span,
-                did_you_mean(u, residual.inputs))
+                did_you_mean(u, residual.inputs)
+                or f"leave it out, or let a model of [{residual.name}] read '{u}'")
         for u in unknowns if u not in residual.inputs
     ] + [
         Problem("unknown-output", f"[{residual.name}] has no output '{r}'", rows.span,
-                did_you_mean(r, residual.outputs))
+                did_you_mean(r, residual.outputs)
+                or f"let a model of [{residual.name}] give '{r}'")
         for r in residuals if r not in residual.outputs
     ]  # fmt: skip
     if len(unknowns) != len(residuals):

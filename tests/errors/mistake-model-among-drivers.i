@@ -1,0 +1,6 @@
+# call: driver elasticity
+[Drivers]
+  [elasticity]
+    type = LinearIsotropicElasticity
+  []
+[]
