@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,16 @@ def test_the_pages_of_types_are_those_printed() -> None:
     for file, _, anchor in named:
         titles = re.findall(r"^## (\w+)$", printed[ROOT / "docs" / file], re.MULTILINE)
         assert anchor in map(str.lower, titles)
+
+
+def test_the_table_of_extras_is_that_of_the_project() -> None:
+    from ingot.extras import PURPOSES
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (DOCS / "install.md").read_text().partition("## Extras")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \|[^|]+\| (.+) \|$", page, re.MULTILINE))
+    assert list(rows) == list(project["optional-dependencies"])
+    assert {name: text.replace("`", "") for name, text in rows.items()} == PURPOSES
 
 
 def test_every_promise_names_a_test_that_exists() -> None:
