@@ -18,10 +18,10 @@ from ingot import __version__
 from ingot.cli.cache import cache
 from ingot.cli.compile import compile
 from ingot.cli.diagnose import diagnose
-from ingot.cli.doctor import doctor
 from ingot.cli.explain import explain
 from ingot.cli.flags import with_laws
 from ingot.cli.inspect import inspect
+from ingot.cli.lsp import lsp
 from ingot.cli.package import package
 from ingot.cli.run import run
 from ingot.cli.show import show
@@ -43,7 +43,7 @@ app = App(
 )
 for command in (run, sweep, diagnose, show, compile, inspect, test, syntax):
     app.command(with_laws(command))
-for command in (package, cache, view, explain, doctor):
+for command in (package, cache, view, explain, lsp):
     app.command(command)
 
 
