@@ -1,7 +1,7 @@
 """The benchmark: shared cases through the peer, JAX and Ingot, checked equal, timed in turns.
 
-In: the interpreters of the peer and of JAX, and the input files. Out: markdown tables and
-`results/bench.json`.
+In: the interpreters of the peer and of JAX, and the input files. Out: markdown tables,
+`results/bench.json` and, with --out, the tables for the pages (benchmarks/figures.py).
 """
 
 import argparse
@@ -20,6 +20,7 @@ from statistics import mean, median
 import numpy as np
 
 from benchmarks import ours
+from benchmarks.figures import write_result
 from benchmarks.floor import find_floor, measure_processor
 from benchmarks.load_paths import CASES, IN_JAX, STEPS, Array, Case, Folders
 from benchmarks.processes import ONE_THREAD, ROOT, Side, start_side
@@ -38,7 +39,8 @@ class Options:
     jax_python: Path = ROOT / ".jax" / "bin" / "python"
     cases: Path = ROOT.parent / "shared" / "cases"
     packages: Path = ROOT / ".peer" / "packages"
-    output: Path = ROOT / "benchmarks" / "results" / "bench.json"
+    output: Path = ROOT / "results" / "bench.json"
+    out: Path | None = None
     only: tuple[str, ...] = tuple(CASES)
     batches: tuple[int, ...] = (1, 100, 1000, 10000)
     seconds: float = 20.0
@@ -241,6 +243,41 @@ def tables(rows: list[Row]) -> str:
     return "\n\n".join([peer_table(rows), *([jax_table(in_jax)] if in_jax else [])])
 
 
+def store(rows: list[Row], folder: Path) -> None:
+    """Write the tables of docs/speed.md."""
+    command, machine = "python -m benchmarks.bench", processor()
+    ratios = [ratio for row in rows if (ratio := row.ratio("peer")) is not None]
+    if ratios:
+        columns = ("case", "batch", "peer µs", "Ingot µs", "ratio", "peer compile s", "ours s")
+        body = [
+            (row.case, row.batch, row.microseconds("peer"), row.microseconds("ingot"),
+             row.ratio("peer"), row.compile_seconds.get("peer"), row.compile_seconds.get("ingot"))
+            for row in rows
+        ]  # fmt: skip
+        values = {"mean": exp(mean(map(log, ratios)))}
+        write_result(folder, "neml2", command, columns, body, values, machine)
+    if in_jax := [row for row in rows if "jax steps" in row.costs]:
+        head, _, *body = jax_table(in_jax).splitlines()
+        cells = [split_cells(each) for each in (head, *body)]
+        write_result(folder, "jax", command, cells[0], cells[1:], machine=machine)
+    if floors := [row for row in rows if row.floor_microseconds and row.batch >= 1000]:
+        columns = ("case", "batch", "Ingot µs", "floor µs", "% of floor")
+        body = [
+            (row.case, row.batch, row.microseconds("ingot"), row.floor_microseconds,
+             row.percent_of_floor)
+            for row in floors
+        ]  # fmt: skip
+        peak = measure_processor()
+        values = {"gflops": f"{peak.flops / 1e9:.2g}"}
+        values |= {name: f"{1e9 * each:.2g}" for name, each in peak.seconds.items()}
+        write_result(folder, "floor", command, columns, body, values, machine)
+
+
+def split_cells(row: str) -> list[str]:
+    """The cells of a line of a table."""
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
 def record(rows: list[Row], options: Options) -> None:
     """Write runs, medians and the machine; after each row, so that a stop loses nothing."""
     content = {
@@ -295,6 +332,7 @@ def options_from_command_line() -> Options:
     parser.add_argument("--cases", type=Path, help="folder of the shared input files")
     parser.add_argument("--packages", type=Path, help="folder that keeps the peer's packages")
     parser.add_argument("--output", type=Path, help="JSON file to write")
+    parser.add_argument("--out", type=Path, help="folder for the tables of the pages")
     parser.add_argument("--only", nargs="+", choices=tuple(CASES), help="cases to measure")
     parser.add_argument("--batches", nargs="+", type=int, help="batch sizes")
     parser.add_argument("--seconds", type=float, help="time of the slowest side per row, about")
@@ -315,7 +353,10 @@ def main() -> None:
     """Measure what is asked and print the tables."""
     options = options_from_command_line()
     if options.join:
-        print(tables(join(options.join)))
+        rows = join(options.join)
+        print(tables(rows))
+        if options.out:
+            store(rows, options.out)
         return
     os.environ.update(ONE_THREAD)
     os.sched_setaffinity(
@@ -342,6 +383,8 @@ def main() -> None:
                 record(rows, options)
                 print(tables(rows[-1:]), file=sys.stderr, flush=True)
     print(tables(rows))
+    if options.out:
+        store(rows, options.out)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.fields import SUBSTEPS, begun
+from benchmarks.figures import write_result
 from benchmarks.load_paths import CASES, Folders, overrides
 from ingot.codegen.cuda import open_driver
 from ingot.drivers.transient import TransientDriver, transient_driver
@@ -94,7 +96,7 @@ def latency(kernel: Kernel, transient: Transient) -> dict[str, float]:
     return {"returns_us": median(returns) * 1e6, "stands_us": median(stands) * 1e6}
 
 
-def fields(sizes: tuple[int, ...]) -> dict[str, object]:
+def fields(sizes: tuple[int, ...]) -> dict[str, Any]:
     """Microseconds of a substep of Cahn-Hilliard, from one wait for the GPU to the next."""
     ways = {
         "replayed_us": lambda made: Jit(private=private_of(made)),
@@ -122,6 +124,7 @@ def main() -> None:
     parser.add_argument("--points", nargs="*", type=int, default=[65_536, 1 << 20])
     parser.add_argument("--boxes", nargs="*", default=["512x512", "96x96x96"])
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--out", type=Path, help="folder for the tables of the pages")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -149,6 +152,31 @@ def main() -> None:
         print(json.dumps(rows[-1]), flush=True)
     if options.output:
         options.output.write_text(json.dumps(rows, indent=1))
+    if options.out:
+        store(rows, options.out, torch.cuda.get_device_name())
+
+
+def store(rows: list[dict[str, Any]], folder: Path, machine: str) -> None:
+    """Write the tables of docs/speed.md."""
+    command, body = "python -m benchmarks.gpu ../shared/cases", []
+    kernels = [row for row in rows if "points" in row]
+    points = sorted({row["points"] for row in kernels})
+    for name in dict.fromkeys(row["case"] for row in kernels):
+        by = {row["points"]: row for row in kernels if row["case"] == name}
+        last = by[points[-1]]
+        body.append((
+            name, *(float(by[n]["ms"]) for n in points), f"{last['point_steps_per_s']:.2g}",
+            f"{last['first_result_s']:.1f}", f"{last['returns_us']:.0f}",
+            f"{last['stands_us']:.0f}", last["local_bytes"],
+        ))  # fmt: skip
+    sizes = (f"{n:,} points ms".replace(",", " ") for n in points)
+    tail = ("point-steps/s", "first result s", "returns µs", "stands µs", "local bytes")
+    write_result(folder, "gpu", command, ("case", *sizes, *tail), body, machine=machine)
+    grids = [row for row in rows if "replayed_us" in row]
+    ways = ("replayed", "launched", "torch")
+    body = [(str(row["case"]).split()[1], *(f"{row[f'{way}_us']:.0f}" for way in ways))
+            for row in grids]  # fmt: skip
+    write_result(folder, "gpu-fields", command, ("grid", *ways), body, machine=machine)
 
 
 if __name__ == "__main__":

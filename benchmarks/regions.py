@@ -121,9 +121,9 @@ def compile_model(way: str, model: Any, block: Any, x: Any, folder: Path) -> Cal
     if way.startswith("ingot"):
         from ingot import regions
 
-        mode: Any = "aot" if way == "ingot-aot" else "jit"
-        output = folder / "package" if mode == "aot" else None
-        return regions.compile(model, x, block, mode, output=output)
+        if way == "ingot-aot":
+            return regions.compile(model, x, block, mode="aot", output=folder / "package")
+        return regions.compile(model, x, block)
     if way == "whole":
         return torch.compile(model)
     if way == "whole-aot":
@@ -268,14 +268,42 @@ def describe_row(row: dict[str, Any]) -> str:
     return f"{head}: {row['cpu']:.1f} s cpu, {row['wall']:.1f} s, error {row['error']:.0e}"
 
 
-def write_tables(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Markdown: seconds to compile, then times of a call; last what must hold."""
+Costs = dict[tuple[bool, str, int, str], float]
+
+
+def find_costs(rows: list[dict[str, Any]]) -> tuple[Costs, list[str]]:
+    """Processor seconds of compiling, by mode, caches, blocks and way; and the ways measured."""
     compiles: dict[tuple[bool, str, int, str], list[float]] = {}
     for r in rows:
         if r["what"] == "compile" and "failed" not in r:
             compiles.setdefault((r["train"], r["state"], r["count"], r["way"]), []).append(r["cpu"])
     cost = {key: median(values) for key, values in compiles.items()}
-    ways = [w for w in (*WAYS, "old") if any(key[3] == w for key in cost)]
+    return cost, [w for w in (*WAYS, "old") if any(key[3] == w for key in cost)]
+
+
+def store(rows: list[dict[str, Any]], folder: Path) -> None:
+    """Write the table of docs/torch.md: seconds from empty caches / in a second process."""
+    from benchmarks.figures import write_result
+
+    cost, ways = find_costs(rows)
+
+    def cell(*key: Any) -> str:
+        train, count, way = key
+        both = [cost.get((train, state, count, way)) for state in ("cold", "warm")]
+        return "" if None in both else " / ".join(map(_cell, both))
+
+    counts = sorted({key[2] for key in cost})
+    body = [
+        (count, "training" if train else "inference", *(cell(train, count, way) for way in ways))
+        for count, train in product(counts, (False, True))
+    ]
+    command = "python -m benchmarks.regions --what compile"
+    write_result(folder, "regions-compile", command, ("blocks", "", *ways), body)
+
+
+def write_tables(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Markdown: seconds to compile, then times of a call; last what must hold."""
+    cost, ways = find_costs(rows)
     for train, state in product((False, True), ("cold", "warm")):
         counts = sorted({key[2] for key in cost if key[:2] == (train, state)})
         if counts:
@@ -334,6 +362,8 @@ def main() -> None:
         options.output.parent.mkdir(exist_ok=True)
         options.output.write_text(json.dumps(rows, indent=1))
     print("\n\n".join(write_tables(rows)))
+    if options.out:
+        store(rows, options.out)
 
 
 def parse() -> argparse.Namespace:
@@ -347,7 +377,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5.0, help="of calls, for each way")
     parser.add_argument("--old", type=Path, help="another checkout, measured beside this one")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "regions.json")
+    parser.add_argument("--output", type=Path, default=HERE.parent / "results" / "regions.json")
+    parser.add_argument("--out", type=Path, help="folder for the table of docs/torch.md")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
