@@ -4,7 +4,7 @@ JOBS ?= auto
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint docs bench clean
 
 run: $(READY)
 	$(BIN)/python examples/crystal.py
@@ -16,6 +16,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W -q -b html docs build/site
 
 bench: $(READY) .peer/.ready .jax/.ready
 	$(BIN)/python -m benchmarks.bench
@@ -33,10 +36,10 @@ bench: $(READY) .peer/.ready .jax/.ready
 	touch $@
 
 clean:
-	rm -rf build dist aoti failed examples/out .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/reference aoti failed examples/out .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plot,fields,scale,xarray,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plot,fields,scale,xarray,docs,dev]'
 	touch $@

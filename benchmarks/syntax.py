@@ -74,7 +74,8 @@ def pages() -> dict[Path, str]:
         written[file] = "\n".join([*parts, *(page(told, cases, golds) for told in types)])
         links = (f"[{t['type']}](types/{file.name}#{t['type'].lower()})" for t in types)
         index.append(f"| [{section}] | {family} | {', '.join(links)} |")
-    return {INDEX: "\n".join([*index, ""]), **written}
+    index += ["", "```{toctree}", ":hidden:", ":glob:", "", "types/*", "```", ""]
+    return {INDEX: "\n".join(index), **written}
 
 
 def page(told: dict[str, Any], cases: dict[str, str], golds: dict[str, str]) -> str:

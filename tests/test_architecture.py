@@ -17,9 +17,9 @@ from ingot.model import ELSEWHERE
 
 SOURCE = Path(__file__).parents[1] / "src" / "ingot"
 ROOMS = [
-    "errors", "extras", "options", "hit", "types", "catalog", "model", "laws", "program",
-    "codegen", "graphs", "execute", "package", "runtime", "drivers", "fields", "train", "regions",
-    "cli",
+    "errors", "platform", "extras", "options", "hit", "types", "catalog", "model", "laws",
+    "program", "codegen", "graphs", "execute", "package", "runtime", "drivers", "fields", "train",
+    "regions", "cli",
 ]  # fmt: skip
 FILES = [file for file in sorted(SOURCE.rglob("*.py")) if file != SOURCE / "__init__.py"]
 
@@ -343,8 +343,11 @@ ROOT = SOURCE.parents[1]
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
-)
+    "page",
+    [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")),
+     *sorted((ROOT / "docs" / "tutorials").glob("*.md"))],
+    ids=lambda page: page.name,
+)  # fmt: skip
 def test_prose_is_wrapped(page: Path) -> None:
     """Tables, indented figures and blocks of code have lines of their own length."""
     lines = re.sub(r"(?ms)^```.*?^```$|<!--.*?-->", "", page.read_text()).splitlines()

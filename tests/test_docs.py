@@ -5,47 +5,115 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.pages import PLAIN, RUN, SAVED, find_blocks, saved_files, write_script
+
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-FILE_NAME = re.compile(r"[Ss]aved as `([^`]+)`")
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("tutorials/*.md"))]
+# Why a block is not run; a test compares this with the pages.
+NORUN = {
+    ("README.md", "$ make run"): "makes an environment; its times are those of one machine",
+    ("install.md", "$ make run"): "makes an environment; its times are those of one machine",
+    ("install.md", "$ pip install ."): "installs packages from an index",
+    (
+        "fields-examples.md",
+        "$ python examples/pfhub1a.py docs 2e4",
+    ): "half a minute of one core, and it writes the picture of this page",
+}
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT)).removeprefix("docs/")
 
 
 def run(*arguments: str, folder: Path) -> None:
     """Run Python on its own, since a page may declare laws of names that exist."""
-    path = {"PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, *arguments]
+    here = Path(sys.executable).parent
+    env = {"PYTHONPATH": str(ROOT / "src"), "PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **path}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+        [sys.executable, *arguments],
+        cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+def run_page(page: Path, folder: Path, *, commands: bool) -> None:
+    for name in ("examples", "benchmarks"):
+        (folder / name).symlink_to(ROOT / name)
     text = page.read_text()
-    blocks = BLOCK.findall(text)
-    files = [body for language, body in blocks if language in ("ini", "c")]
-    for name, body in zip(FILE_NAME.findall(text), files, strict=True):
-        (tmp_path / name).write_text(body)
-    (tmp_path / "page.py").write_text(
-        "\n".join(b for language, b in blocks if language == "python")
-    )
-    run("page.py", folder=tmp_path)
+    for name, body in saved_files(text).items():
+        (folder / name).write_text(body)
+    (folder / "page.py").write_text(write_script(text, commands=commands))
+    run("page.py", folder=folder)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if p.parent.name != "tutorials"], ids=lambda page: page.name
+)
+def test_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, commands=False)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if p.parent.name == "tutorials"
+     or any(b.language == "console" and not b.norun for b in find_blocks(p.read_text()))],
+    ids=name_of,
+)  # fmt: skip
+def test_blocks_and_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, commands=True)
+
+
+def test_blocks_that_are_not_run_say_why() -> None:
+    reasons = {
+        (name_of(page), block.body.partition("\n")[0]): block.norun
+        for page in PAGES
+        for block in find_blocks(page.read_text())
+        if block.norun
+    }
+    assert reasons == NORUN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_is_run_saved_or_printed(page: Path) -> None:
+    for block in find_blocks(page.read_text()):
+        known = block.language in (*RUN, *SAVED, *PLAIN) or block.language.startswith("{")
+        assert known or block.norun, f"a block of '{block.language}' is not run: say why"
+        if block.language in PLAIN:
+            assert not re.search(r"^\$ ", block.body, re.MULTILINE), "a command is ```console"
+
+
+def test_every_page_is_in_the_site() -> None:
+    index = (DOCS / "index.md").read_text()
+    listed = [e for b in find_blocks(index) if b.language == "{toctree}" for e in b.body.split()]
+    pages = {p.relative_to(DOCS).with_suffix("").as_posix() for p in PAGES[1:]} - {"index"}
+    assert pages - set(listed) == set(), "name it in a toctree of docs/index.md"
+
+
+@pytest.mark.exhaustive
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="the site is built by Sphinx: install ingot[docs]")
+    run("-m", "sphinx", "-W", "-q", "-b", "html", str(DOCS), "site", folder=tmp_path)
+    site = tmp_path / "site"
+    assert "VoceIsotropicHardening" in (site / "types" / "hardening.html").read_text()
+    assert "voceisotropichardening" in (site / "searchindex.js").read_text()
+    fetched = re.compile(r"""<(?:script|link|img)[^>]+(?:src|href)=["']https?:""")
+    assert [p for p in site.rglob("*.html") if fetched.search(p.read_text())] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     named = re.findall(r"[`(]((?:\w+/)+\w+\.(?:py|h|md))\b", page.read_text())
     places = (ROOT, ROOT / "src" / "ingot", page.parent)
@@ -70,6 +138,16 @@ def test_the_pages_of_types_are_those_printed() -> None:
     for file, _, anchor in named:
         titles = re.findall(r"^## (\w+)$", printed[ROOT / "docs" / file], re.MULTILINE)
         assert anchor in map(str.lower, titles)
+
+
+def test_the_table_of_extras_is_that_of_the_project() -> None:
+    from ingot.extras import PURPOSES
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (DOCS / "install.md").read_text().partition("## Extras")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \|[^|]+\| (.+) \|$", page, re.MULTILINE))
+    assert list(rows) == list(project["optional-dependencies"])
+    assert {name: text.replace("`", "") for name, text in rows.items()} == PURPOSES
 
 
 def test_every_promise_names_a_test_that_exists() -> None:

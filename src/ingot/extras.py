@@ -5,7 +5,7 @@ from typing import Any
 
 from ingot.errors import IngotError, Problem
 
-__all__ = ["EXTRAS", "require_extra"]
+__all__ = ["EXTRAS", "PURPOSES", "require_extra"]
 
 EXTRAS = {
     "h5py": "fields",
@@ -16,6 +16,19 @@ EXTRAS = {
     "zarr": "zarr",
 }
 """What is imported, and the extra of pyproject.toml that installs it."""
+
+PURPOSES = {
+    "cuda": "kernels for GPUs, where torch was built without CUDA",
+    "plot": "pictures: the examples, ingot view --png",
+    "fields": "HDF5 files of simulations",
+    "xarray": "results as labelled arrays: Result.to_xarray",
+    "parquet": "results as Parquet files",
+    "zarr": "results as Zarr folders",
+    "scale": "sweeps over a Ray cluster, into Parquet or Zarr",
+    "docs": "the site of the documentation: make docs",
+    "dev": "tests and linters: make test, make lint",
+}
+"""What each extra of pyproject.toml is for."""
 
 
 def require_extra(module: str, purpose: str, instead: str = "") -> Any:

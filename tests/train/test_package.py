@@ -1,13 +1,14 @@
 """A joint saved and loaded says the same; what was changed, or does not fit, is refused."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import ingot.regions
 import ingot.train as train
@@ -57,6 +58,21 @@ def test_constants_of_a_function_are_saved(tmp_path: Path) -> None:
     assert torch.equal(
         train.load(tmp_path / "joint")(torch.ones(2, 3)), torch.full((2, 3), torch.inf)
     )
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_does_not_have_are_saved(number: float, tmp_path: Path) -> None:
+    def scale(x: Tensor, given: dict[Any, Any]) -> dict[str, Any]:
+        return {"twice": x * 2, "bound": number, "given": given[3][0]}
+
+    given, x = {"a": number, 3: [number]}, torch.randn(3)
+    traced = train.joint(scale, (x, given), compile_forward="eager", compile_backward="eager")
+    traced.save(tmp_path / "package")
+    for each in (traced, train.load(tmp_path / "package")):
+        found = each(x, given)
+        assert [repr(found[key]) for key in ("bound", "given")] == [repr(number)] * 2
+        with pytest.raises(IngotError, match="given"):
+            each(x, {"a": None, 3: [number]})
 
 
 def test_a_loaded_joint_is_saved_again(package: Path, tmp_path: Path) -> None:

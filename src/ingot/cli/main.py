@@ -18,6 +18,7 @@ from ingot import __version__
 from ingot.cli.cache import cache
 from ingot.cli.compile import compile
 from ingot.cli.diagnose import diagnose
+from ingot.cli.doctor import doctor
 from ingot.cli.explain import explain
 from ingot.cli.flags import with_laws
 from ingot.cli.inspect import inspect
@@ -43,7 +44,7 @@ app = App(
 )
 for command in (run, sweep, diagnose, show, compile, inspect, test, syntax):
     app.command(with_laws(command))
-for command in (package, cache, view, explain, lsp):
+for command in (package, cache, view, explain, lsp, doctor):
     app.command(command)
 
 

@@ -8,10 +8,11 @@ from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
 from ingot.codegen.frames import LANES
 from ingot.codegen.library import open_library
+from ingot.platform import choose_native_flags
 
 __all__ = ["NATIVE_FLAGS", "compile_library", "load_library"]
 
-NATIVE_FLAGS = (*compiler.FLAGS, "-march=native", "-mprefer-vector-width=512")
+NATIVE_FLAGS = (*compiler.FLAGS, *choose_native_flags())
 """Flags for the machine that compiles."""
 
 

@@ -1,12 +1,11 @@
 """Compilers as child processes: what one costs in time, memory or crashes is a child's."""
 
 import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from ingot.errors import IngotError, Problem
+from ingot.platform import kill_group
 
 __all__ = ["TIME_LIMIT", "run_child"]
 
@@ -26,8 +25,7 @@ def run_child(
         try:
             out, told = process.communicate(given, timeout=limit)
         except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process)
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
             message = f"{os.path.basename(command[0])} was ended after {limit:.0f} s"

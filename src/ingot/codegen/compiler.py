@@ -9,6 +9,7 @@ from pathlib import Path
 from ingot.codegen.children import run_child
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
+from ingot.platform import choose_native_flags
 
 __all__ = [
     "FLAGS",
@@ -54,9 +55,9 @@ def read_version() -> str:
 
 @functools.cache
 def read_processor_flags() -> str:
-    """What `-march=native` stands for here: a kernel built elsewhere is another kernel."""
+    """What the flags for this CPU stand for: a kernel built elsewhere is another kernel."""
     told = subprocess.run(
-        [find_compiler(), "-march=native", "-E", "-v", "-x", "c++", os.devnull],
+        [find_compiler(), *choose_native_flags(), "-E", "-v", "-x", "c++", os.devnull],
         capture_output=True, text=True, check=False,
     ).stderr  # fmt: skip
     line = next((row for row in told.splitlines() if "cc1plus" in row), "")

@@ -1,8 +1,8 @@
 """CPU levels: which instruction sets kernels are compiled for, and which this machine has."""
 
 import functools
-import platform
-from pathlib import Path
+
+from ingot.platform import MACHINE, choose_native_flags, read_processor_features
 
 __all__ = ["BASELINE", "LEVELS", "choose_flags", "choose_levels", "find_supported_levels"]
 
@@ -20,13 +20,9 @@ BASELINE = "x86-64-v3"
 @functools.cache
 def find_supported_levels() -> tuple[str, ...]:
     """The levels that this machine runs, best first."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return (platform.machine(),)
-    info = Path("/proc/cpuinfo")
-    words: set[str] = set()
-    if info.exists():
-        line = next((x for x in info.read_text().splitlines() if x.startswith("flags")), "")
-        words = set(line.partition(":")[2].split())
+    if MACHINE != "x86_64":
+        return (MACHINE,)
+    words = read_processor_features()
     found = []
     needed: set[str] = set()
     for level, more in reversed(LEVELS.items()):
@@ -45,6 +41,6 @@ def choose_levels() -> tuple[str, ...]:
 def choose_flags(level: str) -> tuple[str, ...]:
     """The compiler's flags for a level."""
     if level not in LEVELS:
-        return ("-mcpu=native",)
+        return choose_native_flags(level)
     wide = ("-mprefer-vector-width=512",) if level == "x86-64-v4" else ()
     return (f"-march={level}", *wide)

@@ -5,25 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["lock", "locked"]
+from ingot.platform import lock_file
 
-
-def lock(number: int, *, wait: bool) -> bool:
-    """Lock an open file; false where another holds it and this is not to wait.
-
-    Where the system or the file system has no locks the file is taken to be free.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return True
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
+__all__ = ["locked"]
 
 
 @contextmanager
@@ -31,7 +15,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     """Hold the lock of a name, and whether it is held; its file is there while someone holds it."""
     while True:
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        free = lock(number, wait=wait)
+        free = lock_file(number, wait=wait)
         if not free or _is_file(number, path):
             break
         # who held it before has removed the name: a lock on a file without one keeps nobody out

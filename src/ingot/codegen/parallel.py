@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from ingot.platform import find_in_process
+
 __all__ = ["Work", "run_parallel"]
 
 Work = Callable[[int, int], None]
@@ -24,10 +26,7 @@ def _find_openmp(process: int) -> Any:
     """What runs a function on the threads of OpenMP."""
     if process != IMPORTING_PROCESS:  # forked, and OpenMP does not know that its threads are gone
         return None
-    try:
-        return ctypes.CDLL(None).GOMP_parallel
-    except (AttributeError, TypeError):  # another OpenMP, another system
-        return None
+    return find_in_process("GOMP_parallel")
 
 
 @cache

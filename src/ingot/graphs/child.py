@@ -17,7 +17,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from ingot.codegen.children import TIME_LIMIT
 from ingot.codegen.disk import raise_if_full
 from ingot.errors import IngotError, Problem
 from ingot.graphs import torch_private
+from ingot.platform import kill_group
 
 __all__ = ["TIME_LIMIT", "Children", "LostChildError", "main", "share_children"]
 
@@ -44,8 +44,7 @@ class _Child:
 
     def kill(self) -> None:
         """End it, and the compilers that are at work for it."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        kill_group(self.process)
         self.process.wait()
 
     def read_log(self) -> str:

@@ -1,17 +1,20 @@
 """How many threads a compiled graph wakes: those of OpenMP, which torch and g++ share."""
 
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
+
+from ingot.platform import find_in_process
 
 __all__ = ["run_alone"]
 
 
 @cache
-def _openmp() -> ctypes.CDLL | None:
-    library = ctypes.CDLL(None)
-    return library if hasattr(library, "omp_set_num_threads") else None
+def _openmp() -> tuple[Any, Any] | None:
+    """What reads and what sets the number of threads, where OpenMP is loaded."""
+    read, write = (find_in_process(f"omp_{do}_threads") for do in ("get_max", "set_num"))
+    return (read, write) if read and write else None
 
 
 @contextmanager
@@ -21,9 +24,10 @@ def run_alone(wanted: bool) -> Iterator[None]:
     if openmp is None:
         yield
         return
-    before = openmp.omp_get_max_threads()
-    openmp.omp_set_num_threads(1)
+    read, write = openmp
+    before = read()
+    write(1)
     try:
         yield
     finally:
-        openmp.omp_set_num_threads(before)
+        write(before)

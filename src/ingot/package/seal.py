@@ -7,11 +7,12 @@ metadata that they were compiled with. All of it is read once and checked before
 
 import hashlib
 import json
+import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -42,6 +43,9 @@ Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 BLANK = "0" * 64
 """What stands in the place of the seal while it is computed."""
+
+WILD = "not finite"
+"""The key under which nan, inf and -inf stand in metadata."""
 
 MARK = b"ingot contract "
 ENDS = {".cpp": b"// ", ".cu": b"// ", ".txt": b"# "}
@@ -85,7 +89,29 @@ def compute_contract(metadata: Any) -> str:
     that is there.
     """
     bare = msgspec.structs.replace(metadata, digests={}, seal=BLANK, torch_version="")
-    return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
+    return hashlib.sha256(_encode(bare, order="deterministic")).hexdigest()
+
+
+def _encode(metadata: Any, order: Literal["deterministic"] | None = None) -> bytes:
+    """Metadata as JSON; numbers that JSON does not have stand in objects of their own."""
+    return msgspec.json.encode(_spell(msgspec.to_builtins(metadata)), order=order)
+
+
+def _spell(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _spell(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spell(entry) for entry in value]
+    wild = isinstance(value, float) and not math.isfinite(value)
+    return {WILD: str(value)} if wild else value
+
+
+def _decode(text: bytes, kind: type[T]) -> T:
+    """The metadata that `_encode` has written."""
+    if WILD.encode() not in text:
+        return msgspec.json.decode(text, type=kind)
+    found = json.loads(text, object_hook=lambda o: float(o[WILD]) if {*o} == {WILD} else o)
+    return msgspec.convert(found, type=kind, str_keys=True)
 
 
 def stamp(content: bytes, name: str, contract: str) -> bytes:
@@ -115,7 +141,7 @@ def seal(text: bytes) -> bytes:
 def seal_metadata(metadata: Any) -> bytes:
     """The text of metadata, indented for people, with its seal."""
     blank = msgspec.structs.replace(metadata, seal=BLANK)
-    return seal(msgspec.json.format(msgspec.json.encode(blank), indent=1) + b"\n")
+    return seal(msgspec.json.format(_encode(blank), indent=1) + b"\n")
 
 
 def write_sealed(metadata: Any, file: Path) -> Any:
@@ -127,7 +153,7 @@ def write_sealed(metadata: Any, file: Path) -> Any:
     digests = {p.name: digest_of(p) for p in sorted(file.parent.iterdir())}
     text = seal_metadata(msgspec.structs.replace(metadata, digests=digests))
     file.write_bytes(text)
-    return msgspec.json.decode(text, type=type(metadata))
+    return _decode(text, type(metadata))
 
 
 # reading
@@ -156,8 +182,8 @@ def open_metadata(file: Path, kind: type[T], form: str, schema: int, again: str)
             f"compile it again: {command}" if command else again,
         )
     try:
-        found = msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+        found = _decode(text, kind)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise _refuse("broken-package", f"{file.name}: {error}", again) from None
     if text != seal(text):
         raise _refuse("broken-package", f"{file.name} was changed after it was compiled", again)

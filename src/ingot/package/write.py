@@ -1,6 +1,5 @@
 """A package put in its place: all of it or nothing, also where the process dies in between."""
 
-import ctypes
 import errno
 import json
 import os
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ingot.codegen.disk import writable
-from ingot.codegen.locks import lock
 from ingot.errors import IngotError, Problem
+from ingot.platform import FOLDERS_CAN_BE_OPENED, exchange_names, lock_file
 
 __all__ = [
     "choose_place",
@@ -26,7 +25,6 @@ __all__ = [
     "save_tensors",
 ]
 
-EXCHANGE = 2
 MEETINGS = 100
 """How often another process may put a folder in the same place at the same moment."""
 
@@ -115,12 +113,12 @@ def _remove(path: Path) -> None:
 @contextmanager
 def _hold(path: Path) -> Iterator[bool]:
     """A lock on a path that ends with the process, however it ends; whether it was free."""
-    if os.name == "nt":  # where folders are not opened, all are taken to be in use
+    if not FOLDERS_CAN_BE_OPENED:  # all are taken to be in use
         yield path.exists()
         return
     number = os.open(path, os.O_RDONLY)
     try:
-        yield lock(number, wait=False)
+        yield lock_file(number, wait=False)
     finally:
         os.close(number)
 
@@ -128,7 +126,7 @@ def _hold(path: Path) -> Iterator[bool]:
 def _sweep(place: Path) -> None:
     """Remove what processes that were killed have left behind."""
     for path in place.parent.glob(f"{_make_prefix(place)}*"):
-        if not path.name.endswith(OLD) and os.name != "nt":
+        if not path.name.endswith(OLD) and FOLDERS_CAN_BE_OPENED:
             with suppress(FileNotFoundError), _hold(path) as free:
                 if free:
                     _remove(path)
@@ -216,11 +214,7 @@ def save_tensors(value: Any, file: Path) -> None:
 
 def _exchange(a: Path, b: Path) -> None:
     """Swap two names; the kernel does it in one step, so that no moment shows neither."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    swapped = getattr(libc, "renameat2", None)
-    here = -100  # AT_FDCWD
-    done = swapped is not None and not swapped(here, os.fsencode(a), here, os.fsencode(b), EXCHANGE)
-    if not done:
+    if not exchange_names(a, b):
         old = a.with_name(a.name + OLD)
         b.rename(old)
         a.rename(b)
