@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ingot import laws
-    from ingot.drivers import Diagnosis, Result, TransientDriver, Verdict, build_driver, diagnose
+    from ingot.drivers import (
+        Diagnosis,
+        Result,
+        TransientDriver,
+        Verdict,
+        build_driver,
+        diagnose,
+        read_result,
+    )
     from ingot.drivers.parameter_sweep import Sweep, sweep
     from ingot.errors import IngotError, IngotWarning, Problem
     from ingot.execute import executor
@@ -50,12 +58,16 @@ __all__ = [
     "load",
     "prepared",
     "read",
+    "read_result",
     "read_text",
     "sweep",
 ]  # fmt: skip
 
 _ROOMS = {
-    "drivers": ("Diagnosis", "Result", "TransientDriver", "Verdict", "build_driver", "diagnose"),
+    "drivers": (
+        "Diagnosis", "Result", "TransientDriver", "Verdict", "build_driver", "diagnose",
+        "read_result",
+    ),
     "drivers.parameter_sweep": ("Sweep", "sweep"),
     "errors": ("IngotError", "IngotWarning", "Problem"),
     "execute": ("executor",),
@@ -67,7 +79,7 @@ _ROOMS = {
     "program.modelling": ("compose", "implicit"),
     "runtime": ("Artifact", "load"),
     "runtime.in_process": ("compile",),
-}
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

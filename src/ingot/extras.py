@@ -1,11 +1,14 @@
 """Packages that only some features need: the table of them, and their import where one is used."""
 
 import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
 from typing import Any
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, Span
 
-__all__ = ["EXTRAS", "PURPOSES", "require_extra"]
+__all__ = ["EXTRAS", "PURPOSES", "find_missing", "require_extra"]
 
 EXTRAS = {
     "h5py": "fields",
@@ -36,12 +39,26 @@ def require_extra(module: str, purpose: str, instead: str = "") -> Any:
 
     purpose: what needs it, as "HDF5 files"; instead: what else the user may do.
     """
-    package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        package = module.partition(".")[0]
         if error.name is not None and error.name.partition(".")[0] != package:
             raise  # it is there, and lacks something of its own
-        message = f"{purpose} need {package}, which is not installed"
-        fix = f"pip install 'ingot[{EXTRAS[package]}]'" + (f", or {instead}" if instead else "")
-        raise IngotError([Problem("not-installed", message, None, fix)]) from None
+        raise IngotError([_explain_missing(package, purpose, instead, None)]) from None
+
+
+def find_missing(package: str, purpose: str, *, span: Span | None = None) -> Iterator[Problem]:
+    """A problem where a package is not installed, found without importing it."""
+    if package in sys.modules:
+        missing = sys.modules[package] is None
+    else:
+        missing = importlib.util.find_spec(package) is None
+    if missing:
+        yield _explain_missing(package, purpose, "", span)
+
+
+def _explain_missing(package: str, purpose: str, instead: str, span: Span | None) -> Problem:
+    message = f"{purpose} need {package}, which is not installed"
+    fix = f"pip install 'ingot[{EXTRAS[package]}]'" + (f", or {instead}" if instead else "")
+    return Problem("not-installed", message, span, fix)

@@ -139,10 +139,10 @@ EXPLAIN: dict[str, str] = {
         " of 'dynamic', or trace with a larger example."
     ),
     "foreign-files": (
-        "A package, or a checkpoint, was to be written where something else lies, which would be"
-        " lost: it replaces only what is empty, and a package with no other files in it. Give"
-        " another folder, or move away what lies there. A package whose metadata cannot be read is"
-        " not known for one: delete it first."
+        "A package, a checkpoint or a .zarr folder was to be written where something else lies,"
+        " which would be lost: it replaces only what is empty, and what is of its own kind with no"
+        " other files in it. Give another folder, or move away what lies there. A package whose"
+        " metadata cannot be read is not known for one: delete it first."
     ),
     "graph-differs": (
         "A graph that torch compiled does not compute what the model says, at points where both"
@@ -504,9 +504,9 @@ EXPLAIN: dict[str, str] = {
         " or write the number."
     ),
     "unknown-ending": (
-        "What is written of a result is said by the ending of its file: .csv is a table with a"
-        " row for each step and point, .npz (NumPy) and .pt or .pth (torch) hold every value"
-        " under its name and step."
+        "How a result is written and read is said by the ending of its file: .csv and .parquet are"
+        " tables with a row for each step and point, .npz, .h5 and .zarr hold an array for each"
+        " variable, .pt and .pth every value under its name and step."
     ),
     "unknown-extent": (
         "An unknown of an implicit update lies on an axis, but nothing says how many entries it"
@@ -518,8 +518,10 @@ EXPLAIN: dict[str, str] = {
         " inputs and outputs."
     ),
     "unknown-name": (
-        "A pair or a new name refers to an input, output or parameter that the model does not have."
-        " `ingot show FILE MODEL` lists them; parameters must be promoted with -p first."
+        "A pair or a new name refers to an input, output or parameter that the model does not have,"
+        " or a variable or component was asked of a result that it does not hold. `ingot show FILE"
+        " MODEL` lists those of a model, where parameters must be promoted with -p first; a result"
+        " shows its own when it is printed."
     ),
     "unknown-option": (
         "A block sets an option that its type does not have, most often a misspelling. Nothing in"
@@ -567,8 +569,10 @@ EXPLAIN: dict[str, str] = {
         " something else than tensors by name. Write it again with 'save_as' of a TransientDriver."
     ),
     "unreadable-result": (
-        "What a run writes with XDMFTensorOutput is an .xmf file that names the files with the"
-        " numbers. Keep them in one folder, and give the .xmf file or the folder."
+        "A file of results cannot be read. That of a transient is written by `ingot run --save`;"
+        " a .pt file of NEML2 does not say what kinds its numbers are. What a simulation"
+        " writes with XDMFTensorOutput is an .xmf file that names the files with the numbers: keep"
+        " them in one folder, and give the .xmf file or the folder."
     ),
     "unresolved-substitution": (
         "A ${...} cannot be replaced by a value. ${name} and ${path/to/field} are looked up from"

@@ -53,8 +53,8 @@ def run(
     json
         Print the summary as JSON.
     save
-        Write the result of a transient here: a table (.csv), or every value by its name and step
-        for NumPy (.npz) or torch.load (.pt, .pth).
+        Write the result of a transient here, by its ending: a table (.csv, .parquet), an array for
+        each variable (.npz, .h5, .zarr), or every value by name and step (.pt, .pth).
     checkpoint_every
         Store a simulation after each so many steps, and at its end.
     checkpoint
@@ -74,7 +74,7 @@ def run(
         Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     from ingot.drivers import TransientDriver, build_driver, require_converged
-    from ingot.drivers.save import find_unknown_ending
+    from ingot.drivers.formats.choice import find_unwritable
     from ingot.execute import DEFAULT_BACKEND
     from ingot.hit import read, read_contents, sections_in
 
@@ -104,7 +104,7 @@ def run(
     tree = read(file, words[len(named) :], text=text)
     name = named[0] if named else only_driver(tree)
     if save is not None:
-        raise_if(find_unknown_ending(save))
+        raise_if(find_unwritable(save))
     driver = build_driver(tree, name, strict=strict, untrusted=untrusted, device=device or "cpu")
     if not isinstance(driver, TransientDriver):
         refuse_save(save, name)

@@ -13,6 +13,7 @@ from ingot.drivers.build import (
 )
 from ingot.drivers.diagnosis import Diagnosis, diagnose
 from ingot.drivers.failure import require_converged
+from ingot.drivers.formats.choice import read_result
 from ingot.drivers.parameter_sweep import Sweep, sweep
 from ingot.drivers.result import Result
 from ingot.drivers.transient import TransientDriver, transient_driver
@@ -20,6 +21,6 @@ from ingot.drivers.verdict import Verdict
 
 __all__ = [
     "SELF_CHECKING", "Checker", "Diagnosis", "Result", "Sweep", "TransientDriver",
-    "Verdict", "build_driver", "diagnose", "require_converged", "self_checking",
+    "Verdict", "build_driver", "diagnose", "read_result", "require_converged", "self_checking",
     "structural_shapes", "sweep", "transient_driver",
 ]  # fmt: skip

@@ -159,12 +159,12 @@ class Result:
         return describe_html(self)
 
     def save(self, path: str | Path) -> None:
-        """Write what the ending says, in one step.
+        """Write what the ending says, in one step; `ingot.read_result` reads it back.
 
-        .csv: a table, a row for each step and point; .npz, .pt and .pth: the flat dictionary, for
-        `numpy.load` and for `torch.load(path, weights_only=True)`.
+        .csv, .parquet: a table, a row for each step and point; .npz, .h5, .zarr: an array for each
+        variable; .pt, .pth: every value by its name and step, for `torch.load`.
         """
-        from ingot.drivers.save import save
+        from ingot.drivers.formats.choice import save
 
         save(self, Path(path))
 

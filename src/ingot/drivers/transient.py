@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ingot.drivers.formats.choice import find_unwritable
 from ingot.drivers.result import Result
-from ingot.drivers.save import find_unknown_ending
 from ingot.drivers.singular import find_singular
 from ingot.drivers.supply import Supply, crossed, loosely_accepted, not_finite, unsupplied
 from ingot.drivers.values import (
@@ -256,7 +256,7 @@ def saved_as(block: Block, factory: Factory) -> Path | None:
     if field is None or not field.string():
         return None
     path = Path(field.string())
-    raise_if(find_unknown_ending(path, field.value_span))
+    raise_if(find_unwritable(path, field.value_span))
     if not path.resolve().is_relative_to(Path.cwd()):
         message = f"'{path}' lies outside of the working folder, and is not written"
         factory.refuse_untrusted(message, field.value_span)

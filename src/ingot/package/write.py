@@ -15,15 +15,9 @@ from ingot.errors import IngotError, Problem
 from ingot.platform import FOLDERS_CAN_BE_OPENED, exchange_names, lock_file
 
 __all__ = [
-    "choose_place",
-    "find_older",
-    "open_scratch",
-    "put",
-    "put_all",
-    "put_file",
-    "put_text",
-    "save_tensors",
-]
+    "choose_place", "find_older", "open_file", "open_scratch", "put", "put_all", "put_file",
+    "put_text", "save_tensors",
+]  # fmt: skip
 
 MEETINGS = 100
 """How often another process may put a folder in the same place at the same moment."""
@@ -134,11 +128,9 @@ def _sweep(place: Path) -> None:
 
 def put(folder: Path, place: Path) -> None:
     """Move a folder to its place in one step; what stood there takes the folder's name."""
-    folder.chmod(0o755)
-    for path in folder.rglob("*"):
+    for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
         _sync(path)
-    _sync(folder)
     for _ in range(MEETINGS):
         try:
             if place.exists():
@@ -189,11 +181,16 @@ def put_text(text: str, place: Path) -> None:
 
 def put_file(content: bytes, place: Path) -> None:
     """Write a file in one step; what was there stays where that fails."""
+    with open_file(place) as file:
+        file.write_bytes(content)
+
+
+@contextmanager
+def open_file(place: Path) -> Iterator[Path]:
+    """An empty file beside a place, which takes that place at the end unless something fails."""
     with writable(), _open_beside(place, _make_empty_file) as file:
-        with file.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield file
+        _sync(file)
         file.chmod(0o644)
         file.replace(place)
 
