@@ -24,6 +24,7 @@ from ingot.cli.flags import with_laws
 from ingot.cli.inspect import inspect
 from ingot.cli.lsp import lsp
 from ingot.cli.package import package
+from ingot.cli.plot import plot
 from ingot.cli.run import run
 from ingot.cli.show import show
 from ingot.cli.sweep import sweep
@@ -44,7 +45,7 @@ app = App(
 )
 for command in (run, sweep, diagnose, show, compile, inspect, test, syntax):
     app.command(with_laws(command))
-for command in (package, cache, view, explain, lsp, doctor):
+for command in (plot, package, cache, view, explain, lsp, doctor):
     app.command(command)
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked, use_threads, wrong_usage
+from ingot.cli.plot import plot_words
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.extras import find_missing
 from ingot.options import Backend
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ def run(
     backend: Backend | None = None,
     json: bool = False,
     save: Path | None = None,
+    plot: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True)] = None,
     checkpoint_every: int | None = None,
     checkpoint: Path | None = None,
     restart: Path | None = None,
@@ -55,6 +58,10 @@ def run(
     save
         Write the result of a transient here, by its ending: a table (.csv, .parquet), an array for
         each variable (.npz, .h5, .zarr), or every value by name and step (.pt, .pth).
+    plot
+        Draw the result of a transient: what is most telling, or what the words after it say, as
+        strain.xx:stress.xx; a word such as curves.svg names the picture, FILE's name with the
+        ending .png unless given. See ingot plot.
     checkpoint_every
         Store a simulation after each so many steps, and at its end.
     checkpoint
@@ -80,7 +87,7 @@ def run(
 
     text = read_contents(file)
     if "Domain" in sections_in(text):
-        refuse(file, "a simulation", {"--save": save})
+        refuse(file, "a simulation", {"--save": save, "--plot": plot})
         place = checkpoint or Path(f"{file.stem}.checkpoint")
         if checkpoint is not None and checkpoint_every is None:
             message = "--checkpoint does not say how often"
@@ -105,14 +112,20 @@ def run(
     name = named[0] if named else only_driver(tree)
     if save is not None:
         raise_if(find_unwritable(save))
+    if plot is not None:
+        raise_if(find_missing("matplotlib", "pictures"))
     driver = build_driver(tree, name, strict=strict, untrusted=untrusted, device=device or "cpu")
     if not isinstance(driver, TransientDriver):
-        refuse_save(save, name)
+        refuse_save("save", save, name)
+        refuse_save("plot", plot, name)
         return judge(driver.run(backend), name, json=json)
     result = driver.compute(backend)
     if save is not None:
         result.save(save)
+    picture = None if plot is None else plot_words(result, plot, Path(f"{file.stem}.png"))
     report = summary(driver, result, backend or DEFAULT_BACKEND)
+    if picture is not None:
+        report["picture"] = str(picture)
     print(jsonlib.dumps(report) if json else table(report))
     require_converged(driver, result)
     return 0
@@ -214,9 +227,9 @@ def only_driver(tree: "Tree") -> str:
     raise IngotError([Problem("which-driver", message, span, fix)])
 
 
-def refuse_save(save: Path | None, name: str) -> None:
-    if save is not None:
-        message = f"[Drivers/{name}] judges a result and has none of its own to save"
+def refuse_save(verb: str, asked: object, name: str) -> None:
+    if asked is not None:
+        message = f"[Drivers/{name}] judges a result and has none of its own to {verb}"
         raise IngotError([Problem("which-driver", message, fix="name its TransientDriver")])
 
 
@@ -297,5 +310,7 @@ def table(report: dict[str, Any]) -> str:
         worst, by = solve["worst_accepted_residual"], solve["worst_accepted_by"]
         residual = "" if worst is None else f"; worst residual {worst:.1e}, accepted by {by}"
         rows.append((name, f"{points}; {mean:.2g} iterations a step, {most} at most{residual}"))
+    if "picture" in report:
+        rows.append(("wrote", report["picture"]))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)

@@ -15,6 +15,7 @@ from ingot.types import Scalar, Value
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 __all__ = ["Flat", "Result"]
 
@@ -157,6 +158,16 @@ class Result:
         from ingot.drivers.result_text import describe_html
 
         return describe_html(self)
+
+    def plot(self, *words: str, points: Sequence[int] = ()) -> "Figure":
+        """A figure of matplotlib: what is most telling, or words such as `strain.xx:stress.xx`.
+
+        points: the only ones to show; see `ingot plot --help`.
+        """
+        from ingot.drivers.charts import draw
+        from ingot.drivers.curves import find_panels
+
+        return draw(find_panels(self, words, points))
 
     def save(self, path: str | Path) -> None:
         """Write what the ending says, in one step; `ingot.read_result` reads it back.

@@ -109,10 +109,10 @@ def name_batch_axes(count: int) -> list[str]:
     return ["batch"] if count == 1 else [f"batch{i}" for i in range(count)]
 
 
-def find_unknown_name(name: str, known: Iterable[str]) -> IngotError:
-    """The error to raise where a result has no variable of a name."""
+def find_unknown_name(name: str, known: Iterable[str], more: Iterable[str] = ()) -> IngotError:
+    """The error to raise where a result has no variable of a name; more: what else is close."""
     names = list(known)
-    fix = did_you_mean(name, names) or f"choose one of: {', '.join(names)}"
+    fix = did_you_mean(name, (*names, *more)) or f"choose one of: {', '.join(names)}"
     return IngotError([Problem("unknown-name", f"the result has no '{name}'", None, fix)])
 
 

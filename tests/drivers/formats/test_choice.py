@@ -212,7 +212,6 @@ SLIP = """
 """
 
 
-@pytest.mark.filterwarnings("ignore:.*unprescribed-input")
 def test_slip_systems_that_no_input_has_are_columns(tmp_path: Path) -> None:
     driver = build_driver(read_text(SLIP), "driver")
     assert isinstance(driver, TransientDriver)

@@ -96,8 +96,12 @@ def read_result(path: str | Path) -> Result:
         message, fix = f"there is no '{path}'", did_you_mean(path.name, near)
         fix = fix or "write one: ingot run FILE --save result.npz"
         raise IngotError([Problem("file-not-found", message, None, fix)])
+    form = FORMATS.get(path.suffix.lower())
+    if form is None:
+        message = f"'{path}' is no result by its ending"
+        fix = f"give a file that --save wrote: {', '.join(FORMATS)}"
+        raise IngotError([Problem("unknown-ending", message, None, fix)])
     raise_if(find_unwritable(path))
-    form = FORMATS[path.suffix.lower()]
     try:
         return form.read(path)
     except IngotError:
