@@ -4,7 +4,6 @@ import base64
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from ingot.cli.main import status
+from tests.cli.browser import probe
 
 Captured = pytest.CaptureFixture[str]
 Run = Callable[..., Path]
@@ -209,7 +209,6 @@ def test_what_cannot_be_shown_is_told(
 
 
 PROBE = """
-<script>
 const told = {};
 const pixel = (x, y) => [...at("picture").getContext("2d").getImageData(x, y, 1, 1).data].join();
 function set(name, value, event) {
@@ -241,36 +240,15 @@ setTimeout(() => {
   at("play").click();
   told.played = Number(at("frame").value);
   told.paused = at("play").textContent;
-  document.body.innerHTML = "<pre id=told></pre>";
-  document.getElementById("told").textContent = JSON.stringify(told);
+  tell(told);
 }, 250);
-</script>
 """
 
 
-def browser() -> str:
-    found = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-    if found is None:
-        pytest.skip("no chromium is installed, so that the page is not tried in a browser")
-    return found
-
-
 def test_a_browser_draws_and_plays_the_page(ran: Run, tmp_path: Path) -> None:
-    command = [
-        browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-        "--no-first-run", "--disable-background-networking", "--disable-component-update",
-        "--disable-sync", "--window-size=900,900", "--virtual-time-budget=5000",
-        f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
-    ]  # fmt: skip
     page = ran() / "ramp.html"
     assert status(["view", str(page.parent)]) == 0
-    page.write_text(page.read_text().replace("</body>", PROBE + "</body>"))
-    done = subprocess.run(
-        [*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=True
-    )
-    found = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found is not None, done.stdout[-2000:]
-    told = json.loads(found[1])
+    told = probe(page, PROBE, tmp_path)
     assert sorted(told["options"]) == ["half", "u"]
     assert told["size"] == [6, 4]
     assert told["labels"] == [22.25, 17.38, 12.5, 7.625, 2.75]

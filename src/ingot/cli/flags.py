@@ -8,7 +8,7 @@ simulation runs on.
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -29,6 +29,7 @@ __all__ = [
     "Targeted",
     "device_asked",
     "part_overrides",
+    "refuse",
     "target_of",
     "tell_code",
     "use_threads",
@@ -192,3 +193,11 @@ def use_threads(count: int | None) -> None:
     import torch
 
     torch.set_num_threads(count)
+
+
+def refuse(file: Path, what: str, flags: Mapping[str, object]) -> None:
+    """A flag without effect is an error."""
+    for name, value in flags.items():
+        if value is not None:
+            message = f"{name} has no meaning for {file}, which is {what}"
+            raise wrong_usage(message, f"leave {name} out")

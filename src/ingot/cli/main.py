@@ -25,6 +25,7 @@ from ingot.cli.inspect import inspect
 from ingot.cli.lsp import lsp
 from ingot.cli.package import package
 from ingot.cli.plot import plot
+from ingot.cli.report import report
 from ingot.cli.run import run
 from ingot.cli.show import show
 from ingot.cli.sweep import sweep
@@ -43,7 +44,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, sweep, diagnose, show, compile, inspect, test, syntax):
+for command in (run, report, sweep, diagnose, show, compile, inspect, test, syntax):
     app.command(with_laws(command))
 for command in (plot, package, cache, view, explain, lsp, doctor):
     app.command(command)

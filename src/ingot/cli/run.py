@@ -2,13 +2,12 @@
 
 import json as jsonlib
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from ingot.cli.flags import device_asked, use_threads, wrong_usage
+from ingot.cli.flags import device_asked, refuse, use_threads, wrong_usage
 from ingot.cli.plot import plot_words
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.extras import find_missing
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ingot.execute import Status
     from ingot.hit import Tree
 
-__all__ = ["run"]
+__all__ = ["only_driver", "run"]
 
 
 def run(
@@ -197,14 +196,6 @@ def told(report: dict[str, Any], compiled: str) -> str:
     if report["checkpoint"] is not None:
         lines.append(f"stored {report['checkpoint']}")
     return "\n".join(lines)
-
-
-def refuse(file: Path, what: str, flags: Mapping[str, object]) -> None:
-    """A flag without effect is an error."""
-    for name, value in flags.items():
-        if value is not None:
-            message = f"{name} has no meaning for {file}, which is {what}"
-            raise wrong_usage(message, f"leave {name} out")
 
 
 def only_driver(tree: "Tree") -> str:

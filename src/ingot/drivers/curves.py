@@ -18,7 +18,10 @@ from ingot.drivers.series import Array, Series, find_unknown_name
 from ingot.errors import IngotError, Problem
 from ingot.types import SR2
 
-__all__ = ["Curve", "Panel", "choose_words", "find_panels", "find_quantities"]
+__all__ = [
+    "MOST_LINES", "Curve", "Panel", "Quantity", "choose_words", "find_panels", "find_quantities",
+    "split_word",
+]  # fmt: skip
 
 MOST_LINES = 8  # points drawn with a line and a name each; of more the mean is
 MOST_FAINT = 40  # single points drawn behind a mean
@@ -93,12 +96,12 @@ def _refuse_points(result: Result, points: Sequence[int]) -> None:
 
 def make_panel(result: Result, word: str, points: Sequence[int] = ()) -> Panel:
     """The panel that a word asks for."""
-    first, colon, last = word.partition(":")
-    x_word, y_words = (first, last) if colon else ("time", first)
+    x_word, *y_words = split_word(word)
     xs = find_quantities(result, x_word)
-    ys = [q for part in y_words.split(",") for q in find_quantities(result, part)]
+    ys = [q for part in y_words for q in find_quantities(result, part)]
     if len(xs) not in (1, len(ys)):
-        message = f"'{x_word}' of '{word}' is {len(xs)} curves, and '{y_words}' {len(ys)}"
+        names = ",".join(y_words)
+        message = f"'{x_word}' of '{word}' is {len(xs)} curves, and '{names}' {len(ys)}"
         fix = f"name one component: {xs[0].label}:{ys[0].label}"
         raise IngotError([Problem("wrong-value", message, None, fix)])
     pairs = [(xs[i if len(xs) > 1 else 0], y) for i, y in enumerate(ys)]
@@ -115,6 +118,13 @@ def make_panel(result: Result, word: str, points: Sequence[int] = ()) -> Panel:
         tuple(curve for curve in curves if alone or not curve.faint), band if alone else None,
         log=all(y.log for y in ys), whole=all(y.whole for y in ys),
     )  # fmt: skip
+
+
+def split_word(word: str) -> tuple[str, ...]:
+    """The x and every y of a word; the time where it names no x."""
+    first, colon, last = word.partition(":")
+    x, ys = (first, last) if colon else ("time", first)
+    return (x, *ys.split(","))
 
 
 def _shorten(labels: Sequence[str]) -> list[str]:
@@ -253,7 +263,8 @@ def choose_words(result: Result) -> list[str]:
     shown = {re.split(r"[.:\[]", part)[0] for word in words for part in word.split(":")}
     for name in sorted(result.outputs or result.inputs, key=lambda name: "stress" not in name):
         turns = result.kinds[name] in ROTATIONS and result.points > MOST_LINES
-        if name not in shown and name not in ("t", "time") and not turns:
+        plain = not re.search("[:,]", name)  # which words could not name
+        if plain and name not in shown and name not in ("t", "time") and not turns:
             words.append(_choose_history(result[name]))
     words = words[: MOST_PANELS - bool(result.statuses)]
     return [*words, *(["iterations"] if result.statuses else [])]

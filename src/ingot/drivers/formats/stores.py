@@ -21,7 +21,7 @@ from ingot.extras import require_extra
 from ingot.types import KINDS
 from ingot.types.components import list_component_names
 
-__all__ = ["is_zarr_result", "read_hdf5", "read_zarr", "write_hdf5", "write_zarr"]
+__all__ = ["is_hdf5_result", "is_zarr_result", "read_hdf5", "read_zarr", "write_hdf5", "write_zarr"]
 
 HEADER = "ingot"
 CHUNK = 2**26  # bytes: few files, and each well below what a compressor takes at once
@@ -55,6 +55,15 @@ def read_hdf5(file: Path) -> Result:
 
         store.visititems(keep)
         return assemble(Content(Header.from_json(store[HEADER][()]), arrays))
+
+
+def is_hdf5_result(file: Path) -> bool:
+    """Whether a file is one that `write_hdf5` wrote; else it may hold fields."""
+    h5py = require_extra("h5py", ".h5 files")
+    if not file.is_file() or not h5py.is_hdf5(file):
+        return False
+    with h5py.File(file, "r") as store:
+        return HEADER in store
 
 
 def write_zarr(result: Result, folder: Path) -> None:
