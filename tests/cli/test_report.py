@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ingot.cli.main import status
-from ingot.cli.viewer.report import Source, list_data, report_page
+from ingot.cli.viewer.transient_page import Source, list_data, report_page
 from ingot.drivers import Result
 from ingot.drivers.curves import find_quantities
 from tests.cli.browser import probe

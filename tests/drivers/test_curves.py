@@ -1,5 +1,7 @@
 """Curves hold the numbers of the result that their words name."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -80,6 +82,17 @@ def test_entries_of_an_axis_and_several_curves_have_one_panel() -> None:
     assert [curve.label for curve in panel.curves] == ["ep", "slip[2]"]
     assert np.array_equal(panel.curves[1].y, result["slip"].values[:, 0, 2], equal_nan=True)
     assert panel.y_label == "ep, slip"
+
+
+def test_curves_of_two_solves_are_named_by_them() -> None:
+    result = make_result(1)
+    (first,) = result.statuses
+    both = replace(result, statuses=(first, replace(first, solve="outer/update")))
+    (panel,) = find_panels(both, ["iterations"])
+    assert panel.y_label == "iterations"
+    assert [curve.label for curve in panel.curves] == ["return_map", "outer/update"]
+    (panel,) = find_panels(both, ["step:outer/update.residual"])
+    assert panel.y_label == "outer/update.residual" and panel.log
 
 
 def test_iterations_and_residuals_are_drawn_by_step() -> None:

@@ -14,7 +14,7 @@ from ingot.errors import IngotError, IngotWarning, Problem, raise_if
 from ingot.options import Backend
 
 if TYPE_CHECKING:
-    from ingot.cli.viewer.report import Source
+    from ingot.cli.viewer.transient_page import Source
     from ingot.drivers import Result, TransientDriver
 
 __all__ = ["Told", "report", "run_transient", "write_page"]
@@ -55,7 +55,7 @@ def report(
     untrusted
         Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
-    from ingot.cli.viewer.report import Source
+    from ingot.cli.viewer.transient_page import Source
     from ingot.execute import failures
 
     told = run_transient(file, words, backend, strict=strict, untrusted=untrusted)
@@ -124,7 +124,7 @@ def run_transient(
 
 def write_page(result: "Result", source: "Source", place: Path, *, json: bool) -> None:
     """Write the page whole, and say what it shows."""
-    from ingot.cli.viewer.report import list_data, report_page
+    from ingot.cli.viewer.transient_page import list_data, report_page
     from ingot.package.write import put_text
 
     put_text(report_page(result, source), place)

@@ -120,7 +120,7 @@ def is_transient(path: Path) -> bool:
 def view_curves(path: Path, words: tuple[str, ...], output: Path | None, *, json: bool) -> int:
     """Write the page of a transient's curves."""
     from ingot.cli.report import run_transient, write_page
-    from ingot.cli.viewer.report import Source
+    from ingot.cli.viewer.transient_page import Source
     from ingot.drivers import read_result
 
     if path.suffix.lower() == ".i":

@@ -51,8 +51,9 @@ def draw(shown: Sequence[Panel | PoleFigure], title: str = "") -> "Figure":
     figures = require_extra("matplotlib.figure", "pictures")
     columns = min(len(shown), 2 if len(shown) in (2, 4) else MOST_COLUMNS)
     rows = math.ceil(len(shown) / columns)
-    wide = 3.6 if all(isinstance(each, PoleFigure) for each in shown) else 5.0
-    figure: Figure = figures.Figure(figsize=(wide * columns, 3.8 * rows), layout="constrained")
+    poles = all(isinstance(each, PoleFigure) for each in shown)
+    wide, tall = (3.6, 4.4) if poles else (5.0, 3.8)  # a circle, its title and its note
+    figure: Figure = figures.Figure(figsize=(wide * columns, tall * rows), layout="constrained")
     places = figure.subplots(rows, columns, squeeze=False).reshape(-1)
     for axes, each in zip(places, shown, strict=False):
         draw_poles(axes, each) if isinstance(each, PoleFigure) else draw_panel(axes, each)
@@ -95,6 +96,7 @@ def draw_panel(axes: Any, panel: Panel) -> None:
 
 
 def _set_scale(axes: Any, panel: Panel) -> None:
+    axes.locator_params(axis="x", nbins=6)  # more labels than these may touch
     if panel.log and any((c.y[np.isfinite(c.y)] > 0).any() for c in panel.curves):
         axes.set_yscale("log")
         return

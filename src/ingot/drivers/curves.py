@@ -19,8 +19,8 @@ from ingot.errors import IngotError, Problem
 from ingot.types import SR2
 
 __all__ = [
-    "MOST_LINES", "Curve", "Panel", "Quantity", "choose_words", "find_panels", "find_quantities",
-    "split_word",
+    "MOST_LINES", "Curve", "Panel", "Quantity", "caption", "choose_words", "find_panels",
+    "find_quantities", "split_word",
 ]  # fmt: skip
 
 MOST_LINES = 8  # points drawn with a line and a name each; of more the mean is
@@ -31,18 +31,18 @@ SITE = re.compile(r"(.+?)\[([\d ,]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What an axis may show: numbers (steps, points) under a label."""
+    """What an axis may show: numbers (steps, points) under a label.
+
+    group: what an axis is called that shows several of a kind; short: what tells them apart.
+    """
 
     label: str
     values: Array
+    group: str
+    short: str = ""
     unit: str = ""
     log: bool = False
     whole: bool = False
-
-    @property
-    def caption(self) -> str:
-        """The label with its unit."""
-        return f"{self.label} [{self.unit}]" if self.unit else self.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,9 @@ def make_panel(result: Result, word: str, points: Sequence[int] = ()) -> Panel:
         fix = f"name one component: {xs[0].label}:{ys[0].label}"
         raise IngotError([Problem("wrong-value", message, None, fix)])
     pairs = [(xs[i if len(xs) > 1 else 0], y) for i, y in enumerate(ys)]
-    captions = [list(dict.fromkeys(q.caption for q in side)) for side in (xs, ys)]
-    x_label, y_label = (c[0] if len(c) == 1 else _shared(c) for c in captions)
+    x_label, y_label = caption(xs), caption(ys)
     curves, band = [], None
-    names = _shorten([y.label for y in ys])
+    names = _shorten(ys)
     for hue, ((x, y), name) in enumerate(zip(pairs, names, strict=True)):
         more, band = list_curves(result, x, y, name, points)
         curves += [replace(curve, hue=hue if len(ys) > 1 else curve.hue) for curve in more]
@@ -127,21 +126,20 @@ def split_word(word: str) -> tuple[str, ...]:
     return (x, *ys.split(","))
 
 
-def _shorten(labels: Sequence[str]) -> list[str]:
-    """What tells curves apart: nothing where there is one, components of one variable alone."""
-    if len(labels) == 1:
+def caption(some: Sequence[Quantity]) -> str:
+    """What an axis is called that shows quantities: their groups where there are several."""
+    names = [some[0].label] if len(some) == 1 else dict.fromkeys(q.group for q in some)
+    units = {q.unit for q in some}
+    unit = units.pop() if len(units) == 1 else ""
+    return ", ".join(names) + (f" [{unit}]" if unit else "")
+
+
+def _shorten(some: Sequence[Quantity]) -> list[str]:
+    """What tells curves apart: nothing where there is one, what is short within one group."""
+    if len(some) == 1:
         return [""]
-    variables = {re.split(r"[.\[]", label)[0] for label in labels}
-    shared = next(iter(variables)) if len(variables) == 1 else ""
-    return [label.removeprefix(shared).removeprefix(".") for label in labels]
-
-
-def _shared(captions: Sequence[str]) -> str:
-    """One label for several: the names that they begin with."""
-    if len({caption.partition(" [")[2] for caption in captions}) == 1 and " [" in captions[0]:
-        bare = [caption.partition(" [")[0] for caption in captions]
-        return f"{_shared(bare)} [{captions[0].partition(' [')[2]}"
-    return ", ".join(dict.fromkeys(re.split(r"[.\[]", each)[0] for each in captions))
+    alike = len({q.group for q in some}) == 1
+    return [q.short if alike and q.short else q.label for q in some]
 
 
 def list_curves(
@@ -196,7 +194,8 @@ def find_quantities(result: Result, word: str) -> list[Quantity]:
         return told
     if word == "step" and word not in result:
         steps = np.arange(result.steps, dtype=float)
-        return [Quantity("step", np.broadcast_to(steps[:, None], (result.steps, result.points)))]
+        values = np.broadcast_to(steps[:, None], (result.steps, result.points))
+        return [Quantity("step", values, "step", whole=True)]
     return list(_list_components(result, *_split(result, word)))
 
 
@@ -208,7 +207,8 @@ def _list_told(result: Result, word: str) -> Iterator[Quantity]:
                 values = spread_status(result, status, row).astype(float)
                 values[: status.begin] = np.nan  # nothing is solved there
                 label = f"{status.solve}.{row}" if len(result.statuses) > 1 else row
-                yield Quantity(label, values, log=row == "residual", whole=row == "iterations")
+                counts = row == "iterations"
+                yield Quantity(label, values, row, status.solve, log=not counts, whole=counts)
 
 
 def _split(result: Result, word: str) -> tuple[Series, tuple[int, ...] | None, str | None]:
@@ -251,7 +251,9 @@ def _list_components(
         for name in (component,) if component is not None else series.components or ("",):
             numbers = series.component(name) if name else series.values
             flat = numbers.reshape(result.steps, result.points, *axes)[(..., *place)]
-            yield Quantity(f"{where}.{name}" if name else where, flat, series.unit)
+            label = f"{where}.{name}" if name else where
+            short = label.removeprefix(series.name).removeprefix(".")
+            yield Quantity(label, flat, series.name, short, series.unit)
 
 
 # what is worth showing

@@ -1,1 +1,1 @@
-"""What `ingot view` makes of fields: plane pictures, a page that plays them, PNG files."""
+"""What `ingot view` and `ingot report` show: plane pictures that a page plays, and curves."""

@@ -15,7 +15,8 @@ function linesOf(chart) {
     data.rows.forEach((row, place) => {
       if (chart.row !== undefined && chart.row !== "" && Number(chart.row) !== place) return;
       const several = chart.ys.length > 1, mean = data.mean === place;
-      const name = several ? `${label}${data.rows.length > 1 ? " " + row : ""}` : row;
+      const alike = new Set(chart.ys.map(each => quantity(each).group)).size === 1;
+      const name = several ? `${alike && y.short ? y.short : label}${data.rows.length > 1 ? " " + row : ""}` : row;
       lines.push({
         name, x: x.values[place], y: y.values[place], faint: data.mean !== null && !mean && chart.row === undefined && !several,
         hidden: several && data.mean !== null && !mean && !chart.row,
@@ -115,9 +116,9 @@ function fitted(pen, text, room) {
 }
 
 function captionOf(labels) {
-  const some = [...new Set(labels.map(label => labels.length > 1 ? label.split(/[.[]/)[0] : label))];
-  const unit = quantity(labels[0]).unit;
-  return some.join(", ") + (unit ? ` [${unit}]` : "");
+  const some = labels.map(quantity), units = new Set(some.map(each => each.unit));
+  const names = labels.length > 1 ? [...new Set(some.map(each => each.group))] : labels;
+  return names.join(", ") + (units.size === 1 && some[0].unit ? ` [${some[0].unit}]` : "");
 }
 
 /* A canvas with a legend, which tells the number under the mouse. */

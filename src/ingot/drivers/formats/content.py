@@ -20,7 +20,7 @@ FORMAT = "ingot-result"
 SIDES = ("inputs", "initial", "outputs")
 
 
-class Solve(msgspec.Struct, frozen=True):
+class SolveHeader(msgspec.Struct, frozen=True):
     """Which solve a status is of, and the step of its first row."""
 
     name: str
@@ -43,7 +43,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[str, ...]
     initial: tuple[str, ...]
     outputs: tuple[str, ...]
-    solves: tuple[Solve, ...]
+    solves: tuple[SolveHeader, ...]
 
     @property
     def points(self) -> int:
@@ -84,7 +84,7 @@ def take_apart(result: Result) -> Content:
         shapes={n: tuple(s) for n, s in result.shapes.items()}, axes=dict(result.axes),
         units=dict(result.units), inputs=tuple(result.inputs), initial=tuple(result.initial),
         outputs=tuple(result.outputs),
-        solves=tuple(Solve(s.solve, s.begin) for s in result.statuses),
+        solves=tuple(SolveHeader(s.solve, s.begin) for s in result.statuses),
     )  # fmt: skip
     arrays = {"times": result.times.detach().numpy()}
     for side, rows in sides.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ingot.drivers.formats.content import Content, Header, Solve, assemble, quote
+from ingot.drivers.formats.content import Content, Header, SolveHeader, assemble, quote
 from ingot.drivers.formats.table import INDEX, collect, list_columns
 from ingot.drivers.result import Result
 from ingot.drivers.series import Array
@@ -76,7 +76,7 @@ def guess_header(
         shapes=shapes, axes={}, units={}, inputs=tuple(sides["input"]),
         initial=tuple(name for name, given in sides["output"].items() if given),
         outputs=tuple(sides["output"]),
-        solves=tuple(Solve(name, begin) for name, begin in begins.items()),
+        solves=tuple(SolveHeader(name, begin) for name, begin in begins.items()),
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def report_page(result: "Result", source: Source) -> str:
     # `<` would end the script that holds the numbers, whatever the names in it
     data = json.dumps(list_data(result)).replace("<", "\\u003c")
     environment = Environment(autoescape=True, trim_blocks=True)
-    template = environment.from_string((HERE / "report.html").read_text())
+    template = environment.from_string((HERE / "transient_page.html").read_text())
     failures, note = list_failures(result)
     return template.render(
         title=source.title, subtitle=source.subtitle, cards=list_cards(result),
@@ -77,7 +77,8 @@ def list_data(result: "Result") -> dict[str, Any]:
         "mean": len(rows) if many else None,
         "quantities": [
             {
-                "label": q.label, "unit": q.unit, "log": q.log, "whole": q.whole,
+                "label": q.label, "group": q.group, "short": q.short, "unit": q.unit,
+                "log": q.log, "whole": q.whole,
                 "values": [*_list_rows(q, steps, points), *([_mean(q, steps)] if many else [])],
             }
             for q in found
