@@ -22,8 +22,8 @@ EXTRAS = {
 
 PURPOSES = {
     "cuda": "kernels for GPUs, where torch was built without CUDA",
-    "plot": "pictures: the examples, ingot view --png",
-    "fields": "HDF5 files of simulations",
+    "plot": "pictures: ingot plot, ingot view --png, the examples",
+    "fields": "HDF5 files of simulations and results",
     "xarray": "results as labelled arrays: Result.to_xarray",
     "parquet": "results as Parquet files",
     "zarr": "results as Zarr folders",
