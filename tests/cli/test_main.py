@@ -109,7 +109,7 @@ def test_help_of_every_command_has_an_example_that_is_understood(
 
 def test_a_terminal_of_ascii_alone_is_no_reason_to_fail(tmp_path: Path) -> None:
     """The summary of a run has a µ."""
-    page = (SOURCE.parent / "docs" / "index.md").read_text()
+    page = (SOURCE.parent / "docs" / "tour.md").read_text()
     (tmp_path / "bar.i").write_text(page.split("```ini\n")[1].split("```")[0])
     code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from ingot.cli import main; main()"
     words = ["run", str(tmp_path / "bar.i"), "--backend", "interpret"]

@@ -255,7 +255,7 @@ def test_a_live_model_runs_as_compiled_graphs() -> None:
 
 
 def test_values_without_a_step_are_told() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "index.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "tour.md").read_text()
     text = page.split("```ini\n")[1].split("```")[0]
     none = text.replace("torch.linspace(0, 1, 5)[:, None]", "torch.zeros(0)[:, None]")
     with pytest.raises(IngotError, match="'strain' has 0 steps"):
