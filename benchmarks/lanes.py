@@ -4,23 +4,25 @@
 
 Out: lines of text. Elasticity of 4 million points by the bandwidth of a triad, each byte that is
 read or written counted once; transients of 10 000 points by one thread and by two, in turns, wall
-time; a call of one point and step from Python. Medians; turns in which others used the machine are
-left out, where that can be told.
+time; a call of one point and step from Python; a transient of one point in lanes, and by code that
+has one lane. Medians; turns in which others used the machine are left out, where that can be told.
 """
 
 import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
+from unittest.mock import patch
 
 import torch
 
 from benchmarks.floor import measure_triad
 from benchmarks.load_paths import CASES, overrides
 from ingot.drivers import TransientDriver, build_driver
+from ingot.execute import kernel
 from ingot.execute.kernel import Kernel
 from ingot.hit import read, read_text
 from ingot.model import build
@@ -59,7 +61,7 @@ def _read_busy() -> float:
     return (sum(row) - row[3] - row[4]) / os.sysconf("SC_CLK_TCK")
 
 
-def take_turns(runs: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+def take_turns(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
     """The median wall seconds of each, in turns."""
     taken: dict[str, list[float]] = {name: [] for name in runs}
     disturbed: dict[str, list[float]] = {name: [] for name in runs}
@@ -133,6 +135,19 @@ def time_one_point(driver: TransientDriver, name: str) -> None:
     print(f"{name}: a call of one point {1e6 * median(times):.3g} µs")
 
 
+def compare_one_lane(driver: TransientDriver, name: str, seconds: float) -> None:
+    """Print what a transient of one point takes beside the same code of one lane."""
+    steps = driver.transient.steps - 1
+    lanes = Kernel(driver.program).arrange(driver.transient)
+    with patch.object(kernel, "NATIVE_FLAGS", (*kernel.NATIVE_FLAGS, "-DW=1")):
+        one = Kernel(driver.program).arrange(driver.transient)
+    took = take_turns({"lanes": lanes, "one": one}, seconds)
+    print(
+        f"{name}: a step of one point {1e6 * took['lanes'] / steps:.3g} µs in lanes,"
+        f" {1e6 * took['one'] / steps:.3g} by one lane"
+    )
+
+
 def main() -> None:
     """Measure all and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -144,12 +159,19 @@ def main() -> None:
     compare_elasticity(options.seconds)
     with tempfile.TemporaryDirectory() as scratch:
         for name in ("isoharden", "chaboche"):
-            case = CASES[name]
-            more = overrides(case, options.points, Path(scratch))
-            driver = build_driver(read(options.cases / case.file, more), case.driver)
-            assert isinstance(driver, TransientDriver)
+            driver, alone = (_build(name, n, options.cases, scratch) for n in (options.points, 1))
             time_one_point(driver, name)
+            compare_one_lane(alone, name, options.seconds)
             compare_threads(driver, name, options.seconds)
+
+
+def _build(name: str, points: int, cases: Path, scratch: str) -> TransientDriver:
+    """The driver of a case on so many load paths."""
+    case = CASES[name]
+    more = overrides(case, points, Path(scratch))
+    driver = build_driver(read(cases / case.file, more), case.driver)
+    assert isinstance(driver, TransientDriver)
+    return driver
 
 
 if __name__ == "__main__":

@@ -58,8 +58,9 @@ INGOT_INLINE N choose(M mask, N yes, N no) { return mask.is ? yes : no; }
 // ---- Memory.
 
 INGOT_INLINE V load(const real* p, int64_t, int) { return *p; }
+INGOT_INLINE V load_all(const real* p, int64_t) { return *p; }
 INGOT_INLINE void store(real* p, int64_t, int, V a) { *p = a; }
-template <bool is_written = false> INGOT_INLINE void ahead(const real*) {}  // other threads run meanwhile
+template <bool is_written = false> INGOT_INLINE void ahead(const void*) {}  // other threads run meanwhile
 template <class T, class X> INGOT_INLINE void write(T* p, int, X value) { *p = T(value); }
 // Memory of one call, which a thread has in local memory: its size is known when it is compiled.
 template <class T, int64_t most> struct Array {

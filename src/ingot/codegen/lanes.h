@@ -196,10 +196,13 @@ template <class X> INGOT_INLINE X hypot(X a, X b) {
 // ---- Memory. Lane i is p[i * stride] for i < n. Lanes past n are loaded with the last point, so
 // that they do no harm, and are not stored.
 
+INGOT_INLINE V load_all(const real* p, int64_t stride) {
+  return make<V>([&](int i) { return p[i * stride]; });  // an address is one addition
+}
 // One copy, since a kernel has many loads.
 INGOT_CALL V load_apart(const real* p, int64_t stride, int n) {
   if (stride == 0 || n == 1) return splat(*p);
-  if (n == W) return make<V>([&](int i) { return p[i * stride]; });  // an address is one addition
+  if (n == W) return load_all(p, stride);
   return make<V>([&](int i) { return p[(i < n ? i : n - 1) * stride]; });
 }
 INGOT_INLINE V load(const real* p, int64_t stride, int n) {
@@ -209,7 +212,7 @@ INGOT_INLINE V load(const real* p, int64_t stride, int n) {
   return a;
 }
 // Ask for the memory that is read, or written, at the next step.
-template <bool is_written = false> INGOT_INLINE void ahead(const real* p) { __builtin_prefetch(p, is_written); }
+template <bool is_written = false> INGOT_INLINE void ahead(const void* p) { __builtin_prefetch(p, is_written); }
 INGOT_CALL void store_apart(real* p, int64_t stride, int n, V a) {
   for (int i = 0; i < n; ++i) p[i * stride] = a[i];
 }

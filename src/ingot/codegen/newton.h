@@ -23,8 +23,14 @@ struct Reports {
     int8_t* accepted;  // by which criterion (status.py); may be null
   };
   const One* all;
-  int64_t at;
+  int64_t at, points;
   int n;
+
+  // Of the points of a block, asking for where the next step is reported: a whole batch away.
+  template <class T, class X> INGOT_INLINE void put(T* table, X values) const {
+    ahead<true>(table + at + points);
+    write(table + at, n, values);
+  }
 };
 
 // The part of the residual that an update may leave in the linearised equations: Newton's method
@@ -319,14 +325,14 @@ template <int n, bool parts = false> struct Search {
     const Reports::One& one = to.all[which];
     const M absolute = size < splat(k.abs_tol), relative = size < splat(k.rel_tol) * first;
     const N failed = choose(bad, whole(not_finite), whole(out_of_steps));
-    write(one.reason + to.at, to.n, choose(done, whole(converged), failed));
-    write(one.iterations + to.at, to.n, steps);
-    write(one.residual + to.at, to.n, size);
-    write(one.pivoted + to.at, to.n, redone);
+    to.put(one.reason, choose(done, whole(converged), failed));
+    to.put(one.iterations, steps);
+    to.put(one.residual, size);
+    to.put(one.pivoted, redone);
     if (one.accepted) {
       const N looser = choose(relative, whole(by_rel_tol), whole(by_rounding));
       const N by = choose(absolute, whole(by_abs_tol), looser);
-      write(one.accepted + to.at, to.n, choose(done, by, whole(nothing)));
+      to.put(one.accepted, choose(done, by, whole(nothing)));
     }
     if (!all(done | no(alive)))
       for (int i = 0; i < n; ++i) u[i] = select(done, u[i], splat(nan));

@@ -165,6 +165,7 @@ class _KernelWriter:
         given = zip(program.outputs, is_tiled, strict=True)
         rows += lines([n for v, tiled in given if not tiled for n in v.nodes], program.roots)
         for i, (v, tiled) in enumerate(zip(program.outputs, is_tiled, strict=True)):
+            rows.append(f"const OutputRow gives{i} = out.row({i});")
             rows += self._write_tiles(lines, i, v) if tiled else self._write_output(lines, i, v)
         self._keep_tables(lines)
         size = sum(1 for _ in print_rows(rows))
@@ -179,18 +180,20 @@ class _KernelWriter:
         read = {n.id for n in schedule_lines(roots, lines.names)}
         rows: list[Row] = []
         for i, v in enumerate(self.program.given):
+            if any(node.id in read for node in v.nodes):
+                rows.append(f"const InputRow given{i} = in.row({i});")
             for c, node in enumerate(v.nodes):
                 if node.id not in read:
                     continue
                 if not node.axes:
-                    rows.append(f"const V in{node.id} = in.at({i}, {c});")
+                    rows.append(f"const V in{node.id} = given{i}.at({c});")
                     lines.name({node.id: read_name(f"in{node.id}")})
                     continue
                 size = self.program.size(node.axes)
                 here = lines.read_at(f"in{node.id}", 0, 1, node.axes)
                 at, loop = self._find_element(lines, v, c)
                 place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
-                rows.append(f"V in{node.id}[{size}]; {loop}{here(place)} = in.at({i}, {at});")
+                rows.append(f"V in{node.id}[{size}]; {loop}{here(place)} = given{i}.at({at});")
                 lines.name({node.id: here})
         return rows
 
@@ -199,7 +202,7 @@ class _KernelWriter:
         place = {a.key: f"i{d}" for d, a in enumerate(v.looped)}
         for c, node in enumerate(v.nodes):
             at, loop = self._find_element(lines, v, c)
-            rows.append(f"{loop}out.put({i}, {at}, {lines.read(node, place)});")
+            rows.append(f"{loop}gives{i}.put({at}, {lines.read(node, place)});")
         return rows
 
     def _write_tiles(self, lines: Lines, i: int, v: Variable) -> list[Row]:
@@ -209,7 +212,7 @@ class _KernelWriter:
             tile = v.nodes[first : first + OUTPUT_TILE]
             rows += lines(tile)
             values = [str(lines.read(n)) for n in tile]
-            put = f"{count_up('c', 0, len(values))} out.put({i}, {first} + c, o[c]);"
+            put = f"{count_up('c', 0, len(values))} gives{i}.put({first} + c, o[c]);"
             rows.append(f"{{ const V o[] = {{{', '.join(values)}}}; {put} }}")
         return rows
 

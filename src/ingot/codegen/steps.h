@@ -27,7 +27,7 @@ INGOT_INLINE void each_point(Point point, Hoist hoist, const Given* in, const Gi
         const int n = int(last - i < W ? last - i : W);
         const Inputs given{in, first_step + k, i, n};
         const Outputs gives{out, first_step + k, i, n};
-        Reports to{reports, k * points + i, n};
+        Reports to{reports, k * points + i, points, n};
         if (hoisted && !fixed) hoist(given, h);
         point(given, gives, knobs, to, h);
       }

@@ -37,7 +37,7 @@ INGOT_INLINE void each_point(const Task& task, Point point, Hoist hoist) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < task.points; i += threads) {
     if (hoisted && !fixed) hoist(Inputs{task.in, task.first_step, i, 1}, own);
     for (int64_t k = 0; k < task.steps; ++k) {
-      Reports to{task.reports, k * task.points + i, 1};
+      Reports to{task.reports, k * task.points + i, task.points, 1};
       point(Inputs{task.in, task.first_step + k, i, 1}, Outputs{task.out, task.first_step + k, i, 1},
             task.knobs, to, fixed ? shared : own);
     }

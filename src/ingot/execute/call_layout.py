@@ -43,6 +43,10 @@ def find_elsewhere(values: Mapping[str, Tensor], device: torch.device) -> Iterat
             yield Problem("wrong-device", told, None, f"move it to {device}")
 
 
+Room = Callable[[int], Tensor | None]
+"""What has memory for so many numbers, or none."""
+
+
 class Reports(Sequence[Status]):
     """What every solve told of its points: statuses, read where the kernel wrote them once asked.
 
@@ -63,11 +67,15 @@ class Reports(Sequence[Status]):
     @staticmethod
     def allocate(
         solves: tuple[str, ...], tables: tuple[int, ...], dtype: torch.dtype,
-        device: torch.device = CPU, begin: int = 0,
+        device: torch.device = CPU, begin: int = 0, room: Room | None = None,
     ) -> "Reports":  # fmt: skip
-        """Room for residuals, iterations, pivoted updates, reasons and criteria, in this order."""
+        """Room for residuals, iterations, pivoted updates, reasons and criteria, in this order.
+
+        room: what has memory for so many numbers, or none
+        """
         size = len(solves) * _count_report_bytes(tables, dtype) // dtype.itemsize
-        memory = torch.empty(size, dtype=dtype, device=device)
+        kept = None if room is None else room(size)
+        memory = torch.empty(size, dtype=dtype, device=device) if kept is None else kept
         return Reports(solves, tables, dtype, memory, begin)
 
     def pack_rows(self, step: int = 0) -> bytes:

@@ -301,6 +301,12 @@ class KernelEntry:
             return None
         return self._reuse((self._names[which], (size,)))
 
+    def _allocate_reports(self, size: int) -> Tensor | None:
+        """Memory for what solves report, if it is worth keeping."""
+        if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
+            return None
+        return torch.from_numpy(self._reuse(("", (size,))))
+
     def _reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
         kept = self._rooms.pop(key, None)  # of two threads one finds it
         if kept is None or getrefcount(kept) > 2:
@@ -317,7 +323,9 @@ class KernelEntry:
     ) -> Reports:
         """Run steps on all points, and tell what the solves reported in tables."""
         points = tables[-1]
-        reports = Reports.allocate(self._solves, tables, self.dtype, self.device, steps.start)
+        reports = Reports.allocate(
+            self._solves, tables, self.dtype, self.device, steps.start, self._allocate_reports
+        )
 
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
             self.run(given, gives, rules, rows, points, first, count)
