@@ -14,12 +14,30 @@ from tests.pages import PLAIN, RUN, SAVED, find_blocks, saved_files, write_scrip
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("tutorials/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.glob("tutorials/*.md")),
+]
 # Why a block is not run; a test compares this with the pages.
 NORUN = {
     ("README.md", "$ make run"): "makes an environment; its times are those of one machine",
+    (
+        "CONTRIBUTING.md",
+        "$ make run                 # .venv with pinned versions, and a first result",
+    ): "makes an environment; its times are those of one machine",
     ("install.md", "$ make run"): "makes an environment; its times are those of one machine",
     ("install.md", "$ pip install ."): "installs packages from an index",
+    ("editor.md", "{"): "files of an extension of VS Code, which is not here",
+    (
+        "editor.md",
+        "const vscode = require('vscode');",
+    ): "files of an extension of VS Code, which is not here",
+    (
+        "editor.md",
+        "vim.filetype.add({ extension = { i = 'hit' } })",
+    ): "settings of Neovim, which is not here",
     (
         "fields-examples.md",
         "$ python examples/pfhub1a.py docs 2e4",
@@ -92,7 +110,7 @@ def test_every_block_is_run_saved_or_printed(page: Path) -> None:
 def test_every_page_is_in_the_site() -> None:
     index = (DOCS / "index.md").read_text()
     listed = [e for b in find_blocks(index) if b.language == "{toctree}" for e in b.body.split()]
-    pages = {p.relative_to(DOCS).with_suffix("").as_posix() for p in PAGES[1:]} - {"index"}
+    pages = {p.relative_to(DOCS).with_suffix("").as_posix() for p in PAGES[2:]} - {"index"}
     assert pages - set(listed) == set(), "name it in a toctree of docs/index.md"
 
 
@@ -148,6 +166,17 @@ def test_the_table_of_extras_is_that_of_the_project() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|[^|]+\| (.+) \|$", page, re.MULTILINE))
     assert list(rows) == list(project["optional-dependencies"])
     assert {name: text.replace("`", "") for name, text in rows.items()} == PURPOSES
+
+
+def test_hooks_and_workflow_call_what_is_there() -> None:
+    yaml = pytest.importorskip("yaml", reason="the files are YAML, and pyyaml is not installed")
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert {repo["repo"] for repo in hooks} == {"local"}
+    (job,) = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert ".ci/run" in commands and os.access(ROOT / ".ci" / "run", os.X_OK)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert "docs" in targets and "make docs" in commands
 
 
 def test_every_promise_names_a_test_that_exists() -> None:

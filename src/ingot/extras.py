@@ -23,6 +23,7 @@ EXTRAS = {
 PURPOSES = {
     "cuda": "kernels for GPUs, where torch was built without CUDA",
     "plot": "pictures: ingot plot, ingot view --png, the examples",
+    "editor": "help in editors: ingot lsp",
     "fields": "HDF5 files of simulations and results",
     "xarray": "results as labelled arrays: Result.to_xarray",
     "parquet": "results as Parquet files",

@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Parameter
 from ingot import __version__
 from ingot.cli.cache import cache
 from ingot.cli.compile import compile
+from ingot.cli.completion import completion
 from ingot.cli.diagnose import diagnose
 from ingot.cli.doctor import doctor
 from ingot.cli.explain import explain
@@ -46,7 +47,7 @@ app = App(
 )
 for command in (run, report, sweep, diagnose, show, compile, inspect, test, syntax):
     app.command(with_laws(command))
-for command in (plot, package, cache, view, explain, lsp, doctor):
+for command in (plot, package, cache, view, explain, lsp, doctor, completion):
     app.command(command)
 
 
