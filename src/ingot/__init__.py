@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         diagnose,
         read_result,
     )
+    from ingot.drivers.modelling import from_hit, transient
     from ingot.drivers.parameter_sweep import Sweep, sweep
     from ingot.errors import IngotError, IngotWarning, Problem
     from ingot.execute import executor
@@ -53,6 +54,7 @@ __all__ = [
     "compose",
     "diagnose",
     "executor",
+    "from_hit",
     "implicit",
     "laws",
     "load",
@@ -61,6 +63,7 @@ __all__ = [
     "read_result",
     "read_text",
     "sweep",
+    "transient",
 ]  # fmt: skip
 
 _ROOMS = {
@@ -69,6 +72,7 @@ _ROOMS = {
         "read_result",
     ),
     "drivers.parameter_sweep": ("Sweep", "sweep"),
+    "drivers.modelling": ("from_hit", "transient"),
     "errors": ("IngotError", "IngotWarning", "Problem"),
     "execute": ("executor",),
     "hit": ("Tree", "read", "read_text"),

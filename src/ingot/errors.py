@@ -40,7 +40,7 @@ class Span:
     @property
     def is_python(self) -> bool:
         """Whether this is a place in Python code."""
-        return self.file.endswith(".py")
+        return self.file.endswith(".py") or self.file.startswith("<ipython")
 
     def __str__(self) -> str:
         if self.is_python:

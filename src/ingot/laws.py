@@ -144,7 +144,10 @@ def __getattr__(name: str) -> Maker:
         return Maker(name, law)
     if name.startswith("_"):
         raise AttributeError(f"module 'ingot.laws' has no attribute '{name}'")
-    fix = did_you_mean(name, [*CATALOG, *_others()]) or "`dir(ingot.laws)` lists all laws"
+    known = [*CATALOG, *_others()]
+    alike = [each for each in known if name.lower() in each.lower()][:4]
+    some = f"choose one of: {', '.join(alike)}" if alike else "`dir(ingot.laws)` lists all laws"
+    fix = did_you_mean(name, known) or some
     if name in _FUNCTIONS:
         fix = f"call {_FUNCTIONS[name]}(...)"
     raise UnknownLaw([Problem("unknown-type", f"there is no law '{name}'", caller(), fix)])

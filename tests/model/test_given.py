@@ -184,7 +184,7 @@ WRONG = {
     "unit in quotes": ({"q": "150MPa"}, "give numbers unquoted"),
     "nan in quotes": ({"q": "nan"}, "give numbers unquoted"),
     "strings": ({"q": ["a", "b"]}, "should be numbers, not 'a'"),
-    "function": ({"q": refused}, "should be numbers, not a function"),
+    "function": ({"q": refused}, "should be numbers, not the function refused"),
     "dict": ({"q": {}}, "should be numbers"),
     "kind": ({"s": Vec(torch.zeros(3))}, r"should be a SR2, not a Vec.*\n.*give SR2\(...\)"),
     "shape": ({"s": torch.zeros(5)}, r"has shape \(5,\)"),

@@ -33,10 +33,11 @@ def draw(seed: int) -> tuple[Model, str]:
             text += _update_text(i, terms)
         known.append(f"v{i}")
     more = draws.sample(known[2:], draws.randint(0, len(known) - 2))
-    draws.shuffle(parts)
-    names = " ".join(part.name for part in parts)
-    built = ingot.compose(*parts, additional_outputs=more, name="model")
-    return built, text + composed(names, " ".join(more))
+    listed = draws.sample(parts, len(parts))
+    names = " ".join(part.name for part in listed)
+    built = ingot.compose(*listed, additional_outputs=more, name="model")
+    states = (f"v{i}" for i, part in enumerate(parts) if part.type_name == "ImplicitUpdate")
+    return built, text + composed(names, " ".join(dict.fromkeys([*more, *states])))
 
 
 def _combine(name: str, terms: dict[str, float], to: str) -> Model:

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from ingot.cli.layout import HEAD, LETTER, PAD, Connector, PlacedBox, Point, Sheet, arranged
-from ingot.cli.wiring import Wiring
+from ingot.cli.wiring import Wiring, wiring_of_model
 
-__all__ = ["drawn"]
+if TYPE_CHECKING:
+    from ingot.model import Model
+
+__all__ = ["draw_model", "drawn"]
 
 COLOURS = (
     "#4477aa", "#cc6677", "#228833", "#aa7733", "#7755aa", "#117788", "#996688", "#556655",
@@ -41,6 +45,11 @@ def drawn(wiring: Wiring, title: str) -> str:
         "</svg>",
         "",
     ])  # fmt: skip
+
+
+def draw_model(model: "Model") -> str:
+    """The picture of a live model."""
+    return drawn(wiring_of_model(model), f"{model.type_name} [{model.name}]")
 
 
 def _sheet(sheet: Sheet, at: Point, unknowns: set[str]) -> Iterator[str]:

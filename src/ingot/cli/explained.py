@@ -339,6 +339,11 @@ EXPLAIN: dict[str, str] = {
         " file under failed/ repeats the worst point alone, and `ingot diagnose` of it, or of the"
         " file that was run, tells which equation fails, why, and what helps."
     ),
+    "not-written": (
+        "A model can be used, and no input file says the same: a tensor that a crystal computes was"
+        " set by hand, or the model was put together without a law, ingot.compose or"
+        " ingot.implicit. to_hit() writes what a file can hold, or nothing."
+    ),
     "not-ascending": (
         "The abscissas of a table descend somewhere. A table is searched for the segment of its"
         " argument as if they ascended, so it gives other values than those between its knots."
@@ -477,6 +482,12 @@ EXPLAIN: dict[str, str] = {
         " compiled graph cannot follow: another child, number or method, a hook below the whole,"
         " a hook of all modules. Tensors may be replaced by others of their kind, and hooks set"
         " on the whole; for the rest edit the source module and trace it once more."
+    ),
+    "time-descends": (
+        "The times of a transient made in Python go back from one step to the next. Rates would"
+        " change their sign there, and solves that divide by the length of a step give other"
+        " results than were meant. Equal times are taken: such a step changes nothing but its"
+        " inputs."
     ),
     "two-providers": (
         "Two models of one composition give an output of the same name, so a reader of that name"

@@ -118,6 +118,8 @@ def _zero_inputs(supply: Supply) -> Iterator[Problem]:
         fix = f"list it in 'prescribed_{kind.__name__}_names'"
         if supply.clock not in model.inputs and kind is Scalar:
             fix += f", or write 'time = {name}' if it is the time"
+        if not supply.tree.blocks:  # of Python
+            fix = f"give {name}=..."
         meant = _meant(name, supply)
         yield Problem("unprescribed-input", message, _place(name, supply), meant or fix)
 

@@ -22,11 +22,13 @@ from ingot.drivers.values import (
     find_wrong_kinds,
     gather_problems,
     list_options,
+    read_entries,
     read_list,
     read_model,
     read_tensor,
     spread,
 )
+from ingot.drivers.write import describe_driver
 from ingot.errors import IngotError, Problem, Span, raise_if, warn_of
 from ingot.execute import (
     DEFAULT_BACKEND,
@@ -40,12 +42,14 @@ from ingot.execute import (
 from ingot.execute.batch_shape import broadcast_shapes, shape_of
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
+from ingot.model.given import GivenField
 from ingot.options import Newton
 from ingot.program import Axis, Program, prepared
 from ingot.program.opaque import find_opaque
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
+from ingot.types.card import Card, Row, show_html, show_text
 from ingot.types.history import source_name
 
 __all__ = ["TransientDriver", "transient_driver"]
@@ -53,7 +57,7 @@ __all__ = ["TransientDriver", "transient_driver"]
 OPTIONS = ("type", "model", "prescribed_time", "time", "save_as")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TransientDriver:
     """Steps a model through prescribed histories from initial values.
 
@@ -74,6 +78,7 @@ class TransientDriver:
     prepare_seconds: dict[Backend, float] = field(default_factory=dict)
     _runs: dict[Backend, Callable[[], History]] = field(default_factory=dict)
     _warned: bool = False
+    _held: dict[str, Tensor] = field(default_factory=dict)
 
     @staticmethod
     def build(block: Block, factory: Factory) -> "TransientDriver":
@@ -100,6 +105,28 @@ class TransientDriver:
         raise_if(problems)
         saved = saved_as(block, factory)
         return TransientDriver(block, factory, model, clock, batch, forces, starts, shapes, saved)
+
+    def card(self) -> Card:
+        """What a prompt or a notebook shows: what is given, from where it starts, and the model."""
+        rows = [Row("model", self.model.name, self.model.type_name)]
+        rows.append(Row("time", self.clock.name, f"{self.steps} steps"))
+        for role, given in (("given", self.forces), ("start", self.starts)):
+            for name, each in given.items():
+                kind, shape = type(each.value).__name__, tuple(each.value.data.shape)
+                rows.append(Row(role, name, f"{kind}, shape {shape}"))
+        rows += [Row("gives", name, kind.__name__) for name, kind in self.model.outputs.items()]
+        size = f", batch {self.batch}" if self.batch else ""
+        return Card(f"TransientDriver [{self.block.name}]{size}", tuple(rows))
+
+    def __repr__(self) -> str:
+        return show_text(self, self.card)
+
+    def _repr_html_(self) -> str:
+        return show_html(self, self.card)
+
+    def to_hit(self) -> str:
+        """The input file of the driver, its model and all that they are given."""
+        return str(describe_driver(self))
 
     @property
     def steps(self) -> int:
@@ -173,6 +200,7 @@ class TransientDriver:
     def prepare(self, backend: Backend | None = None) -> Callable[[], History]:
         """The transient made ready to run, once for each backend; a compiled model is ready."""
         backend = backend or DEFAULT_BACKEND
+        self._refresh()
         if backend not in self._runs:
             start = time.perf_counter()
             ready = self.executor(backend)
@@ -180,6 +208,17 @@ class TransientDriver:
                 self._runs[backend] = self._arrange(ready)
             self.prepare_seconds[backend] = time.perf_counter() - start
         return self._runs[backend]
+
+    def _refresh(self) -> None:
+        """Forget what was made ready with other parameters than the live model has by now."""
+        held = {name: value.data for name, value in self.model.named_values().items()}
+        if self._held.keys() != held.keys() or not all(
+            torch.equal(value, self._held[name]) for name, value in held.items()
+        ):
+            self._held = {name: value.clone() for name, value in held.items()}
+            self._runs.clear()
+            for made in ("program", "rules"):
+                self.__dict__.pop(made, None)
 
     def _arrange(self, ready: Executor | Artifact) -> Callable[[], History]:
         """The transient laid out on the device; what comes out lies on the CPU."""
@@ -266,7 +305,7 @@ def saved_as(block: Block, factory: Factory) -> Path | None:
 def clock_of(block: Block, factory: Factory) -> Given:
     """The time of every step, (steps, *batch), under the name of the variable that receives it."""
     values, name = block.require("prescribed_time"), block.field("time")
-    word = values.string()
+    (word,) = read_entries(values) if isinstance(values, GivenField) else (values.string(),)
     value = read_tensor(factory, values, word, Scalar)
     if not value.dynamic_batch.shape:
         message = f"'{word}' is one time, not the time of every step"

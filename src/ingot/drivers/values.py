@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
@@ -10,6 +11,7 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.hit import Block, Field
 from ingot.hit.tree import word_span
 from ingot.model import Factory, Model, lag
+from ingot.model.given import GivenField
 from ingot.model.settings import Settings, undeclared
 from ingot.types import KINDS, Scalar, Value
 
@@ -23,6 +25,7 @@ __all__ = [
     "find_wrong_kinds",
     "gather_problems",
     "list_options",
+    "read_entries",
     "read_list",
     "read_model",
     "read_tensor",
@@ -41,8 +44,8 @@ class Given:
 
     name: str
     value: Value
-    name_span: Span
-    value_span: Span
+    name_span: Span | None
+    value_span: Span | None
 
     @property
     def structural(self) -> tuple[int, ...]:
@@ -108,7 +111,7 @@ def pairs(
         message = f"'{one.name}' is given without '{other}'"
         problems.append(Problem("missing-option", message, one.span, f"add '{other} = ...'"))
         return
-    left, right = names.words(), values.words()
+    left, right = names.words(), read_entries(values)
     if len(left) != len(right):
         message = f"'{names.name}' lists {len(left)} variables, but '{values.name}' {len(right)}"
         fix = "give one value to each"
@@ -116,12 +119,24 @@ def pairs(
     for name, word in zip(left, right, strict=False):
         with gather_problems(problems):
             value = read_tensor(factory, values, word, kind)
-            name_span = word_span(names.value_span, name)
-            yield Given(name, value, name_span, word_span(values.value_span, word))
+            yield Given(name, value, find_word(names, name), find_word(values, word))
 
 
-def read_tensor(factory: Factory, field: Field, word: str, kind: type[Value]) -> Value:
+def read_entries(field: Field | GivenField) -> tuple[Any, ...]:
+    """The words of a list of values, or the values that Python gives."""
+    return field.entries() if isinstance(field, GivenField) else field.words()
+
+
+def find_word(field: Field | GivenField, word: Any) -> Span | None:
+    """Where a word of a field stands; what Python gives stands where the call does."""
+    return field.span if isinstance(field, GivenField) else word_span(field.value_span, word)
+
+
+def read_tensor(factory: Factory, field: Field | GivenField, word: Any, kind: type[Value]) -> Value:
     """A `[Tensors]` entry, or a number for a Scalar, as a float64 value of that kind."""
+    if isinstance(field, GivenField):
+        data, sub = field.constant(kind, word)
+        return kind(data, sub_batch_ndim=sub)
     span = word_span(field.value_span, word)
     if word not in factory.tensors:
         if kind is Scalar:

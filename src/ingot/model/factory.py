@@ -174,7 +174,8 @@ class Factory:
                 if field.name != "type"
             )
             kind = block.require("type").string()
-            self._records[id(block)] = Given(kind, block.name, tuple(fields), block.span)
+            part = block.path.partition("/")[0]
+            self._records[id(block)] = Given(kind, block.name, tuple(fields), block.span, part)
         return self._records[id(block)]
 
     def _recorded(self, field: Field) -> Any:

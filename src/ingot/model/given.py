@@ -202,6 +202,7 @@ class Given:
     name: str
     fields: tuple[GivenField, ...]
     span: Span | None
+    section: str = "Models"
     blocks: tuple[()] = ()
 
     @property
@@ -230,7 +231,10 @@ class Given:
         return found
 
 
-def give(kind: str, values: Mapping[str, Any], span: Span | None, name: str | None = None) -> Given:
+def give(
+    kind: str, values: Mapping[str, Any], span: Span | None, name: str | None = None,
+    section: str = "Models",
+) -> Given:  # fmt: skip
     """The options of a type as Python gives them; one that is None is as if it were not there."""
     if not isinstance(values, Mapping):
         message = f"the values of {kind} should be a dict, not {describe(values)}"
@@ -238,7 +242,7 @@ def give(kind: str, values: Mapping[str, Any], span: Span | None, name: str | No
         raise IngotError([Problem("wrong-value", message, span, fix)])
     raise_if(_strange_names(kind, values, span))
     fields = (GivenField(name, value, span) for name, value in values.items() if value is not None)
-    return Given(kind, kind if name is None else name, tuple(fields), span)
+    return Given(kind, kind if name is None else name, tuple(fields), span, section)
 
 
 def _strange_names(kind: str, values: Mapping[Any, Any], span: Span | None) -> Iterator[Problem]:
@@ -257,6 +261,8 @@ def describe(value: Any) -> str:
         return f"an array of {value.dtype} and shape {value.shape}"
     if isinstance(value, Model):
         return f"the model [{value.name}]"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function {value.__name__}"
     if isinstance(value, str | numbers.Number | Sequence) and len(repr(value)) <= 60:
         return repr(value)
     return f"a {type(value).__name__}"

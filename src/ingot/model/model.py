@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ingot.catalog import Declared
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.types import Value, lag
+from ingot.types.card import Card, Row, show_html, show_text
 from ingot.types.refuse import caller
 from ingot.types.spellings import resolve_name, with_root
 from ingot.types.variables import VariableSpec
@@ -23,6 +24,10 @@ __all__ = [
 EVALUATION = "ingot.runtime.live"
 """Where live models are evaluated: a room that may not be imported from here."""
 
+PICTURE = "ingot.cli.drawing"
+"""Where models are drawn, likewise."""
+
+MAX_BOXES = 60  # a picture of more takes seconds, and nobody finds anything in it
 MAX_PATHS = 16  # to one part of a model: where shared parts are nested, paths double at each level
 
 Kinds = dict[str, type[Value]]
@@ -231,6 +236,18 @@ class Model(nn.Module):
             raise IngotError([Problem("unknown-output", message, caller(), fix)])
         return OutputOf(self, output)
 
+    def to_hit(self) -> str:
+        """The input file that describes the model, with its parameters as they are now.
+
+        Read again (`ingot.from_hit`), it is the same model: the same blocks, shared where parts are
+        shared, and the same program.
+        """
+        from ingot.model.write import Writer
+
+        writer = Writer()
+        writer.root(self, self.shapes)
+        return str(writer.tree())
+
     def set_parameter(self, name: str, value: Any) -> None:
         """Give a parameter, or a tensor of `[Data]`, another value, batched or not."""
         spellings = with_root(spell_parameters(self), self.name)
@@ -240,20 +257,34 @@ class Model(nn.Module):
         owner, key = (held | dict(find_buffers(self).values()))[found]
         owner.values[key] = _like_value(found, owner.values[key], value)
 
-    def __str__(self) -> str:
-        rows = [f"{self.type_name} [{self.name}]"]
-        for title, kinds in (("given", self.inputs), ("gives", self.outputs)):
-            rows += [f"  {title}  {name}: {kind.__name__}" for name, kind in kinds.items()]
+    def card(self) -> Card:
+        """What a prompt or a notebook shows: variables, values, parts, and the wiring."""
+        rows = [Row("given", name, kind.__name__) for name, kind in self.inputs.items()]
+        rows += [Row("gives", name, kind.__name__) for name, kind in self.outputs.items()]
         held = (("param", self.named_values()), ("buffer", self.buffer_values()))
         for title, values in held:
             for name, value in values.items():
                 data = value.data
                 shown = f"{data.item():g}" if data.ndim == 0 else f"shape {tuple(data.shape)}"
-                rows.append(f"  {title}  {name}: {type(value).__name__} = {shown}")
-        return "\n".join(rows)
+                rows.append(Row(title, name, f"{type(value).__name__} = {shown}"))
+        rows += [Row("part", name, part.type_name) for name, part in self.parts.items()]
+        return Card(f"{self.type_name} [{self.name}]", tuple(rows), self._draw)
+
+    def _draw(self) -> str:
+        """The wiring as SVG, of a model that is small enough for a page."""
+        if sum(1 for _ in owners(self, "", set())) > MAX_BOXES:
+            return ""
+        picture = importlib.import_module(PICTURE)
+        return picture.draw_model(self)
+
+    def __str__(self) -> str:
+        return show_text(self, self.card)
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return show_html(self, self.card)
 
     # what it becomes
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ingot.errors import IngotError, Problem, Span
-from ingot.model import Model, bind
+from ingot.model import Model, bind, lag
 from ingot.model.given import describe, give
 from ingot.options import Newton
 from ingot.types.refuse import caller
@@ -19,12 +19,14 @@ def compose(
 ) -> Model:
     """Models run one after another, wired by the names of their variables.
 
-    What no model gives is an input, what no other reads is an output. additional_outputs: values to
-    give although another model reads them; name: what the composition is called.
+    What no model gives is an input. What no other reads is an output, and so is what a model reads
+    the last value of (`x` beside `x~1`): a driver carries it on. additional_outputs: other values
+    to give although another model reads them; name: what the composition is called.
     """
     span = caller()
     _check_models(models, "compose", span)
-    values = {"models": list(models), "additional_outputs": additional_outputs}
+    more = [additional_outputs] if isinstance(additional_outputs, str) else additional_outputs or ()
+    values = {"models": list(models), "additional_outputs": [*more, *_find_states(models, more)]}
     return bind("ComposedModel", values, span, name)
 
 
@@ -56,7 +58,7 @@ def implicit(
         message, fix = "implicit has nothing to solve for", 'give unknowns=["x", ...]'
         raise IngotError([Problem("wrong-value", message, span, fix)])
     values = {
-        "equation_system": give("NonlinearSystem", system, span, "system"),
+        "equation_system": give("NonlinearSystem", system, span, "system", "EquationSystems"),
         "solver": Newton() if solver is None else solver,
         "predictor": predictor,
         "guess": guess,
@@ -64,6 +66,14 @@ def implicit(
         "incremental_variables": incremental_variables,
     }
     return bind("ImplicitUpdate", values, span, name)
+
+
+def _find_states(models: Sequence[Model], known: Sequence[str]) -> list[str]:
+    """What the models give and read the history of, beyond what is known."""
+    given = {name for model in models for name in model.outputs}
+    histories = (lag(name) for model in models for name in model.inputs)
+    states = (name for name, back in histories if back and name in given and name not in known)
+    return list(dict.fromkeys(states))
 
 
 def _check_models(models: tuple[Any, ...], what: str, span: Span | None) -> None:

@@ -22,6 +22,7 @@ from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.package.metadata import IN_PROCESS, Metadata, VariableInfo
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import KINDS, Value, lag
+from ingot.types.card import Card, Row, show_html, show_text
 from ingot.types.spellings import find_named, resolve_name
 from ingot.types.variables import VariableSpec
 
@@ -108,6 +109,27 @@ class Artifact(nn.Module):
     def output_spec(self) -> dict[str, VariableSpec]:
         """What every output is."""
         return {v.name: _specify(v) for v in self.metadata.outputs}
+
+    def card(self) -> Card:
+        """What a prompt or a notebook shows: variables, promoted parameters, derivatives."""
+        meta = self.metadata
+        rows = [Row("given", v.name, _tell_kind(v)) for v in meta.inputs]
+        rows += [Row("gives", v.name, _tell_kind(v)) for v in meta.outputs]
+        for name, parameter in self.named_parameters():
+            size = f"{parameter.item():g}" if parameter.ndim == 0 else f"{tuple(parameter.shape)}"
+            rows.append(Row("param", name, size))
+        rows += [Row("solve", s.name, ", ".join(s.unknowns)) for s in meta.solvers]
+        pairs = (f"d({b.output})/d({b.input})" for b in meta.derivatives)
+        rows += [Row("slope", pair, "compiled") for pair in pairs]
+        return Card(
+            f"Artifact [{meta.name}], {self.backend}, {meta.device}, {meta.dtype}", (*rows,)
+        )
+
+    def __repr__(self) -> str:
+        return show_text(self, self.card)
+
+    def _repr_html_(self) -> str:
+        return show_html(self, self.card)
 
     def hold(self, promoted: Mapping[str, Tensor]) -> None:
         """Compute with these tensors, which another module owns, as promoted parameters."""
@@ -760,6 +782,11 @@ def _through_autograd(artifact: Artifact, values: Sequence[Tensor]) -> dict[str,
     )  # fmt: skip
     found = _Autograd.apply(artifact, *values)
     return dict(zip(artifact.outputs, found, strict=True))
+
+
+def _tell_kind(variable: VariableInfo) -> str:
+    sizes = " × ".join(map(str, variable.sub_batch))
+    return f"{variable.kind}{f' on {sizes}' if sizes else ''}"
 
 
 def _specify(v: VariableInfo) -> VariableSpec:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import torch
@@ -234,6 +234,7 @@ def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
     one, each = block.field("solver"), block.field("solvers")
     updates = dict.fromkeys(s.name for s in meta.solvers)
     chosen: dict[str, Newton] = {}
+    named: dict[str, Any] = {}
     if one is not None and each is not None:
         message = "'solver' is for all updates, 'solvers' says which is whose"
         raise IngotError([Problem("wrong-value", message, one.span, "keep one of the two")])
@@ -243,6 +244,9 @@ def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
         assert each is not None
         update, solver = _pair(each, word, updates, chosen)
         chosen[update] = read_newton(factory, solver)
+        named[update] = factory.record(factory.block_of(solver, "Solvers"))
+    if each is not None:
+        factory.note(each, named)
     solvers = tuple(
         msgspec.structs.replace(s, **chosen[s.name].rules()) if s.name in chosen else s
         for s in meta.solvers
@@ -282,6 +286,7 @@ def _loaded(
 
     check_fields(block, ("artifact_path", "solver", "solvers"))
     place = package_of(block, factory.tree)
+    factory.note(block.require("artifact_path"), place.resolve())
     message = f"[{block.path}] is a compiled package, whose native code is not run: '{place}'"
     factory.refuse_untrusted(message, block.span)
     artifact = load(place, device=device, dtype=dtype, backend=backend)

@@ -51,8 +51,8 @@ def caller() -> Span | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _INGOT in Path(frame.f_code.co_filename).parents:
         frame = frame.f_back
-    if frame is None or not frame.f_code.co_filename.endswith(".py"):
-        return None
+    if frame is None or not linecache.getline(frame.f_code.co_filename, frame.f_lineno):
+        return None  # typed at a prompt that keeps no lines
     return _span(frame, "")
 
 

@@ -1,0 +1,205 @@
+"""Transients from Python: the driver that a file's block makes, under strain, stress or both."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ingot
+from ingot import IngotError, Model, TransientDriver, laws
+from ingot.errors import IngotWarning
+from ingot.types import SR2
+
+E, NU, YIELD, H = 2.0e5, 0.3, 100.0, 1.0e3
+TIME = np.linspace(0.0, 4.0, 21)
+CYCLE = 0.002 * np.sin(0.5 * np.pi * TIME)
+
+
+def elastic() -> Model:
+    return laws.LinearIsotropicElasticity(
+        coefficients=[E, NU], coefficient_types=["YOUNGS_MODULUS", "POISSONS_RATIO"]
+    )
+
+
+@pytest.fixture(scope="module")
+def j2() -> Model:
+    """Rate-independent plasticity with linear hardening."""
+    hooke = laws.LinearIsotropicElasticity(
+        strain="elastic_strain", coefficients=[E, NU],
+        coefficient_types=["YOUNGS_MODULUS", "POISSONS_RATIO"],
+    )  # fmt: skip
+    split = laws.SR2LinearCombination(
+        from_=["strain", "plastic_strain"], weights=[1, -1], to="elastic_strain"
+    )
+    mises = laws.SR2Invariant(
+        tensor="stress", invariant="effective_stress", invariant_type="VONMISES"
+    )
+    surface = laws.YieldFunction(yield_stress=YIELD, isotropic_hardening="hardening")
+    harden = laws.LinearIsotropicHardening(
+        hardening_modulus=H, equivalent_plastic_strain="ep", isotropic_hardening="hardening"
+    )
+    normal = laws.Normality(
+        model=ingot.compose(mises, surface), function="yield_function",
+        from_=["stress", "hardening"], to=["flow_direction", "isotropic_hardening_direction"],
+    )  # fmt: skip
+    flow = laws.AssociativePlasticFlow(plastic_strain_rate="plastic_strain_rate")
+    rate = laws.AssociativeIsotropicPlasticHardening(equivalent_plastic_strain_rate="ep_rate")
+    update = ingot.implicit(
+        split, hooke, mises, surface, harden, normal, flow, rate,
+        laws.SR2BackwardEulerTimeIntegration(variable="plastic_strain"),
+        laws.ScalarBackwardEulerTimeIntegration(variable="ep"),
+        laws.MinMapComplementarity(a="yield_function", a_inequality="LE", b="flow_rate"),
+        unknowns={
+            "plastic_strain": "plastic_strain_residual", "ep": "ep_residual",
+            "flow_rate": "complementarity",
+        },
+        guess="old", name="return_map",
+    )  # fmt: skip
+    return ingot.compose(update, split, hooke, additional_outputs=["plastic_strain"], name="j2")
+
+
+def uniaxial(strain: np.ndarray) -> np.ndarray:
+    """The axial stress by a return map in one dimension: an oracle of a few lines."""
+    plastic, hard, found = 0.0, 0.0, []
+    for each in strain:
+        trial = E * (each - plastic)
+        over = max(abs(trial) - YIELD - H * hard, 0.0) / (E + H)
+        plastic, hard = plastic + over * np.sign(trial), hard + over
+        found.append(E * (each - plastic))
+    return np.array(found)
+
+
+def refused(**options: Any) -> str:
+    with pytest.raises(IngotError) as caught:
+        ingot.transient(options.pop("model", elastic()), **{"time": TIME, **options})
+    assert all(problem.fix for problem in caught.value.problems)
+    assert f"--> {__file__}" in str(caught.value)
+    return str(caught.value)
+
+
+def test_uniaxial_cycle_is_that_of_one_dimension(j2: Model) -> None:
+    result = ingot.transient(j2, time=TIME, strain=CYCLE, control="uniaxial").run("interpret")
+    assert not result.failed
+    np.testing.assert_allclose(result.stress.xx[1:], uniaxial(CYCLE)[1:], rtol=1e-6, atol=1e-4)
+    np.testing.assert_allclose(result.stress.yy[1:], 0.0, atol=1e-5)
+    np.testing.assert_allclose(result.strain.xx[1:], CYCLE[1:])
+    assert np.ptp(result.strain.yy[1:]) > 0.001
+
+
+def test_uniaxial_stress_and_strain_undo_each_other(j2: Model) -> None:
+    load = np.linspace(0.0, 110.0, 12)
+    up = ingot.transient(j2, time=load, stress=load, control="uniaxial").run("interpret")
+    np.testing.assert_allclose(up.stress.xx[1:], load[1:], atol=1e-4)
+    along = np.concatenate([[0.0], up.strain.xx[1:]])
+    back = ingot.transient(j2, time=load, strain=along, control="uniaxial").run("interpret")
+    np.testing.assert_allclose(back.stress.xx[1:], load[1:], atol=1e-4)
+
+
+def test_components_of_strain_and_stress_are_prescribed_together() -> None:
+    """Plane stress under shear, against Hooke's law by hand; shear is the tensor's own."""
+    shear = np.linspace(0.0, 1e-3, 5)
+    driver = ingot.transient(
+        elastic(), time=np.arange(5.0), strain={"xx": 0.001, "yy": 0.0, "xy": shear},
+        stress={"zz": 0.0, "yz": 0.0, "xz": 3.0},
+    )  # fmt: skip
+    result = driver.run("interpret")
+    plane = E / (1 - NU**2)
+    np.testing.assert_allclose(result.stress.xx[1:], plane * 0.001, rtol=1e-7)
+    np.testing.assert_allclose(result.stress.yy[1:], NU * plane * 0.001, rtol=1e-7)
+    np.testing.assert_allclose(result.stress.xy[1:], E / (1 + NU) * shear[1:], rtol=1e-7)
+    np.testing.assert_allclose(result.strain.xz[1:], 3.0 * (1 + NU) / E, rtol=1e-7)
+
+
+def test_batches_are_leading_axes_and_constants_need_no_steps(j2: Model) -> None:
+    several = CYCLE[:, None] * np.array([0.1, 1.0])
+    result = ingot.transient(j2, time=TIME, strain=several, control="uniaxial").run("interpret")
+    assert result.batch == (2,)
+    np.testing.assert_allclose(result.stress.xx[1:, 0], E * several[1:, 0], atol=1e-8)
+    np.testing.assert_allclose(result.stress.xx[1:, 1], uniaxial(CYCLE)[1:], rtol=1e-6, atol=1e-4)
+    tensor = SR2.fill(0.001, 0.0, 0.0)
+    still = ingot.transient(elastic(), time=[0.0, 1.0, 2.0], strain=tensor).run("interpret")
+    np.testing.assert_allclose(still.stress.xx[1:], still.stress.xx[1])
+    assert still.steps == 3
+
+
+def test_initial_values_and_inputs_are_given_by_name() -> None:
+    decay = laws.ScalarLinearCombination(from_=["T", "x"], weights=[1.0, -1.0], to="x_rate")
+    step = ingot.implicit(
+        decay, laws.ScalarBackwardEulerTimeIntegration(variable="x"), unknowns=["x"], guess="old"
+    )
+    driver = ingot.transient(step, time=[0.0, 1.0, 2.0], T=3.0, initial={"x": [5.0, 7.0]})
+    result = driver.run("interpret")
+    assert result.batch == (2,)
+    expected = [[5.0, 7.0], [4.0, 5.0], [3.5, 4.0]]
+    np.testing.assert_allclose(np.asarray(result["x"]), expected)
+    named = ingot.transient(step, time=[0.0, 1.0], inputs={"T": [0.0, 3.0]}, initial={"x": 5.0})
+    assert named.forces["T"].value.data.tolist() == [0.0, 3.0]
+
+
+def test_driver_sees_parameters_that_change() -> None:
+    model = elastic()
+    driver = ingot.transient(model, time=[0.0, 1.0], strain=SR2.fill(1e-3, 0.0, 0.0))
+    before = driver.run("interpret").stress.xx[1]
+    model.set_parameter("E", 2 * E)
+    assert driver.run("interpret").stress.xx[1] == pytest.approx(2 * before)
+    again = ingot.from_hit(driver.to_hit())
+    assert isinstance(again, TransientDriver)
+    assert again.run("interpret").stress.xx[1] == pytest.approx(2 * before)
+
+
+def test_driver_is_written_and_read_as_the_same(j2: Model) -> None:
+    driver = ingot.transient(j2, time=TIME[:5], strain=CYCLE[:5], control="uniaxial", name="pull")
+    text = driver.to_hit()
+    again = ingot.from_hit(text)
+    assert isinstance(again, TransientDriver)
+    assert again.block.name == "pull"
+    assert again.program.digest == driver.program.digest
+    assert again.to_hit() == text
+    for name, rows in driver.run("interpret").outputs.items():
+        assert torch.equal(rows, again.run("interpret").outputs[name])
+
+
+def test_a_step_that_fails_is_written_without_a_file(
+    j2: Model, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ingot.drivers import build_driver, require_converged
+
+    monkeypatch.chdir(tmp_path)
+    driver = ingot.transient(j2, time=TIME, strain=CYCLE, control="uniaxial")
+    driver.forces["fixed_values"].value.data[3] = float("nan")
+    with pytest.warns(IngotWarning):
+        result = driver.run("interpret")
+    with pytest.raises(IngotError, match=r"ingot run failed/"):
+        require_converged(driver, result)
+    (file, *_) = (tmp_path / "failed").iterdir()
+    alone = build_driver(ingot.read(file), "driver")
+    assert isinstance(alone, TransientDriver)
+    assert alone.steps == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"strain": CYCLE[:, None] * np.ones(6), "time": TIME[::-1]}, "the time goes back"),
+        ({"strain": CYCLE}, "does not end in (6,) as a SR2 does"),
+        ({"strain": "0.1"}, "'strain' should be numbers, not '0.1'"),
+        ({"strian": CYCLE}, "did you mean 'strain'?"),
+        ({"time": 1.0, "strain": CYCLE}, "'time' should be the time of every step"),
+        ({}, "nothing gives 'strain'"),
+        ({"strain": np.zeros((3, 6))}, "'strain' has 3 steps, but 'prescribed_time' has 21"),
+        ({"strain": {"xx": 0.0}}, "neither strain nor stress prescribes 'yy'"),
+        ({"strain": {"xx": 0}, "stress": dict.fromkeys(["xx", "yy", "zz", "yz", "xz", "xy"], 0)},
+         "both strain and stress prescribe 'xx'"),
+        ({"strain": {"x": 0.0}}, "has no component 'x'"),
+        ({"strain": CYCLE, "stress": CYCLE, "control": "uniaxial"}, "give one of the two"),
+        ({"strain": CYCLE, "control": "uniaxal"}, "did you mean 'uniaxial'?"),
+        ({"strain": CYCLE, "control": "uniaxial", "initial": {"Stress": 1.0}}, "'stress'"),
+        ({"strain": {"xx": CYCLE[:7], "yy": CYCLE, "zz": 0, "yz": 0, "xz": 0, "xy": 0}},
+         "do not go together"),
+        ({"model": "elasticity"}, "should be given a model, not 'elasticity'"),
+        ({"model": laws.IsotropicMandelStress(), "stress": 1.0}, "has no input 'strain'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_where_transient_is_called(options: dict[str, Any], told: str) -> None:
+    assert told in refused(**options)

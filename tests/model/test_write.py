@@ -1,0 +1,163 @@
+"""A model is written as a file from what it was made of, and reads back as the same model."""
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+import ingot
+from ingot import IngotError, Model, laws
+from ingot.drivers import TransientDriver, transient_driver
+from ingot.drivers.modelling import from_hit
+from ingot.model import Factory, build
+from ingot.program import prepared
+from ingot.types import SR2, Scalar
+from tests.program.test_modelling import at, draw
+
+SOME = (
+    "models/common", "models/solid_mechanics/elasticity", "regression/chemical_reactions",
+    "regression/solid_mechanics/crystal_plasticity",
+    "regression/solid_mechanics/rate_independent_plasticity", "aoti",
+)  # fmt: skip
+"""Folders of published cases, of each of which one file is read in the plain run."""
+
+
+def digest(model: Model) -> str:
+    return prepared(model, model.shapes).digest
+
+
+def check_round_trip(model: Model) -> Model:
+    """Written and read twice it is the same, to the parameter and to the letter."""
+    text, before = model.to_hit(), model
+    for _ in range(2):
+        again = build(ingot.read_text(text), model.name)
+        assert digest(again) == digest(before)
+        assert again.to_hit() == text
+        assert list(again.named_values()) == list(model.named_values())
+        before = again
+    return before
+
+
+def models_of(file: Path) -> list[Model]:
+    """The models of a file that can be traced by themselves; its tree is gone."""
+    tree = ingot.read(file)
+    factory = Factory(tree)
+    found = []
+    for name in tree.names("Models"):
+        try:
+            model = factory.model(name)
+            model.shapes = factory.settings.extents(model)
+            digest(model)
+        except IngotError:
+            continue  # an axis whose extent a driver gives, or a model that no block can build
+        found.append(model)
+    return found
+
+
+@pytest.mark.parametrize("folder", SOME)
+def test_published_model_is_read_back_as_it_was(folder: str, cases: Path) -> None:
+    file = random.Random(folder).choice(sorted((cases / folder).rglob("*.i")))
+    for model in models_of(file)[-1:]:
+        check_round_trip(model)
+
+
+@pytest.mark.exhaustive
+def test_every_published_model_is_read_back_as_it_was(cases: Path) -> None:
+    checked = 0
+    for file in sorted(cases.rglob("*.i")):
+        for model in models_of(file):
+            check_round_trip(model)
+            checked += 1
+    assert checked > 800
+
+
+@pytest.mark.exhaustive
+def test_every_published_driver_is_read_back_as_it_was(cases: Path) -> None:
+    checked = 0
+    for file in sorted(cases.rglob("*.i")):
+        tree = ingot.read(file)
+        for block in (b for part in tree.section("Drivers") for b in part.blocks):
+            if block.type != "TransientDriver":
+                continue
+            try:
+                driver = transient_driver(Factory(tree), block.name)
+            except IngotError:
+                continue  # a package that is not there
+            again = from_hit(driver.to_hit(), block.name)
+            assert isinstance(again, TransientDriver)
+            assert again.program.digest == driver.program.digest
+            for name, rows in driver.transient.prescribed.items():
+                assert torch.equal(rows, again.transient.prescribed[name])
+            for name, rows in driver.transient.initial.items():
+                assert torch.equal(rows, again.transient.initial[name])
+            assert again.to_hit() == driver.to_hit()
+            checked += 1
+    assert checked > 40
+
+
+@pytest.mark.parametrize("seed", range(20, 28))
+def test_model_of_python_is_read_back_as_it_was(seed: int) -> None:
+    built, _ = draw(seed)
+    check_round_trip(built)
+
+
+def test_parameters_are_written_as_they_are_now() -> None:
+    built, _ = draw(3)
+    for i, (name, value) in enumerate(built.named_values().items()):
+        built.set_parameter(name, value.data * 0 + 0.1 * i)
+    again = check_round_trip(built)
+    given = dict.fromkeys(built.inputs, 0.3)
+    for name, value in at(built, **given).items():
+        assert torch.equal(value, at(again, **given)[name])
+
+
+def test_batches_tensors_and_crystals_are_written() -> None:
+    crystal = laws.CubicCrystal(
+        lattice_parameter=1.1, slip_directions=[[1, 1, 0]], slip_planes=[[1, 1, 1]]
+    )
+    shear = laws.ResolvedShear(crystal_geometry=crystal, name="shear")
+    rule = laws.PowerLawSlipRule(gamma0=torch.tensor([1.0, 2.0]), n=Scalar(5.1), name="rule")
+    hard = laws.VoceIsotropicHardening(saturated_hardening=0.1 + 0.2, saturation_rate="b")
+    fixed = laws.SR2ConstantParameter(value=SR2(torch.arange(6.0)), name="fixed")
+    both = laws.ResolvedShear(crystal_geometry=crystal, name="again", resolved_shears="more")
+    again = check_round_trip(ingot.compose(shear, rule, hard, fixed, both, name="all"))
+    text = again.to_hit()
+    assert text.count("type = CubicCrystal") == 1
+    assert "0.30000000000000004" in text
+    assert again.inputs["b"] is Scalar
+
+
+def test_variable_that_is_called_as_a_block_stays_a_variable() -> None:
+    inner = laws.ScalarLinearCombination(from_=["a"], to="b", name="b")
+    reads = laws.VoceIsotropicHardening(saturated_hardening="b", saturation_rate=1.0)
+    alone = ingot.compose(reads, name="alone")
+    whole = ingot.compose(alone, inner, name="whole")
+    again = build(ingot.read_text(whole.to_hit()), "whole")
+    assert list(again.inputs) == list(whole.inputs)
+    assert list(again.parts["alone"].inputs) == list(alone.inputs)
+
+
+def test_data_that_was_set_by_hand_is_told() -> None:
+    crystal = laws.CubicCrystal(
+        lattice_parameter=1.0, slip_directions=[[1, 1, 0]], slip_planes=[[1, 1, 1]]
+    )
+    shear = laws.ResolvedShear(crystal_geometry=crystal)
+    shear.set_parameter("_cg.M_data", torch.ones(12, 6))
+    with pytest.raises(IngotError, match="not-written"):
+        shear.to_hit()
+
+
+def test_from_hit_takes_text_a_path_and_finds_what_is_meant(tmp_path: Path) -> None:
+    built, text = draw(5)
+    file = tmp_path / "a file.i"
+    file.write_text(text)
+    for source in (text, file, str(file), ingot.read(file)):
+        found = from_hit(source)
+        assert isinstance(found, Model)
+        assert digest(found) == digest(built)
+    two = "[Models]" + "".join(
+        f"[{n}]\ntype = ScalarLinearCombination\nfrom = {n}\nto = {n}2\n[]\n" for n in "ab"
+    )
+    with pytest.raises(IngotError, match="one of: a, b"):
+        from_hit(two + "[]")
