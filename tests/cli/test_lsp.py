@@ -46,8 +46,8 @@ E = 200e3
 class Editor:
     """A client of the protocol: requests by number, and what is published by document."""
 
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-c", "from ingot.cli.main import main; main()", "lsp"]
+    def __init__(self, folder: Path, *flags: str) -> None:
+        command = [sys.executable, "-c", "from ingot.cli.main import main; main()", "lsp", *flags]
         pipe = subprocess.PIPE
         self.child = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, cwd=folder,
@@ -112,9 +112,25 @@ class Editor:
         return self.request(f"textDocument/{what}", textDocument=document, position=place)
 
 
+PRESET = """[Preset]
+  section = Models
+  doc = 'our steel'
+[]
+[Models]
+  [{{ name }}]
+    type = IsotropicElasticity
+    E = 1
+    nu = 0
+  []
+[]
+"""
+
+
 @pytest.fixture(scope="module")
 def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    client = Editor(tmp_path_factory.mktemp("edited"))
+    folder = tmp_path_factory.mktemp("edited")
+    (folder / "OurSteel.i").write_text(PRESET)
+    client = Editor(folder, "--load", "OurSteel.i")
     yield client
     client.request("shutdown")
     client.send(method="exit")
@@ -151,6 +167,17 @@ def test_a_text_that_does_not_parse_is_completed(editor: Editor) -> None:
     (yielding,) = (each for each in offers if each["label"] == "yield_stress")
     assert yielding["detail"] == "required"
     assert yielding["textEdit"]["range"]["start"] == {"line": 3, "character": 4}
+
+
+def test_places_count_as_editors_do_and_presets_of_load_are_known(editor: Editor) -> None:
+    editor.open("ours.i", "[Models]\n[a]\ntype = OurSteel\n[]\n[b]\nx = '\U0001d6fc' y = 1\n[]\n[]")
+    (problem,) = editor.problems()
+    assert problem["code"] == "missing-option"
+    text = "[Models]\n[a]\ntype = YieldFunction\neffective_stress = '\U0001d6fc' yield = 1\n[]\n[]"
+    editor.change("ours.i", text)
+    wrong = {each["code"]: each for each in editor.problems()}
+    # the letter is two of UTF-16, in which the protocol counts
+    assert wrong["unknown-option"]["range"]["start"] == {"line": 3, "character": 24}
 
 
 def test_definitions_are_found_in_included_files(editor: Editor) -> None:

@@ -45,9 +45,9 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for command in (run, report, sweep, diagnose, show, compile, inspect, test, syntax):
+for command in (run, report, sweep, diagnose, show, compile, inspect, test, syntax, lsp):
     app.command(with_laws(command))
-for command in (plot, package, cache, view, explain, lsp, doctor, completion):
+for command in (plot, package, cache, view, explain, doctor, completion):
     app.command(command)
 
 

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from ingot.hit import Preset
 
 __all__ = ["all_types", "format_type", "option_rows", "syntax"]
 
@@ -71,7 +74,21 @@ def _presets() -> Iterator[Described]:
             elif option.default is not None:
                 options[name]["default"] = " ".join(option.default)
         family = "presets" if preset.section == "Models" else "driver presets"
-        yield _told(preset.type, preset.section, family, options, preset.doc)
+        told = _told(preset.type, preset.section, family, options, preset.doc)
+        yield {**told, "example": _write_preset(preset)}
+
+
+def _write_preset(preset: "Preset") -> str:
+    """A block with all that a preset requires."""
+    from ingot.hit.tree import find_example
+
+    rows = [f"type = {preset.type}"]
+    for name, option in preset.options.items():
+        if option.required and option.when is None:
+            word = "steel" if option.kind in ("name", "names") else find_example(option.type)
+            rows.append(f"{name} = {word}")
+    lines = [f"[{preset.section}]", "  [steel]", *(f"    {row}" for row in rows), "  []", "[]"]
+    return "\n".join(lines)
 
 
 def _other_types() -> Iterator[Described]:

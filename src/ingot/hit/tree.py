@@ -317,7 +317,7 @@ def suggest_number(word: str) -> str | None:
 
 def find_example(kind: Any) -> str:
     """A value that is of a kind and in its range."""
-    examples = (0.3, 1, 1.0, 2, 10, 0, -1)
+    examples = (1, 0.3, 1.0, 2, 10, 0, -1)
     return next((f"{each}" for each in examples if fits(each, kind)), "another")
 
 

@@ -192,7 +192,7 @@ def range_of(place: Place, text: str, document: TextDocument) -> lsp.Range:
     for offset in (place.start, place.end):
         span = source.span(min(offset, len(text)), 1)
         points.append(lsp.Position(span.line - 1, span.column - 1))
-    lines = text.splitlines(keepends=True) or [""]
+    lines = [f"{line}\n" for line in text.split("\n")]
     found = lsp.Range(*points)
     return document.position_codec.range_to_client_units(lines, found)
 
