@@ -85,6 +85,12 @@ def test_names_of_torch_cost_no_compiler_and_no_algebra() -> None:
     assert said_by(code) == "set()"
 
 
+def test_importing_ingot_costs_little() -> None:
+    """Processor time beyond that of torch, which it does not import; the least of a few."""
+    code = "import time; t = time.process_time(); import ingot; print(time.process_time() - t)"
+    assert min(float(said_by(code)) for _ in range(3)) < 0.2
+
+
 def test_public_names_are_all_found() -> None:
     said = said_by("import ingot; print(all(hasattr(ingot, name) for name in ingot.__all__))")
     assert said == "True"

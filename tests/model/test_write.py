@@ -1,5 +1,7 @@
 """A model is written as a file from what it was made of, and reads back as the same model."""
 
+import copy
+import pickle
 import random
 from pathlib import Path
 
@@ -161,3 +163,19 @@ def test_from_hit_takes_text_a_path_and_finds_what_is_meant(tmp_path: Path) -> N
     )
     with pytest.raises(IngotError, match="one of: a, b"):
         from_hit(two + "[]")
+
+
+def test_copies_and_models_of_one_name_are_written() -> None:
+    inner = [laws.ScalarLinearCombination(from_=[a], to=b, weights=[2.0]) for a, b in ("xy", "yz")]
+    whole = ingot.compose(
+        *(ingot.compose(each, name="my part") for each in inner), name="all of it"
+    )
+    text = whole.to_hit()
+    again = from_hit(text)
+    assert isinstance(again, Model)
+    assert float(at(again, x=1.0)["z"]) == float(at(whole, x=1.0)["z"]) == 4.0
+    assert len(again.named_values()) == len(whole.named_values())
+    for copied in (copy.deepcopy(whole), pickle.loads(pickle.dumps(whole))):
+        whole.set_parameter("my part.ScalarLinearCombination.weights_0", 5.0)
+        assert copied.to_hit() == text != whole.to_hit()
+        whole.set_parameter("my part.ScalarLinearCombination.weights_0", 2.0)

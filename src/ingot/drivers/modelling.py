@@ -202,7 +202,8 @@ def _find_root(tree: Tree) -> str:
     roots = [found for found in tree.names("Models") if found not in read_by]
     if drivers or len(roots) != 1:
         names = (*drivers, *roots) or tree.names("Models")
-        message = "the file describes several models or drivers, and which is meant is not said"
+        count = "several models or drivers, and which is meant is not said" if names else "no model"
+        message = f"the file describes {count}"
         fix = f"give name=, one of: {', '.join(names)}" if names else "give a file with [Models]"
         raise IngotError([Problem("which-model", message, caller(), fix)])
     return roots[0]

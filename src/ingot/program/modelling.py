@@ -26,7 +26,8 @@ def compose(
     span = caller()
     _check_models(models, "compose", span)
     more = [additional_outputs] if isinstance(additional_outputs, str) else additional_outputs or ()
-    values = {"models": list(models), "additional_outputs": [*more, *_find_states(models, more)]}
+    more = [*more, *_find_states(models, more)]
+    values = {"models": list(models), "additional_outputs": more or None}
     return bind("ComposedModel", values, span, name)
 
 
