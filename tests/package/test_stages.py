@@ -206,7 +206,7 @@ def test_parameter_far_from_all_is_refused_with_the_list() -> None:
         ("stress:strian", "there is no input 'strian', and no such parameter is promoted\n"
          "  fix: did you mean 'strain'?"),
         ("stress:nu", "there is no input 'nu', and no such parameter is promoted\n"
-         "  fix: promote 'nu' by -p"),
+         "  fix: promote it: -p nu"),
     ],
 )  # fmt: skip
 def test_wrong_pair_is_refused(pair: str, text: str) -> None:
@@ -292,7 +292,7 @@ def test_a_new_name_is_one_that_a_file_can_write() -> None:
     for _ in range(2000):
         name = "".join(draw.choices(letters, k=draw.randint(1, 4)))
         problems: list[Problem] = []
-        found = rename("--rename-input", (f"strain:{name}",), ["strain"], problems)
+        found = rename("--rename-input", (f"strain:{name}",), {"strain": ()}, problems)
         if problems:
             assert found == {"strain": "strain"}
             refusals += 1

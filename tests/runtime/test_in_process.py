@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,3 +99,17 @@ def test_precision_that_there_is_not_is_refused() -> None:
 def test_live_model_takes_no_values() -> None:
     with pytest.raises(IngotError, match="has its values already"):
         ingot.compile(ingot.build(read_text(ELASTIC), "elastic"), {"E": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"derivative": ("stres:strain",)}, r"derivative=\('stres:strain',\): there is no output"),
+        ({"example_batch_shape": ("x",)}, "'example_batch_shape' should be a shape"),
+        ({"train": True, "backend": "inductor"}, "in Python backend='kernel'"),
+    ],
+)
+def test_mistakes_are_told_in_words_of_python(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(IngotError, match=told) as error:
+        ingot.compile(ingot.build(read_text(ELASTIC), "elastic"), **wrong)
+    assert "-d " not in str(error.value)

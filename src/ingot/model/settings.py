@@ -85,20 +85,20 @@ def settings(tree: Tree) -> Settings:
     return Settings(shared, shapes, spans, dynamic, strict)
 
 
-def settings_of_flags(words: Sequence[str]) -> Settings:
-    """What `--example-batch-shape` declares: `(2; 12)` for all variables, VAR=(2; 12) for one."""
+def settings_of_flags(words: Sequence[str], option: str = "--example-batch-shape") -> Settings:
+    """What an option declares: `(2; 12)` for all variables, VAR=(2; 12) for one."""
     fields: dict[str, Field] = {}
     problems: list[Problem] = []
     for number, word in enumerate(words, 1):
         name, mark, text = word.partition("=") if "=" in word else ("", "", word)
         span = Span("<command line>", number, len(name + mark) + 1, len(text), "", word)
         if name in fields:
-            message = f"--example-batch-shape is given twice for {name or 'all variables'}"
+            message = f"{option} is given twice for {name or 'all variables'}"
             problems.append(Problem("duplicate-field", message, span, "keep one of the two"))
-        fields[name] = Field(name or "--example-batch-shape", text, span, span)
+        fields[name] = Field(name or option, text, span, span)
     whole, parts = fields.pop("", None), fields.values()
     if whole is not None and fields:
-        message = "--example-batch-shape is given for all variables and for one"
+        message = f"{option} is given for all variables and for one"
         problems.append(Problem("wrong-value", message, whole.span, "name every variable, or none"))
     shapes: dict[str, Shape] = {}
     spans: dict[str, Span] = {}

@@ -8,6 +8,7 @@ from ingot.execute.inductor_metadata import InductorDescription
 from ingot.execute.segments_run import SegmentedInfo
 from ingot.options import Device, Newton
 from ingot.package.seal import BLANK, Digest
+from ingot.package.target import IN_PROCESS, spell_option
 
 __all__ = [
     "FORMAT",
@@ -99,13 +100,6 @@ class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefix: str
 
 
-IN_PROCESS = "ingot.compile"
-"""The command of what was compiled in this process."""
-
-FLAGS = {"derivative": "-d", "parameter": "-p", "example_batch_shape": "--example-batch-shape"}
-"""The flags of options that take several words, where they are not their names."""
-
-
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a package comes from.
 
@@ -120,11 +114,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     def spell(self, option: str, value: str = "") -> str:
         """An option as whoever compiled it gives it: a flag, or an argument of `ingot.compile`."""
-        if self.command not in ("", IN_PROCESS):
-            return f"{FLAGS.get(option, f'--{option}')} {value}".rstrip()
-        if option == "dtype":
-            return f"dtype=torch.{value}"
-        return f"{option}=('{value}',)" if option in FLAGS else f"{option}=True"
+        return spell_option(self.command or IN_PROCESS, option, value)
 
 
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

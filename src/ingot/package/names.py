@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.package.target import spell_option
 from ingot.types import lag
 from ingot.types.spellings import Spellings, find_named, resolve_name
 
@@ -64,26 +65,30 @@ def split_histories(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> It
 
 def resolve_pairs(
     words: Sequence[str], outputs: Sequence[str], inputs: Sequence[str], parameters: Spellings,
-    promotable: Spellings,
+    promotable: Spellings, command: str = "",
 ) -> tuple[tuple[str, str], ...]:  # fmt: skip
     """The (output, input) pairs that words such as `stress:strain` or `stress:` ask for; an input
     may be a promoted parameter, of all that are promotable.
+
+    command: what took the words
     """
     entering = {**dict.fromkeys(inputs, ()), **parameters}
     pairs: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for text in words:
         left, colon, right = text.partition(":")
+        asked = spell_option(command, "derivative", text)
         if not colon:
-            problems.append(Problem("wrong-value", f"-d {text}", None, "write OUT:IN"))
+            problems.append(Problem("wrong-value", asked, None, "write OUT:IN"))
             continue
         by = [*entering]
         if left and left not in outputs:
-            message = f"-d {text}: there is no output '{left}'"
+            message = f"{asked}: there is no output '{left}'"
             problems.append(Problem("unknown-name", message, None, did_you_mean(left, outputs)))
         try:
-            missing = f"-d {text}: there is no input '{right}', and no such parameter is promoted"
-            fix = f"promote '{right}' by -p" if find_named(right, promotable) else None
+            missing = f"{asked}: there is no input '{right}', and no such parameter is promoted"
+            promote = f"promote it: {spell_option(command, 'parameter', right)}"
+            fix = promote if find_named(right, promotable) else None
             if right:
                 by = [resolve_name(right, entering, missing, code="unknown-name", fix=fix)]
         except IngotError as error:

@@ -18,7 +18,7 @@ from ingot.package.compilation import Compilation, Names, Shapes
 from ingot.package.header import write_c_name
 from ingot.package.lower import lower
 from ingot.package.names import rename, resolve_pairs, split_histories
-from ingot.package.target import Target
+from ingot.package.target import IN_PROCESS, Target
 from ingot.program import Parameter, Program, Variable, trace, with_adjoint, with_jacobian
 from ingot.program import freeze as fold_parameters
 from ingot.program.boundaries import find_segments
@@ -92,7 +92,7 @@ def route(c: Compilation) -> Compilation:
     raise_if(problems)
     others = {new: c.spellings[name] for name, new in parameters.items()}
     pairs = resolve_pairs(
-        c.target.derivative, [*outputs.values()], [*inputs.values()], others, c.spellings
+        c.target.derivative, [*outputs.values()], [*inputs.values()], others, c.spellings, c.command
     )
     return replace(c, inputs=inputs, parameters=parameters, outputs=outputs, pairs=pairs)
 
@@ -115,7 +115,8 @@ def shape(c: Compilation) -> Compilation:
 
     The rest follows from these and from the parameters; an axis that nothing gives is refused.
     """
-    asked = settings_of_flags(c.target.example_batch_shape)
+    option = "example_batch_shape" if c.command == IN_PROCESS else "--example-batch-shape"
+    asked = settings_of_flags(c.target.example_batch_shape, option)
     for declared in (c.settings, asked):
         raise_if(undeclared(declared, c.model))
     shapes = {**c.driven, **c.settings.extents(c.model), **asked.extents(c.model)}

@@ -13,7 +13,22 @@ from ingot.options import Device, PackagedBackend
 if TYPE_CHECKING:
     from ingot.program.regions import Inline
 
-__all__ = ["Target"]
+__all__ = ["IN_PROCESS", "Target", "spell_option"]
+
+IN_PROCESS = "ingot.compile"
+"""The command of what is compiled in this process."""
+
+_FLAGS = {"derivative": "-d", "parameter": "-p", "example_batch_shape": "--example-batch-shape"}
+"""The flags of options that take several words."""
+
+
+def spell_option(command: str, option: str, value: str = "") -> str:
+    """An option as a command takes it: a flag, or an argument of `ingot.compile`."""
+    if command != IN_PROCESS:
+        return f"{_FLAGS.get(option, f'--{option}')} {value}".rstrip()
+    if option == "dtype":
+        return f"dtype=torch.{value}"
+    return f"{option}=('{value}',)" if option in _FLAGS else f"{option}=True"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +76,8 @@ class Target:
     def __post_init__(self) -> None:
         """Refuse what compiles nothing."""
         if self.train and "kernel" not in self.backend:
-            message = "--train compiles adjoints into a kernel, and no kernel is asked for"
-            fix = "give --backend kernel inductor, or --backend kernel"
+            message = "train compiles adjoints into a kernel, and no kernel is asked for"
+            fix = "give --backend kernel inductor, or --backend kernel; in Python backend='kernel'"
             raise IngotError([Problem("wrong-usage", message, None, fix)])
         if isinstance(self.device, str):
             object.__setattr__(self, "device", (self.device,))

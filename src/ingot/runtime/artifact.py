@@ -19,7 +19,8 @@ from ingot.execute.status import Status, failures, may_be, spoil_rows
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
-from ingot.package.metadata import IN_PROCESS, Metadata, VariableInfo
+from ingot.package.metadata import Metadata, VariableInfo
+from ingot.package.target import IN_PROCESS
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import KINDS, Value, lag
 from ingot.types.card import Card, Row, show_html, show_text

@@ -14,9 +14,8 @@ from ingot.laws import declaration_of
 from ingot.model import Model, bind
 from ingot.options import PackagedBackend
 from ingot.package.compilation import Compilation
-from ingot.package.metadata import IN_PROCESS
 from ingot.package.stages import advance
-from ingot.package.target import Target
+from ingot.package.target import IN_PROCESS, Target
 from ingot.package.translate import translate
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.loader import load
