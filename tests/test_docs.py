@@ -238,9 +238,23 @@ def test_every_flag_of_other_commands_is_mapped(verb: str, theirs: str) -> None:
     assert {f for f in theirs.split() if f"`{f}" not in part} == set()
 
 
+QUICK = ("crystal.py", "joint.py", "pfhub1a.py", "j2.py", "results.py")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(file, marks=() if file.name in QUICK else pytest.mark.exhaustive)
+     for file in sorted((ROOT / "examples").glob("*.py"))],
+    ids=lambda example: example.name,
+)  # fmt: skip
 def test_an_example_runs(example: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the examples plot: install ingot[plot]")
     run(str(example), str(tmp_path), folder=tmp_path)
     assert sorted(tmp_path.glob(f"{example.stem}.*"))
+
+
+def test_every_example_is_in_the_gallery() -> None:
+    page = (DOCS / "examples.md").read_text()
+    shown = re.findall(r"\(\.\./examples/(\w+\.py)\)", page)
+    assert sorted(shown) == sorted(file.name for file in (ROOT / "examples").glob("*.py"))
