@@ -188,6 +188,7 @@ def test_a_step_that_fails_is_written_without_a_file(
         ({"time": 1.0, "strain": CYCLE}, "'time' should be the time of every step"),
         ({}, "nothing gives 'strain'"),
         ({"strain": np.zeros((3, 6))}, "'strain' has 3 steps, but 'prescribed_time' has 21"),
+        ({"strain": CYCLE[:3], "control": "uniaxial"}, "'strain.xx' has 3 steps"),
         ({"strain": {"xx": 0.0}}, "neither strain nor stress prescribes 'yy'"),
         ({"strain": {"xx": 0}, "stress": dict.fromkeys(["xx", "yy", "zz", "yz", "xz", "xy"], 0)},
          "both strain and stress prescribe 'xx'"),

@@ -23,9 +23,9 @@ COMPONENTS = list_component_names(SR2)
 
 
 def apply_control(
-    model: Model, histories: Mapping[str, Any], control: str | None, span: Span | None
+    model: Model, histories: Mapping[str, Any], control: str | None, steps: int, span: Span | None
 ) -> tuple[Model, dict[str, Any]]:
-    """The model that is to be driven, and what its inputs are."""
+    """The model that is to be driven, and what its inputs are at so many steps."""
     modes = ("strain", "stress", "uniaxial")
     if control not in (None, *modes):
         fix = did_you_mean(str(control), modes) or f"choose one of: {', '.join(modes)}"
@@ -49,8 +49,8 @@ def apply_control(
         stress = given_stress
     if stress is not None and not isinstance(stress, Mapping):
         return _drive(model, given, stress, dict.fromkeys(COMPONENTS, 0.0), span)
-    strain = {} if strain is None else _by_component(STRAIN, strain, span)
-    stress = {} if stress is None else _by_component(STRESS, stress, span)
+    strain = {} if strain is None else _by_component(STRAIN, strain, steps, span)
+    stress = {} if stress is None else _by_component(STRESS, stress, steps, span)
     _check_components(strain, stress, span)
     fixed = {c: strain[c] if c in strain else stress[c] for c in COMPONENTS}
     return _drive(model, given, fixed, {c: float(c in strain) for c in COMPONENTS}, span)
@@ -124,8 +124,8 @@ def _check_mode(control: str | None, strain: Any, stress: Any, span: Span | None
     raise IngotError([Problem("wrong-value", message, span, fix)])
 
 
-def _by_component(name: str, value: Any, span: Span | None) -> dict[str, Any]:
-    """A dict of components; an array is all six of them."""
+def _by_component(name: str, value: Any, steps: int, span: Span | None) -> dict[str, Any]:
+    """The components that a dict prescribes, each a number or (steps, *batch)."""
     if not isinstance(value, Mapping):
         fix = 'give components: {"xx": ..., "yy": ...}'
         message = f"'{name}' should be a dict of components, not {describe(value)}"
@@ -135,7 +135,13 @@ def _by_component(name: str, value: Any, span: Span | None) -> dict[str, Any]:
             fix = f"choose one of: {', '.join(COMPONENTS)}"
             message = f"'{name}' is a SR2, which has no component {component!r}"
             raise IngotError([Problem("unknown-variable", message, span, fix)])
-    return {c: GivenField(f"{name}.{c}", v, span).tensor(v) for c, v in value.items()}
+    found = {c: GivenField(f"{name}.{c}", v, span).tensor(v) for c, v in value.items()}
+    for component, data in found.items():
+        if data.ndim and data.shape[0] != steps:
+            told = f"'{name}.{component}' has {data.shape[0]} steps, but 'time' has {steps}"
+            fix = f"give it the shape ({steps}, ...), or one number"
+            raise IngotError([Problem("shapes-differ", told, span, fix)])
+    return found
 
 
 def _check_components(strain: Mapping[str, Any], stress: Mapping[str, Any], span: Any) -> None:

@@ -50,9 +50,9 @@ def transient(
         raise IngotError([Problem("wrong-value", message, span, fix)])
     clock = _read_time(GivenField("time", time, span))
     histories = {**(inputs or {}), **named}
-    model, histories = apply_control(model, histories, control, span)
-    problems: list[Problem] = []
     steps = clock.data.shape[0]
+    model, histories = apply_control(model, histories, control, steps, span)
+    problems: list[Problem] = []
     forces = dict(_values(model, histories, {**model.inputs}, steps, span, problems))
     kinds = {**model.inputs, **model.outputs}
     starts = dict(_values(model, initial or {}, kinds, None, span, problems))
