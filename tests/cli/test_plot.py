@@ -113,10 +113,11 @@ def test_a_run_draws_its_result(
     result: Path, capsys: Captured, words: list[str], file: str
 ) -> None:
     run = ["run", "bar.i", "--backend", "interpret"]
-    assert status([*run, *words]) == 0
-    assert f"wrote   {file}" in capsys.readouterr().out and Path(file).exists()
-    assert status([*run, *words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["picture"] == file
+    machine = file.endswith(".svg")
+    assert status([*run, *words, *(["--json"] if machine else [])]) == 0
+    said = capsys.readouterr().out
+    assert Path(file).exists()
+    assert json.loads(said)["picture"] == file if machine else f"wrote   {file}" in said
 
 
 def test_a_run_that_cannot_be_drawn_is_told(result: Path, capsys: Captured) -> None:

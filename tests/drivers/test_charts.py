@@ -54,7 +54,7 @@ def test_a_picture_is_of_its_kind_and_the_same_twice(suffix: str, start: bytes) 
         assert first == render(draw(panels), suffix)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_any_result_is_drawn(seed: int) -> None:
     result = draw_result(seed)
     assert len(result.plot().axes) == len(find_panels(result))

@@ -170,3 +170,9 @@ def test_without_xarray_the_command_that_installs_it_is_told(
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(IngotError, match=r"pip install 'ingot\[xarray\]'"):
         draw_result(1).to_xarray()
+
+
+def test_ranges_are_those_of_finite_numbers() -> None:
+    odd = torch.tensor([[-2.0, torch.nan], [torch.inf, 7.0], [-torch.inf, 1.0]])
+    rows = repr(make_result({"odd": odd, "lost": torch.full((3, 2), torch.nan)})).splitlines()
+    assert rows[2].split()[-2:] == ["-2", "7"] and rows[3].split()[-2:] == ["nan", "nan"]

@@ -44,8 +44,10 @@ def list_rows(result: "Result") -> list[list[str]]:
 
 
 def _row(series: Series, has_units: bool) -> list[str]:
-    finite = series.values[np.isfinite(series.values)]
-    ends = [f"{x:.4g}" for x in (finite.min(), finite.max())] if finite.size else ["nan", "nan"]
+    finite = np.isfinite(series.values)  # a mask: a copy of what is finite may be large
+    low = series.values.min(where=finite, initial=np.inf)
+    high = series.values.max(where=finite, initial=-np.inf)
+    ends = [f"{x:.4g}" for x in (low, high)] if low <= high else ["nan", "nan"]
     shape = " × ".join(map(str, series.shape))
     unit = [series.unit] if has_units else []
     return [series.name, series.kind.__name__, shape, *ends, *unit]
