@@ -41,5 +41,5 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plot,fields,scale,xarray,docs,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plot,fields,scale,xarray,docs,editor,dev]'
 	touch $@
