@@ -1,6 +1,7 @@
 """Open sizes: named, tied, and written as expressions that a call evaluates."""
 
 import copy
+import random
 from typing import Any
 
 import pytest
@@ -53,6 +54,23 @@ def test_expressions_become_numbers() -> None:
     assert evaluated("2*n + max(n, 7)//2", {"n": 4}) == 11
     with pytest.raises(ValueError):
         evaluated("open('x')", {})
+
+
+@pytest.mark.parametrize("_", range(12))
+def test_products_of_small_matrices_take_any_batch(_: int) -> None:
+    sizes = [random.choice((1, 2, 5, 16)) for _ in range(3)]
+    net = torch.nn.Sequential(
+        torch.nn.Linear(sizes[0], sizes[1]), torch.nn.Tanh(), torch.nn.Linear(sizes[1], sizes[2])
+    ).double()
+    rows = random.choice((2, 3, 8, 20))
+    example = torch.randn(rows, sizes[0], dtype=torch.float64, requires_grad=True)
+    joint = eager(net, (example,), dynamic="batch")
+    for batch in (1, 2, 7, 16, 40, 1000):
+        x = torch.randn(batch, sizes[0], dtype=torch.float64)
+        found, wanted = (x.clone().requires_grad_() for _ in range(2))
+        joint(found).square().sum().backward()
+        net(wanted).square().sum().backward()
+        torch.testing.assert_close(found.grad, wanted.grad, rtol=1e-12, atol=1e-14)
 
 
 def test_convolutions_take_any_batch() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -46,9 +46,27 @@ def graph_of(
 
 @cache
 def decompositions() -> dict[Any, Any]:
-    """Inductor's, except that random numbers stay operations of their own, drawn as eager does."""
+    """Inductor's, except that random numbers stay operations of their own, drawn as eager does, and
+    that none asks how large an open size is: small products of matrices are sums to it, and the
+    sizes of the example would be bounds of every call.
+    """
+    aten = torch.ops.aten
     kept = {k: v for k, v in torch_private.inductor_table().items() if str(k) not in DRAWS}
-    return {**kept, torch.ops.aten.native_dropout.default: _dropout}
+    asking = {op: _unless_open(kept[op]) for op in (aten.mm.default, aten.addmm.default)}
+    return {**kept, **asking, aten.native_dropout.default: _dropout}
+
+
+def _unless_open(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule that leaves an operation on the CPU as it is where a size of its operands is open."""
+
+    @wraps(rule)
+    def decompose(*values: Any, **options: Any) -> Any:
+        tensors = [x for x in values if isinstance(x, Tensor) and x.device.type == "cpu"]
+        if any(isinstance(n, torch.SymInt) for x in tensors for n in x.shape):
+            return NotImplemented
+        return rule(*values, **options)
+
+    return decompose
 
 
 def _dropout(value: Tensor, probability: float, train: bool | None) -> tuple[Tensor, Tensor]:
