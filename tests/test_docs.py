@@ -238,7 +238,7 @@ def test_every_flag_of_other_commands_is_mapped(verb: str, theirs: str) -> None:
     assert {f for f in theirs.split() if f"`{f}" not in part} == set()
 
 
-QUICK = ("crystal.py", "joint.py", "pfhub1a.py", "j2.py", "results.py")
+QUICK = ("crystal.py", "pfhub1a.py", "j2.py")
 
 
 @pytest.mark.slow

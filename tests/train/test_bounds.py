@@ -62,7 +62,7 @@ def test_graphs_that_index_by_constants_have_no_status() -> None:
         joint(torch.ones(5, 3))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiled_code_reads_nothing_out_of_bounds() -> None:
     table = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     joint = train.joint(

@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 
 from ingot.errors import IngotError
@@ -93,6 +92,8 @@ def _check_python() -> Check:
 
 def _read_requirements() -> list[tuple[str, str, str]]:
     """Name, bounds and extra of everything that the installed package asks for."""
+    from importlib import metadata
+
     try:
         told = metadata.requires("ingot") or []
     except metadata.PackageNotFoundError:  # run from its source
@@ -112,6 +113,8 @@ def _check_package(name: str, bounds: str) -> Check:
 
 
 def _read_version(name: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ingot.cli.flags import tell_code, wrong_usage
-from ingot.cli.inspected import Inspected, inspected_model, inspected_package
 from ingot.cli.package import folder_of
-from ingot.cli.torch_stages import find_signatures, is_package, read_graphs
 from ingot.errors import IngotError, Problem, did_you_mean
 
 if TYPE_CHECKING:
+    from ingot.cli.inspected import Inspected
     from ingot.hit import Tree
     from ingot.package.metadata import Origin
 
@@ -54,6 +53,7 @@ def inspect(
         Evaluate Python of the file within bounds, by listed names, and run no other code it names.
     """
     from ingot.catalog import law_files
+    from ingot.cli.torch_stages import is_package
     from ingot.hit import read
     from ingot.runtime.stub import stub_block
 
@@ -86,6 +86,8 @@ def of_graphs(place: Path, *, json: bool) -> int:
     """What joints or regions take, hold and give, and the constants taken when they were traced."""
     import msgspec
 
+    from ingot.cli.torch_stages import find_signatures, read_graphs
+
     described = read_graphs(place)
     told = [*map(str, find_signatures(described))]
     if described.kind == "regions":
@@ -96,7 +98,7 @@ def of_graphs(place: Path, *, json: bool) -> int:
     return 0
 
 
-def draw(found: list[Inspected], svg: Path) -> None:
+def draw(found: "list[Inspected]", svg: Path) -> None:
     """Write the wiring of the one model that was inspected."""
     from ingot.cli.drawing import drawn
     from ingot.codegen.disk import writable
@@ -111,8 +113,9 @@ def draw(found: list[Inspected], svg: Path) -> None:
 
 def of_file(
     tree: "Tree", model: str | None, driver: str | None, *, untrusted: bool
-) -> tuple[dict[str, Any], list[Inspected]]:
+) -> "tuple[dict[str, Any], list[Inspected]]":
     """One model of an input file, or all."""
+    from ingot.cli.inspected import inspected_model
     from ingot.drivers import structural_shapes
     from ingot.hit import unknown_sections
     from ingot.model import SECTIONS, Factory
@@ -143,13 +146,14 @@ def of_file(
 
 def of_package(
     place: Path, stub: "Tree | None", source: Path | None
-) -> tuple[dict[str, Any], list[Inspected]]:
+) -> "tuple[dict[str, Any], list[Inspected]]":
     """What a package says, under the solver of its stub, and what became of its source.
 
     Of several devices the first is told, and the names of all.
     """
     import msgspec
 
+    from ingot.cli.inspected import inspected_package
     from ingot.model import Factory
     from ingot.runtime.loader import metadata_of
     from ingot.runtime.stub import require_stub, under_rules
