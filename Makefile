@@ -4,13 +4,20 @@ JOBS ?= auto
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run test lint docs bench clean
+.PHONY: run test hosts lint docs bench clean
 
 run: $(READY)
 	$(BIN)/python examples/crystal.py
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+# Programs that call packages: what is absent is installed where it can be, else skipped by name.
+hosts: $(READY)
+	tests/hosts/install.sh
+	$(MAKE) .hosts/dolfinx/.ready
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch-fem
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m '' -rs tests/hosts
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -35,11 +42,19 @@ bench: $(READY) .peer/.ready .jax/.ready
 	.jax/bin/python -m pip install --quiet jax==0.10.2
 	touch $@
 
+# FEniCSx is Debian's, for the system's Python and NumPy 1; Ingot is put beside it.
+.hosts/dolfinx/.ready:
+	mkdir -p $(@D)
+	if /usr/bin/python3 -c 'import dolfinx' 2> /dev/null; then \
+	  /usr/bin/python3 -m venv --system-site-packages $(@D) && \
+	  $(@D)/bin/python -m pip install --quiet 'numpy<2' matplotlib -e . && touch $@; \
+	fi
+
 clean:
 	rm -rf build dist docs/reference aoti failed examples/out .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plot,fields,scale,xarray,docs,editor,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[plot,fields,scale,xarray,docs,editor,dev]' felupe scikit-fem
 	touch $@

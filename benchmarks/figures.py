@@ -40,9 +40,9 @@ def fill(text: str) -> str:
     return NUMBER.sub(lambda at: f"{at[1]}{read_result(at[2])['values'][at[3]]}{at[4]}", text)
 
 
-def read_result(name: str) -> dict[str, Any]:
+def read_result(name: str, folder: Path | None = None) -> dict[str, Any]:
     """A result: when, where and by what it was taken; columns and rows, or values by name."""
-    return json.loads((RESULTS / f"{name}.json").read_text())
+    return json.loads(((folder or RESULTS) / f"{name}.json").read_text())
 
 
 def format_table(result: Mapping[str, Any]) -> str:

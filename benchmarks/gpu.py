@@ -5,6 +5,7 @@ Then Cahn-Hilliard on grids: a substep replayed as a CUDA graph, launched plainl
     python -m benchmarks.gpu ../shared/cases
 
 Float64, CUDA events, medians. 64 points are drawn as benchmarks.bench draws them, and repeated.
+Beside it: the operation floor (benchmarks.floor), committed counts at the measured peak of the GPU.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from benchmarks.fields import SUBSTEPS, begun
 from benchmarks.figures import write_result
+from benchmarks.floor import OPERATIONS, Machine, find_floor, measure_gpu
 from benchmarks.load_paths import CASES, Folders, overrides
 from ingot.codegen.cuda import open_driver
 from ingot.drivers.transient import TransientDriver, transient_driver
@@ -127,6 +129,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for the tables of the pages")
     options = parser.parse_args()
     rows = []
+    machine = measure_gpu()
+    print(machine, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.names:
             driver = drawn(name, Folders(options.cases, Path(scratch)))
@@ -143,7 +147,9 @@ def main() -> None:
                 took = timed(kernel.arrange(Transient(first.steps, prescribed, initial)))
                 steps = first.steps - 1
                 rate = points * steps / took * 1e3
-                rows.append({**told, "points": points, "ms": took, "point_steps_per_s": rate})
+                floor = (find_floor(name, machine) or 0) * points * steps * 1e3
+                row = {"points": points, "ms": took, "point_steps_per_s": rate, "floor_ms": floor}
+                rows.append(told | row)
                 print(json.dumps(rows[-1]), flush=True)
                 del prescribed, initial
                 torch.cuda.empty_cache()
@@ -153,30 +159,34 @@ def main() -> None:
     if options.output:
         options.output.write_text(json.dumps(rows, indent=1))
     if options.out:
-        store(rows, options.out, torch.cuda.get_device_name())
+        store(rows, options.out, torch.cuda.get_device_name(), machine)
 
 
-def store(rows: list[dict[str, Any]], folder: Path, machine: str) -> None:
+def store(rows: list[dict[str, Any]], folder: Path, name: str, peak: Machine) -> None:
     """Write the tables of docs/speed.md."""
     command, body = "python -m benchmarks.gpu ../shared/cases", []
     kernels = [row for row in rows if "points" in row]
     points = sorted({row["points"] for row in kernels})
-    for name in dict.fromkeys(row["case"] for row in kernels):
-        by = {row["points"]: row for row in kernels if row["case"] == name}
+    for case in dict.fromkeys(row["case"] for row in kernels):
+        by = {row["points"]: row for row in kernels if row["case"] == case}
         last = by[points[-1]]
         body.append((
-            name, *(float(by[n]["ms"]) for n in points), f"{last['point_steps_per_s']:.2g}",
+            case, *(float(by[n]["ms"]) for n in points), f"{last['point_steps_per_s']:.2g}",
+            f"{last['ms'] / last['floor_ms']:.1f}" if last["floor_ms"] else "",
             f"{last['first_result_s']:.1f}", f"{last['returns_us']:.0f}",
             f"{last['stands_us']:.0f}", last["local_bytes"],
         ))  # fmt: skip
     sizes = (f"{n:,} points ms".replace(",", " ") for n in points)
-    tail = ("point-steps/s", "first result s", "returns µs", "stands µs", "local bytes")
-    write_result(folder, "gpu", command, ("case", *sizes, *tail), body, machine=machine)
+    tail = ("point-steps/s", "floors", "first result s", "returns µs", "stands µs", "local bytes")
+    write_result(folder, "gpu", command, ("case", *sizes, *tail), body, machine=name)
     grids = [row for row in rows if "replayed_us" in row]
     ways = ("replayed", "launched", "torch")
     body = [(str(row["case"]).split()[1], *(f"{row[f'{way}_us']:.0f}" for way in ways))
             for row in grids]  # fmt: skip
-    write_result(folder, "gpu-fields", command, ("grid", *ways), body, machine=machine)
+    write_result(folder, "gpu-fields", command, ("grid", *ways), body, machine=name)
+    times = {each: f"{peak.seconds[each] * 1e12:.2g}" for each in OPERATIONS}
+    values = {"tflops": f"{peak.flops / 1e12:.3g}", **times}
+    write_result(folder, "gpu-floor", command, values=values, machine=name)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).parent / "reference"
-MODULES = ("ingot", "ingot.catalog", "ingot.types", "ingot.drivers", "ingot.fields", "ingot.train",
-           "ingot.regions", "ingot.errors")  # fmt: skip
+MODULES = ("ingot", "ingot.catalog", "ingot.types", "ingot.drivers", "ingot.fields", "ingot.hosts",
+           "ingot.train", "ingot.regions", "ingot.errors")  # fmt: skip
 
 
 def write_pages() -> None:

@@ -1,7 +1,6 @@
 """Rate-independent J2 plasticity written in Python, through growing cycles: writes j2.png."""
 
 import numpy as np
-from matplotlib import pyplot as plt
 
 from ingot import compose, implicit, laws, transient
 
@@ -21,5 +20,4 @@ update = implicit(
 model = compose(update, split, elastic)
 time = np.linspace(0, 3, 241)
 result = transient(model, time=time, strain=time * np.sin(6 * time) / 250, control="uniaxial").run()
-plt.plot(100 * result.strain.xx, result.stress.xx)
-plt.savefig("j2.png")
+result.plot("strain.xx:stress.xx").savefig("j2.png")

@@ -1,5 +1,6 @@
 """What tests share: the published cases beside the checkout, and the two backends."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -20,6 +21,12 @@ def pytest_unconfigure() -> None:
     """After the last worker."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         shutil.rmtree(os.environ["INGOT_TEST_HOME"], ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """Sixteen thousand collected tests live to the end: garbage is not looked for among them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -348,7 +348,7 @@ class Made:
 
 
 @cache
-def _home() -> Path:
+def home() -> Path:
     """One folder for all workers of a test run."""
     return Path(os.environ.get("INGOT_TEST_HOME") or tempfile.mkdtemp(prefix="ingot-tests-"))
 
@@ -364,7 +364,7 @@ def written(text: str, folder: Path) -> Path:
 
 def made(text: str, model: str, folder: str, *, driver: str | None = None, **target: Any) -> Made:
     """Compile a model of a text in a folder of its own."""
-    file = written(text, _home() / folder)
+    file = written(text, home() / folder)
     chosen = Target(output_dir=file.parent / "out", **target)
     factory = Factory(read(file))
     shapes = None if driver is None else transient_driver(factory, driver).shapes
@@ -388,6 +388,13 @@ def elastic() -> Made:
     """Stress of strain at five stiffnesses, Poisson's ratio promoted."""
     return made(ELASTIC, "elastic", "elastic", parameter=("nu",), derivative=(":", ":nu"),
                 backend=BOTH)  # fmt: skip
+
+
+@cache
+def material() -> Made:
+    """The same at one stiffness, a user material too."""
+    text = ELASTIC.replace("'stiffness 0.3'", "'200000 0.3'")
+    return made(text, "elastic", "material", umat=True, stub=False)
 
 
 @cache

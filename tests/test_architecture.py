@@ -17,9 +17,9 @@ from ingot.model import ELSEWHERE
 
 SOURCE = Path(__file__).parents[1] / "src" / "ingot"
 ROOMS = [
-    "errors", "platform", "extras", "options", "hit", "types", "catalog", "model", "laws",
-    "program", "codegen", "graphs", "execute", "package", "runtime", "drivers", "fields", "train",
-    "regions", "cli",
+    "errors", "messages", "platform", "extras", "options", "hit", "types", "catalog", "model",
+    "laws", "program", "codegen", "graphs", "execute", "package", "runtime", "hosts", "drivers",
+    "fields", "train", "regions", "cli", "__main__",
 ]  # fmt: skip
 FILES = [file for file in sorted(SOURCE.rglob("*.py")) if file != SOURCE / "__init__.py"]
 
@@ -252,6 +252,8 @@ OTHER_WORDS = {
     "package/header.py": "headings of a C header",
 }
 """Files whose words happen to be names of operations, and what they are."""
+FORMS = {"program/complement.py": "complementarity: its laws do not mark their multipliers"}
+"""Passes that find what they are about by its form, out of elementwise operations."""
 
 
 def operation_names() -> tuple[set[str], set[str]]:
@@ -312,7 +314,7 @@ def test_operations_are_listed_in_their_table_alone() -> None:
     names = elementwise | structural
     found: dict[str, list[set[str]]] = {}
     for file in (str(f.relative_to(SOURCE)) for f in FILES):
-        if file not in TABLES | OTHER_WORDS.keys():
+        if file not in TABLES | OTHER_WORDS.keys() | FORMS.keys():
             tree = ast.parse((SOURCE / file).read_text())
             lists = [words & names for words in listed_in(tree) if len(words & names) >= 3]
             found[file] = [*lists, *([asked] if (asked := compared_in(tree) & elementwise) else [])]
@@ -329,18 +331,18 @@ def test_words_that_are_no_operations_are_still_there() -> None:
 # source as data
 
 
-@pytest.mark.parametrize("room", ["program", "codegen", "execute"])
+@pytest.mark.parametrize("room", ["program", "codegen", "execute", "fields/jit"])
 def test_nothing_is_found_by_matching_text(room: str) -> None:
     """What is printed is looked up as data, never searched."""
-    names = {"program/layouts.py": "the axes that an annotation spells"}
-    files = [f for f in FILES if f.relative_to(SOURCE).parts[0] == room]
+    files = [f for f in FILES if (SOURCE / room) in (SOURCE / f).parents]
+    assert files
     trees = {str(f.relative_to(SOURCE)): ast.parse((SOURCE / f).read_text()) for f in files}
     imported = {
         file for file, tree in trees.items() for node in ast.walk(tree)
         if (isinstance(node, ast.Import) and "re" in [each.name for each in node.names])
         or (isinstance(node, ast.ImportFrom) and node.module == "re")
     }  # fmt: skip
-    assert imported <= names.keys()
+    assert imported == set()
 
 
 # pages

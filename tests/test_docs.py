@@ -38,6 +38,34 @@ NORUN = {
         "editor.md",
         "vim.filetype.add({ extension = { i = 'hit' } })",
     ): "settings of Neovim, which is not here",
+    ("fem.md", "$ python examples/fem/plate_skfem.py"): "its times are those of one machine",
+    ("fem.md", "def assemble(u, end):"): "a part of examples/fem/plate_skfem.py",
+    (
+        "fem.md",
+        "$ apt-get install python3-dolfinx",
+    ): "installs packages of the system and from an index",
+    (
+        "cpp.md",
+        "$ cp -r $(ingot package cpp)/examples . && cd examples",
+    ): "builds programs; tests/cpp builds and runs the same",
+    (
+        "cpp.md",
+        "find_package(ingot REQUIRED)                  # COMPONENTS torch for packages of graphs",
+    ): "a part of a CMakeLists.txt",
+    ("cpp.md", "#include <ingot/ingot.h>"): "a part of a program",
+    (
+        "cpp.md",
+        '$ T=$(python -c "import torch; print(torch.__path__[0])")',
+    ): "takes a minute of compiling",
+    (
+        "moose.md",
+        "ADDITIONAL_INCLUDES += -I$(shell ingot package cpp --include)",
+    ): "a part of a Makefile",
+    ("moose.md", "const double r = std::sqrt(2.0);"): "a part of a program",
+    (
+        "moose.md",
+        "$ g++ -std=c++17 -O2 -I$(ingot package cpp --include) moose.cpp -o moose -ldl -pthread",
+    ): "builds a program; tests/cpp builds and runs the same",
     (
         "fields-examples.md",
         "$ python examples/pfhub1a.py docs 2e4",
@@ -233,7 +261,7 @@ def test_every_flag_of_other_commands_is_mapped(verb: str, theirs: str) -> None:
     found = app[verb].assemble_argument_collection(default_parameter=app.default_parameter)
     flags = {name for argument in found for name in argument.names if name.startswith("--")}
     fields = {"--file", "--checkpoint", "--checkpoint-every", "--restart", "--eager",
-              "--compute-device", "--n-threads", "--load"}  # fmt: skip
+              "--compute-device", "--n-threads", "--load", "--ranks"}  # fmt: skip
     assert {f for f in flags - fields if not re.search(rf"{f}\b", part)} == set()
     assert {f for f in theirs.split() if f"`{f}" not in part} == set()
 
@@ -252,6 +280,11 @@ def test_an_example_runs(example: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the examples plot: install ingot[plot]")
     run(str(example), str(tmp_path), folder=tmp_path)
     assert sorted(tmp_path.glob(f"{example.stem}.*"))
+
+
+@pytest.mark.parametrize(("example", "below"), [("j2.py", 25), ("cyclic.i", 40)])
+def test_a_first_model_is_short(example: str, below: int) -> None:
+    assert len((ROOT / "examples" / example).read_text().splitlines()) < below
 
 
 def test_every_example_is_in_the_gallery() -> None:

@@ -18,6 +18,7 @@ from ingot.errors import (
     raise_if,
     warn_of,
 )
+from ingot.messages import MESSAGES
 
 SOURCE = Path(__file__).parents[1] / "src" / "ingot"
 
@@ -131,6 +132,10 @@ def codes_in(file: Path) -> set[str]:
 )
 def test_every_code_is_explained(file: Path) -> None:
     assert codes_in(file) <= EXPLAIN.keys()
+
+
+def test_every_code_of_shared_texts_is_explained() -> None:
+    assert {message.code for message in MESSAGES.values()} <= EXPLAIN.keys()
 
 
 def test_codes_are_found_in_the_source() -> None:

@@ -98,13 +98,15 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.exhaustive
-def test_a_wheel_holds_all_that_kernels_are_made_of(wheel: Path) -> None:
-    here = ROOT / "src" / "ingot"
+def test_a_wheel_holds_all_that_kernels_and_hosts_are_made_of(wheel: Path) -> None:
+    places = {"ingot": ROOT / "src" / "ingot", "ingot/cpp": ROOT / "cpp"}
     expected = {
-        f"ingot/{file.relative_to(here).as_posix()}"
+        f"{name}/{file.relative_to(here).as_posix()}"
+        for name, here in places.items()
         for file in here.rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     }
+    assert "ingot/cpp/include/ingot/ingot.h" in expected
     assert expected <= set(zipfile.ZipFile(wheel).namelist())
 
 

@@ -84,13 +84,19 @@ def texts() -> dict[str, list[str]]:
 
 TEXTS = texts()
 COMMANDS, FLAGS = commands(), flags()
-COMPILERS = {"--std", "--compressed-storage", "--user", "--index-url", "--extra-index-url"}
+COMPILERS = {
+    "--std", "--compressed-storage", "--user", "--index-url", "--extra-index-url", "--build",
+    "--install",
+}  # fmt: skip
+SCRIPTS = re.compile(r"python -m ((?:benchmarks|tests)\.[\w.]+)([^`\n]*)")
+"""A script of the repository and its arguments: these are its own flags, not those of `ingot`."""
 
 
 @pytest.mark.parametrize("place", [place for place, found in TEXTS.items() if found])
 def test_commands_flags_and_keywords_are_there(place: str) -> None:
     keywords = inspect.signature(model.__call__).parameters
     for text in TEXTS[place]:
+        text = SCRIPTS.sub("", text)
         for command in re.findall(r"(?:^|`|: |\b(?:by|with|write|run|use) )ingot ([a-z]+)\b", text):
             assert command in COMMANDS, f"`ingot {command}` in: {text}"
         if "ingot" in text or place.startswith("src") or place == "ingot explain":
@@ -106,6 +112,15 @@ def test_commands_flags_and_keywords_are_there(place: str) -> None:
         assert not re.search(rf"(?<![\w-])-p {GAP}", text), (
             f"-p takes the name that show prints: {text}"
         )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_scripts_and_their_flags_are_there(page: Path) -> None:
+    for script, given in SCRIPTS.findall(page.read_text()):
+        file = ROOT / f"{script.replace('.', '/')}.py"
+        assert file.exists(), f"python -m {script} in {page.name}"
+        for flag in re.findall(r"(?<!\S)--[a-z][a-z-]+", given):
+            assert f'"{flag}"' in file.read_text(), f"{flag} of {script} in {page.name}"
 
 
 def test_remedies_that_lead_nowhere_are_found() -> None:

@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ingot import laws
+    from ingot import hosts, laws
     from ingot.drivers import (
         Diagnosis,
         Result,
@@ -55,6 +55,7 @@ __all__ = [
     "diagnose",
     "executor",
     "from_hit",
+    "hosts",
     "implicit",
     "laws",
     "load",
@@ -87,8 +88,8 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "laws":
-        return importlib.import_module("ingot.laws")
+    if name in ("hosts", "laws"):
+        return importlib.import_module(f"ingot.{name}")
     room = next((room for room, names in _ROOMS.items() if name in names), None)
     if room is None:
         raise AttributeError(f"module 'ingot' has no attribute '{name}'")

@@ -6,9 +6,11 @@ In: problems found by any stage. Out: one IngotError whose text is what the user
 from __future__ import annotations
 
 import difflib
+import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = [
     "IngotError",
@@ -104,7 +106,15 @@ def warn_of(problems: Iterable[Problem], *, strict: bool = False) -> None:
     if strict:
         raise_if(found)
     for problem in sorted(found, key=by_place):
-        warnings.warn(IngotWarning(problem), stacklevel=3)
+        warnings.warn(IngotWarning(problem), stacklevel=_count_own_frames() + 1)
+
+
+def _count_own_frames() -> int:
+    """How many frames up from the caller's the first line outside of Ingot stands."""
+    here, frame, count = str(Path(__file__).parent), sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, count = frame.f_back, count + 1
+    return count - 1
 
 
 def raise_if(problems: Iterable[Problem]) -> None:

@@ -25,6 +25,7 @@ PURPOSES = {
     "plot": "pictures: ingot plot, ingot view --png, the examples",
     "editor": "help in editors: ingot lsp",
     "fields": "HDF5 files of simulations and results",
+    "fem": "the examples of finite elements: scikit-fem, FElupe, torch-fem",
     "xarray": "results as labelled arrays: Result.to_xarray",
     "parquet": "results as Parquet files",
     "zarr": "results as Zarr folders",

@@ -125,6 +125,10 @@ def declaration_of(function: Callable[..., Any]) -> Declared:
     found = [declared for declared in CATALOG.values() if declared.function is function]
     if len(found) == 1:
         return found[0]
+    if isinstance(function, Maker):
+        message = f"'{function.type}' is called as it is"
+        fix = f"write ingot.laws.{function.type}(...)"
+        raise IngotError([Problem("unknown-type", message, caller(), fix)])
     name = getattr(function, "__name__", f"a {type(function).__name__}")
     message = f"'{name}' is not declared as a law"
     fix = did_you_mean(name, CATALOG) or "write @model(gives=...) above it"

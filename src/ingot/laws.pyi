@@ -286,6 +286,20 @@ def CamanhoDavilaCriticalSeparation(
     gives critical_separation: Scalar
     """
 
+def CauchyStress(
+    *,
+    deformation_gradient: str = "deformation_gradient",
+    kirchhoff_stress: str = "kirchhoff_stress",
+    cauchy_stress: str = "cauchy_stress",
+    name: str | None = None,
+) -> Model:
+    r"""The force on an area of the deformed body, $\sigma = \tau / \det F$.
+
+    reads deformation_gradient: R2, kirchhoff_stress: SR2
+
+    gives cauchy_stress: SR2
+    """
+
 def ChabochePlasticHardening(
     *,
     C: Parameter,
@@ -827,6 +841,20 @@ def FiniteVolumeUpwindedAdvectiveFlux(
     gives flux: Scalar
     """
 
+def FirstPiolaKirchhoffStress(
+    *,
+    deformation_gradient: str = "deformation_gradient",
+    second_piola_kirchhoff_stress: str = "second_piola_kirchhoff_stress",
+    first_piola_kirchhoff_stress: str = "first_piola_kirchhoff_stress",
+    name: str | None = None,
+) -> Model:
+    r"""The force on an area of the body before it deformed, $P = F S$.
+
+    reads deformation_gradient: R2, second_piola_kirchhoff_stress: SR2
+
+    gives first_piola_kirchhoff_stress: R2
+    """
+
 def FixOrientation(
     *,
     threshold: float = 1.0,
@@ -931,6 +959,35 @@ def GursonCavitation(
     reads plastic_strain_rate: SR2, void_fraction: Scalar
 
     gives void_fraction_rate: Scalar
+    """
+
+def HenckyStrain(
+    *,
+    deformation_gradient: str = "deformation_gradient",
+    strain: str = "strain",
+    name: str | None = None,
+) -> Model:
+    r"""The logarithmic strain of a deformation, $E = \tfrac{1}{2} \ln F^T F$.
+
+    reads deformation_gradient: R2
+
+    gives strain: SR2
+    """
+
+def HenckyStressPullBack(
+    *,
+    deformation_gradient: str = "deformation_gradient",
+    stress: str = "stress",
+    second_piola_kirchhoff_stress: str = "second_piola_kirchhoff_stress",
+    name: str | None = None,
+) -> Model:
+    r"""The stress $T$ that works on the logarithmic strain, on $C = F^T F$: $S = T : 2 dE/dC$.
+
+    `HenckyStrain` gives that strain; $T : dE = \tfrac{1}{2} S : dC$ for every change.
+
+    reads deformation_gradient: R2, stress: SR2
+
+    gives second_piola_kirchhoff_stress: SR2
     """
 
 def HermiteSmoothStep(
@@ -1050,6 +1107,20 @@ def KineticFactor(
     reads critical_radius: Scalar, projected_diffusivity_sum: Scalar
 
     gives kinetic_factor: Scalar
+    """
+
+def KirchhoffStress(
+    *,
+    deformation_gradient: str = "deformation_gradient",
+    second_piola_kirchhoff_stress: str = "second_piola_kirchhoff_stress",
+    kirchhoff_stress: str = "kirchhoff_stress",
+    name: str | None = None,
+) -> Model:
+    r"""The Cauchy stress times the change of volume, $\tau = F S F^T$.
+
+    reads deformation_gradient: R2, second_piola_kirchhoff_stress: SR2
+
+    gives kirchhoff_stress: SR2
     """
 
 def KocksMeckingActivationEnergy(
@@ -1357,6 +1428,30 @@ def LinearlyInterpolateToCellEdges(
     cell_edges: where all edges are, boundaries included
 
     gives edge_values: Scalar
+    """
+
+def LogarithmicStrain(
+    *,
+    model: Model | None = None,
+    strain: Any = None,
+    stress: Any = None,
+    deformation_gradient: Any = None,
+    kirchhoff_stress: Any = None,
+    first_piola_kirchhoff_stress: Any = None,
+    cauchy_stress: Any = None,
+    second_piola_kirchhoff_stress: Any = None,
+    jaumann_tangent: Any = None,
+    name: str | None = None,
+) -> Model:
+    r"""A small-strain model on the logarithmic strain of a deformation gradient.
+
+    model: the small-strain model, whose other inputs and outputs are this one's too; strain: its
+    strain, `strain` unless told, whose old values come from old deformation gradients; stress: its
+    stress, `stress` unless told; deformation_gradient: what is given, `deformation_gradient` unless
+    told; kirchhoff_stress, first_piola_kirchhoff_stress: names of these stresses; cauchy_stress,
+    second_piola_kirchhoff_stress: the same, given where they are named; jaumann_tangent: the
+    derivative of the Kirchhoff stress, at its Jaumann rate, by the rate of deformation, given where
+    it is named.
     """
 
 def MRPConstantParameter(

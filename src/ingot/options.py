@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 from msgspec import Meta
 
-from ingot.errors import IngotError, Problem
+from ingot.messages import refuse
 
 __all__ = [
-    "INT32", "Backend", "Count", "Device", "Factor", "Fraction", "Knob", "Meta", "Newton",
+    "INT32", "Backend", "Count", "Device", "Factor", "Fraction", "Host", "Knob", "Meta", "Newton",
     "NotNegative", "NotNegativeCount", "PackagedBackend", "Positive", "Share", "allowed",
     "bounds", "fits", "knobs_of", "name_type", "plain", "spell",
 ]  # fmt: skip
@@ -31,6 +31,9 @@ Device = Literal["cpu", "cuda"]
 
 Backend = Literal["interpret", PackagedBackend]
 """What can run a program: operations of torch, or what a package can hold."""
+
+Host = Literal["abaqus", "calculix"]
+"""Whose user material a library is: which stress and which slope are meant at finite strain."""
 
 NotNegative = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
@@ -83,8 +86,8 @@ class Newton(msgspec.Struct, frozen=True, kw_only=True):
         for knob in knobs_of(Newton):
             value = getattr(self, knob.name)
             if not fits(value, knob.kind):
-                message = f"'{knob.name}' should be {allowed(knob.kind)}, but is {value!r}"
-                raise IngotError([Problem("wrong-value", message, None, f"give {knob.default!r}")])
+                told = {"allowed": allowed(knob.kind), "value": repr(value)}
+                raise refuse("rule", name=knob.name, **told, default=repr(knob.default))
 
     def rules(self) -> dict[str, Any]:
         """The rules by name, of this and of whatever extends it."""
@@ -192,7 +195,11 @@ def name_type(kind: Any) -> str:
     """What the value of an option is called on a page: its kind and range."""
     origin = get_origin(kind)
     if origin is Annotated:
-        words = {"constant": "number or constant", "function": "function"}
+        words = {
+            "constant": "number or constant",
+            "constants": "numbers or constants",
+            "function": "function",
+        }
         special = [words[each] for each in kind.__metadata__ if isinstance(each, str)]
         return special[0] if special else f"{name_type(plain(kind))} {bounds(kind)}".strip()
     if origin in (Union, types.UnionType):

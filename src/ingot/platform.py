@@ -1,6 +1,7 @@
 """What differs between operating systems, CPUs and compilers: no other file asks which it is on."""
 
 import ctypes
+import itertools
 import os
 import platform
 import signal
@@ -11,7 +12,7 @@ from typing import Any
 
 __all__ = [
     "FOLDERS_CAN_BE_OPENED", "MACHINE", "choose_native_flags", "exchange_names", "find_in_process",
-    "kill_group", "lock_file", "read_processor_features",
+    "kill_group", "lock_file", "read_free_memory", "read_processor_features",
 ]  # fmt: skip
 
 MACHINE = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
@@ -22,6 +23,8 @@ FOLDERS_CAN_BE_OPENED = os.name != "nt"
 
 _HERE = -100  # AT_FDCWD of Linux
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux
+_GROUP = Path("/sys/fs/cgroup")
+_CACHED = ("inactive_file", "active_file")
 
 
 def choose_native_flags(machine: str = MACHINE) -> tuple[str, ...]:
@@ -38,6 +41,28 @@ def read_processor_features() -> frozenset[str]:
     text = info.read_text() if info.exists() else ""
     line = next((row for row in text.splitlines() if row.startswith(("flags", "Features"))), "")
     return frozenset(line.partition(":")[2].split())
+
+
+def read_free_memory() -> int | None:
+    """The bytes that processes can still be given, with swap; None where the system does not tell.
+
+    A group of processes that is bound (a container, a job) has no more than its bound leaves.
+    """
+    info = Path("/proc/meminfo")
+    text = info.read_text() if info.exists() else ""
+    rows = {row.partition(":")[0]: row.split()[1:2] for row in text.splitlines()}
+    found = [rows[name] for name in ("MemAvailable", "SwapFree") if rows.get(name)]
+    free = sum(1024 * int(count) for (count,) in found) if "MemAvailable" in rows else None
+    bounds = (("memory.max", "memory.current"),
+              ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))  # fmt: skip
+    for bound, used in bounds:
+        with suppress(OSError, ValueError):
+            most, now = (int((_GROUP / name).read_text()) for name in (bound, used))
+            stat = (_GROUP / bound).with_name("memory.stat").read_text().split()
+            # what files have in memory is given up where it is needed
+            now -= sum(int(n) for name, n in itertools.pairwise(stat) if name in _CACHED)
+            free = max(0, most - now) if free is None else min(free, max(0, most - now))
+    return free
 
 
 def lock_file(number: int, *, wait: bool) -> bool:

@@ -34,8 +34,9 @@ assert status(WORDS) == 0 and [path.name for path in home.iterdir()] == [name]
 
 @pytest.mark.parametrize(
     ("how", "name"),
-    [("full", "result.csv"), pytest.param("kill", "result.pt", marks=pytest.mark.exhaustive)],
+    [("full", "result.csv"), ("kill", "result.pt")],
 )
+@pytest.mark.exhaustive
 def test_a_save_disturbed_at_any_write_keeps_the_old_file(
     tmp_path: Path, how: str, name: str
 ) -> None:

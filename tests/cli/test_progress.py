@@ -34,6 +34,7 @@ def test_steps_are_counted_from_many_threads(capsys: Captured) -> None:
 def test_names_stand_above_the_bar_on_a_terminal(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with progress("compiling", 2) as step:

@@ -133,6 +133,15 @@ def test_a_report_of_points_that_fail_is_written_and_ends_with_an_error(
     assert "not-converged" in said.err and "wrote my bar.html" in said.out
     page = Page(Path("my bar.html").read_text())
     assert {"root", "out of steps"} <= set(page.texts)
+    assert status(["view", str(bar), "--output", "seen.html"]) == 1
+    said = capsys.readouterr()
+    assert "not-converged" in said.err and "wrote seen.html" in said.out
+
+
+def test_a_report_of_a_result_names_what_shows_it(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "r.npz").write_text("any")
+    assert status(["report", str(tmp_path / "r.npz")]) == 1
+    assert "ingot view" in capsys.readouterr().err
 
 
 DRAWN = """

@@ -61,3 +61,12 @@ def test_flags_that_contradict_are_wrong_usage(file: Path, capsys: Captured) -> 
     for words in ([], ["--over", "E"], ["--table", "t.csv", "--over", "E=1"]):
         assert status(["sweep", str(file), *words]) == 2
     assert status(["sweep", str(file), "--over", "E=1", "--steps", "some"]) == 2
+
+
+def test_what_calls_a_command_is_no_line_of_the_user(file: Path, capsys: Captured) -> None:
+    place = str(file.parent / "never.parquet")
+    command = ["sweep", str(file), "driver", "--over", "E=1e5,nan", "--output", place]
+    assert status(command) == 1
+    text = capsys.readouterr().err
+    assert "'E' should be a row of finite numbers" in text
+    assert "-->" not in text

@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
 import pytest
 
 from ingot import fields
 from ingot.cli.main import status
+from tests.fields.lbm.cases import COLLISION, DENSITY, FLOW, VELOCITY, equilibrium, lattice_input
+from tests.fields.lbm.plain import Plain
 
 Captured = pytest.CaptureFixture[str]
 INTERPRET = ["--backend", "interpret"]
@@ -314,3 +318,82 @@ def test_warnings_are_counted_and_fail_where_strict(file: Path, capsys: Captured
     assert len(outcome["warnings"]) == 2
     assert status(["test", str(file), "--strict"]) == 1
     assert "unprescribed-input" in capsys.readouterr().out
+
+
+SHARED = 'Domain/parallel_mode=REAL_SPACE Domain/periodic_directions="X Y"'
+RANKS = f"""
+[Tests]
+  [shared]
+    type = HDF5Diff
+    input = lattice.i
+    hdf5diff = lattice.h5
+    abs_tol = 1e-13
+    min_parallel = 3
+    cli_args = '{SHARED}'
+    expect_out = 'reference-quirk'
+  []
+  [spoiled]
+    type = HDF5Diff
+    hdf5diff = lattice.h5
+    gold_dir = spoiled
+    abs_tol = 1e-13
+    should_execute = false
+    prereq = shared
+  []
+  [untold]
+    type = RunApp
+    input = lattice.i
+    min_parallel = 2
+    cli_args = '{SHARED}'
+    absent_out = 'reference-quirk'
+  []
+  [alone]
+    type = RunException
+    input = lattice.i
+    min_parallel = 2
+    expect_err = 'parallel_mode'
+  []
+[]
+"""
+
+
+@pytest.mark.exhaustive
+def test_specs_run_on_as_many_ranks_as_they_say(tmp_path: Path, capsys: Captured) -> None:
+    sizes = (7, 5)
+    media = np.ones(sizes, dtype=np.int64)
+    media[3, 1:3] = media[6, 4] = 0
+    inlet = {"type": "LBMFixedFirstOrderBC", "buffer": "f", "f": "f", "value": 0.05,
+             "boundary": "left", "perturb": "true"}  # fmt: skip
+    wall = {"type": "LBMBounceBack", "buffer": "f", "f_old": "fpc", "boundary": "wall"}
+    boundary = {"in": inlet, "wall": wall}
+    solve = {"rho": DENSITY, "u": VELOCITY, "feq": equilibrium("feq"), "c": COLLISION}
+    start = {"rho": {"type": "LBMConstantTensor", "buffer": "rho", "constants": 1},
+             **{name: equilibrium(name) for name in ("f", "fpc")}}  # fmt: skip
+    text = lattice_input(
+        sizes, "D2Q9", initialize=start, solve=solve, boundary=boundary, compatible=True,
+        buffers={**FLOW, "media": "ms"}, problem={"binary_media": "media", "substeps": 4},
+        more="[TensorOutputs]\n[all]\ntype = XDMFTensorOutput\nbuffer = rho\nenable_hdf5 = true\n"
+        "merged = true\n[]\n[]",
+    ).replace("num_steps = '1'", "num_steps = 2")  # fmt: skip
+    medium = "[media]\nfile = media.h5\nis_integer = true\n"
+    (tmp_path / "lattice.i").write_text(text.replace("[media]\n", medium))
+    (tmp_path / "tests").write_text(RANKS)
+    w = np.array([4 / 9, *[1 / 9] * 4, *[1 / 36] * 4]) * media[..., None]
+    fields = {"f": w, "fpc": w, "feq": 0 * w, "u": np.zeros((*sizes, 2)), "rho": 1.0 * (media > 0)}
+    plain = Plain("D2Q9", sizes, True, solve, boundary, (("f", "fpc"),), fields, media)
+    frames = [np.ones(sizes)] * 2  # nothing clears what is started, and the first step is none
+    for _ in range(4):
+        plain.step()
+    frames.append(plain.fields["rho"])
+    for folder, change in (("gold", 0.0), ("spoiled", 1e-9)):
+        (tmp_path / folder).mkdir()
+        with h5py.File(tmp_path / folder / "lattice.h5", "w") as file:
+            for number, frame in enumerate(frames):
+                file[f"rho.{number}"] = frame.T + change * (number == 2)
+    with h5py.File(tmp_path / "media.h5", "w") as file:
+        file["media"] = media
+    assert status(["test", str(tmp_path), "--eager"]) == 1
+    rows = capsys.readouterr().out.splitlines()
+    told = ["[spoiled] failed: values-differ: lattice.h5", "[untold] failed: run-differs"]
+    assert len(rows) == 3 and all(map(str.__contains__, rows, told)), rows
+    assert rows[-1] == "2 passed, 2 failed"

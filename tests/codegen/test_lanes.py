@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -399,5 +400,6 @@ def test_masks_are_negated_by_name() -> None:
     for file in HEADER.glob("*.h"):
         if file.name not in ("lanes.h", "grid.h", "c_functions.h"):
             code = [row.partition("//")[0] for row in file.read_text().splitlines()]
-            assert [row for row in code if "~" in row and "~Parts" not in row] == [], file.name
+            destructor = re.compile(r"~[A-Z]\w*\(\)")
+            assert [row for row in code if "~" in destructor.sub("", row)] == [], file.name
     assert not [row.name for row in ELEMENTWISE.values() if "~" in row.cxx]

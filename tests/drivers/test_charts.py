@@ -58,3 +58,8 @@ def test_a_picture_is_of_its_kind_and_the_same_twice(suffix: str, start: bytes) 
 def test_any_result_is_drawn(seed: int) -> None:
     result = draw_result(seed)
     assert len(result.plot().axes) == len(find_panels(result))
+
+
+def test_one_point_may_be_given_without_a_list() -> None:
+    one, same = (make_result().plot("ep", points=points) for points in (0, [0]))
+    assert len(one.axes[0].lines) == len(same.axes[0].lines) == 1

@@ -13,6 +13,8 @@ from ingot.drivers import build_driver
 from ingot.errors import IngotError, raise_if
 from ingot.hit import Field, read, unknown_blocks, unknown_fields, unknown_sections
 from ingot.model import build
+from ingot.package.stages import advance, load
+from ingot.package.target import Target
 from ingot.program import prepared
 
 HERE = Path(__file__).parent
@@ -32,6 +34,7 @@ CALLS: dict[str, Callable[[Path, Sequence[str]], object]] = {
     "build": lambda file, words: build(read(file), *words),
     "trace": lambda file, words: prepared(build(read(file), *words)),
     "driver": lambda file, words: build_driver(read(file), *words),
+    "umat": lambda file, words: advance(load(read(file), words[0], Target(umat=True))),
     "flag": lambda file, words: field_of(file, *words).flag(),
     "integer": lambda file, words: field_of(file, *words).integer(),
     "numbers": lambda file, words: field_of(file, *words).numbers(),

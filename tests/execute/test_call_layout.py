@@ -115,3 +115,20 @@ def test_layouts_are_compared_without_the_guards_of_torch(monkeypatch: pytest.Mo
         assert not same(*values[:-1], values[-1].clone().requires_grad_())
         assert not same(*values[:-1], values[-1].float())
         monkeypatch.setattr("torch._C._dynamo.guards", object())
+
+
+@pytest.mark.parametrize("batch", [2, 7])
+def test_tables_of_a_status_are_viewed_by_plain_tuples(
+    artifact: Artifact, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch 2.15 refuses lists and `torch.Size` there, which earlier ones took."""
+    kept = torch_private.view_memory
+
+    def view(x: Tensor, shape: object, strides: object, offset: int) -> Tensor:
+        assert type(shape) is tuple
+        assert type(strides) is tuple
+        return kept(x, shape, strides, offset)
+
+    monkeypatch.setattr("ingot.execute.call_layout.view_memory", view)
+    artifact(inputs_of(packages.plastic(), batch))
+    assert artifact.status[0].iterations.shape == (batch,)

@@ -26,8 +26,10 @@ def one_thread() -> Iterator[None]:
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that name no device take place on the CPU, also where there is a GPU."""
 
-    def chosen(names: tuple[str, ...], asked: str = "", span: Span | None = None) -> str:
-        return device_of(names, asked or ("" if names else "cpu"), span)
+    def chosen(
+        names: tuple[str, ...], asked: str = "", span: Span | None = None, rank: int | None = None
+    ) -> str:
+        return device_of(names, asked or ("" if names else "cpu"), span, rank)
 
     monkeypatch.setattr(sys.modules["ingot.fields.runs"], "device_of", chosen)
 

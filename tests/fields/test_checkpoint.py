@@ -300,7 +300,7 @@ def test_missing_files_are_told(tmp_path: Path) -> None:
     place = stopped(tmp_path, 10)
     with pytest.raises(IngotError) as caught:
         restore(ready(tmp_path / "elsewhere"), place)
-    assert str(caught.value).count("error[checkpoint-files]") == 3
+    assert str(caught.value).count("error[checkpoint-files]") == 4
 
 
 def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
         restore(ready(tmp_path), place)
 
 
-@pytest.mark.parametrize("name", ["out.h5", "out.xmf", "out_out.csv"])
+@pytest.mark.parametrize("name", ["out.h5", "out.xmf", "out_out.csv", "out_out.e"])
 def test_a_file_of_another_run_is_told(tmp_path: Path, name: str) -> None:
     place = stopped(tmp_path, 10)
     torch.manual_seed(12)

@@ -1,5 +1,9 @@
 """Computes declare themselves by their signatures."""
 
+import ast
+import inspect
+import re
+import textwrap
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,7 +12,15 @@ import torch
 
 from ingot.fields import COMPUTES, POSTPROCESSORS, Grid, Space, build, compute, run
 from ingot.fields.blocks import domain, executioner, functions, measure, problem, variables
-from ingot.fields.declare import REQUIRED, DeclaredCompute, Number, Time, named, options_of
+from ingot.fields.declare import (
+    BOUNDARIES,
+    REQUIRED,
+    DeclaredCompute,
+    Number,
+    Time,
+    named,
+    options_of,
+)
 from ingot.fields.outputs import table, xdmf
 from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
@@ -85,3 +97,33 @@ def test_a_compute_of_the_user_runs(tmp_path: Path) -> None:
 def test_leaving_a_compute_out_needs_a_reason() -> None:
     with pytest.raises(TypeError, match="needs a reason"):
         compute(jit=False)
+
+
+BY_THE_ENGINE = {"compatible", "region_id", "always_update_psi"}
+"""Arguments that are read where a compute is bound, to choose what it is given."""
+
+
+@pytest.mark.parametrize("declared", [*EVERY, *BOUNDARIES.values()], ids=lambda each: each.name)
+def test_every_option_of_a_compute_is_read_or_said_not_to_be(declared: DeclaredCompute) -> None:
+    if declared.iterates is not None or declared.load is not None:
+        return  # their options are read by what they load or iterate
+    tree = ast.parse(textwrap.dedent(inspect.getsource(declared.function)))
+    read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)} | BY_THE_ENGINE
+    if declared.prepare is not None:
+        read |= set(inspect.signature(declared.prepare[0]).parameters)
+    ignored = [a.option for a in declared.arguments if a.name not in read]
+    assert all(o.doc.startswith(("accepted", "not ")) for o in ignored), ignored
+
+
+def test_every_option_of_a_block_is_read_or_said_not_to_be() -> None:
+    from ingot.fields.schema import sections
+
+    root = Path(inspect.getfile(DeclaredCompute)).parents[1]
+    text = "\n".join(file.read_text() for file in root.rglob("*.py"))
+    words = {*re.findall(r"[.(](\w+)|[\"'](\w+)[\"']", text)}
+    used = {word.removesuffix("_") for pair in words for word in pair}
+    kinds = [kind for kinds in sections().values() for kind in kinds.values()]
+    for kind in kinds:
+        for option in () if isinstance(kind, DeclaredCompute) else options_of(kind):
+            said = option.doc.startswith(("accepted", "refused"))
+            assert option.name in used or said, (kind, option.name)

@@ -1,4 +1,4 @@
-"""Every shared spec outside lattice Boltzmann and mechanics against its reference."""
+"""Every shared spec against its reference."""
 
 import shlex
 from dataclasses import dataclass
@@ -19,6 +19,8 @@ from ingot.fields.compare import (
 MARLIN = Path(__file__).parents[3] / "shared" / "cases" / "marlin"
 LONG = (
     "kks/",
+    "lbm/mixed_bcs_d3",
+    "lbm/phase",
     "solvers/adams_bashforth_coupled/order_4",
     "solvers/adams_bashforth_diagonal/order_4",
     "solvers/adams_bashforth_moulton_coupled/corrector_steps_2_order_1",
@@ -46,7 +48,7 @@ def rows() -> list[Row]:
     lines = table.read_text().splitlines() if table.is_file() else []
     cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines if line[:2] == "| "]
     found = [Row(s, i, tuple(shlex.split(o.strip("`"))), k, g, t) for s, i, o, k, g, t in cells[1:]]
-    return [row for row in found if not row.spec.startswith(("lbm/", "mechanics/"))]
+    return found
 
 
 def marked(row: Row) -> object:
@@ -73,4 +75,4 @@ def test_a_spec_agrees_with_its_reference(row: Row, jit: bool, tmp_path: Path) -
 
 
 def test_the_table_of_specs_is_read(marlin: Path) -> None:
-    assert len(rows()) == 35
+    assert len(rows()) == 46

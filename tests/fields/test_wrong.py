@@ -32,7 +32,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("overrides", "message"),
     [
         (["Domain/nx=0"], "'nx' should be a whole number of at least 1"),
-        (["Domain/nx=1e6", "Domain/ny=1e6"], "a grid of 1000000 x 1000000 cells cannot be made"),
+        (["Domain/nx=1e6", "Domain/ny=1e6"], "the fields of 1000000 x 1000000 cells take at least"),
         (["Domain/nx=1e30"], "at most 2147483647, but is '1e30'"),
         (["Domain/xmax=nan"], "'xmax' should be a finite number, but is 'nan'"),
         (["Domain/xmax=inf"], "'xmax' should be a finite number, but is 'inf'"),

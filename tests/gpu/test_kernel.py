@@ -59,10 +59,15 @@ def test_a_call_gives_what_the_cpu_gives(name: str, what: str) -> None:
 def test_single_precision_is_near(name: str) -> None:
     program = program_of(TEXTS[name])
     inputs = {n: x.float() for n, x in drawn(program, 500, 1e-3).items()}
-    wanted, _ = Kernel(program, dtype=torch.float32)(inputs)
+    wanted, told = Kernel(program, dtype=torch.float32)(inputs)
     given = {n: x.cuda() for n, x in inputs.items()}
-    found, _ = Kernel(program, dtype=torch.float32, device=CUDA)(given)
-    assert_alike(found, wanted, 2e-3)
+    found, status = Kernel(program, dtype=torch.float32, device=CUDA)(given)
+    # a GPU rounds otherwise: a point at the edge of what single precision reaches may fail on one
+    reasons = [torch.maximum(a.reason.cpu(), b.reason) for a, b in zip(status, told, strict=True)]
+    both = torch.stack(reasons).amax(0).reshape(-1) == 0 if reasons else torch.ones(500) == 1
+    assert both.float().mean() >= 0.99
+    assert_alike({n: x[both.cuda()] for n, x in found.items()},
+                 {n: x[both] for n, x in wanted.items()}, 2e-3)  # fmt: skip
 
 
 def test_a_point_has_the_same_bits_in_every_batch() -> None:

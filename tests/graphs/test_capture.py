@@ -3,6 +3,7 @@
 import threading
 from collections import namedtuple
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,7 +79,8 @@ def test_results_keep_their_nesting(captured: Captured) -> None:
 
 
 def test_attributes_bound_to_other_tensors_are_outputs(captured: Captured) -> None:
-    assert {name for name, _ in captured.written} == {"mean", "cache"}
+    assert {name for name, *_ in captured.written} == {"mean", "cache"}
+    assert all(where and Path(where.file) == Path(__file__) for *_, where in captured.written)
 
 
 def test_nodes_know_their_module_and_line(captured: Captured) -> None:
@@ -101,7 +103,7 @@ def test_the_graph_computes_what_the_module_does() -> None:
     expected = net(y)[0]
     torch.testing.assert_close(outputs[found.leaves[0].index], expected.y)
     assert outputs[found.leaves[1].index] == 7
-    for name, index in found.written:
+    for name, index, _ in found.written:
         torch.testing.assert_close(outputs[index], getattr(net, name))
 
 

@@ -48,6 +48,24 @@ def test_instruction_sets_would_be_tried_one_by_one() -> None:
     assert settings().cpp.vec_isa_ok is None
 
 
+def test_a_fake_tensor_is_told_from_one_with_numbers() -> None:
+    mode = torch_private.fake_mode()
+    fake = torch_private.fake_tensor(mode, (3,), (False,), torch.float32, "cpu")
+    assert torch_private.is_fake(fake)
+    assert not torch_private.is_fake(torch.zeros(3))
+
+
+def test_checkpoints_that_nothing_compiles_would_draw_again() -> None:
+    """The operator that Dynamo leaves in a graph stands where `write_checkpoints` replaces it."""
+    from torch._higher_order_ops.wrap import tag_activation_checkpoint
+
+    graph = torch.fx.Graph()
+    node = graph.call_function(tag_activation_checkpoint, (graph.placeholder("x"),))
+    graph.output(node)
+    torch_private.write_checkpoints(graph)
+    assert node.target is not tag_activation_checkpoint
+
+
 def test_size_of_one_would_be_a_constant() -> None:
     mode = torch_private.fake_mode()
     one, two = (
@@ -868,5 +886,19 @@ def test_lstms_are_written_out_where_they_learn() -> None:
         return sum("mkldnn_rnn" in str(node.target) for node in found.graph.nodes)
 
     assert count() == 1
-    with torch_private.write_recurrences():
+    with torch_private.write_recurrences(learns=True):
         assert count() == 0
+
+
+def test_torch_drops_nothing_between_layers_unless_told() -> None:
+    mode = torch_private.fake_mode()
+    with mode:
+        net, x = nn.GRU(4, 4, 3, dropout=0.5), torch.randn(3, 2, 4)
+
+    def count() -> int:
+        found = torch_private.trace_values(lambda given: [net(given[0])[0]], [[x]], {})
+        return sum("dropout" in str(node.target) for node in found.graph.nodes)
+
+    assert count() == 0
+    with torch_private.write_recurrences(learns=False):
+        assert count() == 2

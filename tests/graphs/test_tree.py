@@ -1,5 +1,6 @@
 """Nested values: flattened, compared and filled again."""
 
+import enum
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,12 @@ class Point:
     y: Any
 
 
-VALUE = (1, [2, {"a": 3, 5: (4,)}], Pair(5, Point(6, [])), OrderedDict(z=7, b=8), ())
+class Way(enum.IntEnum):
+    SLOW = 1
+    FAST = 2
+
+
+VALUE = (1, [2, {"a": 3, 5: (4,)}], Pair(5, Point(6, [])), OrderedDict(z=7, b=8), (), Way.FAST)
 
 
 def test_what_is_flattened_is_filled_again() -> None:
@@ -35,7 +41,7 @@ def test_what_is_flattened_is_filled_again() -> None:
     found = unflatten(tree, [leaf for _, leaf in leaves])
     assert found == VALUE
     assert [type(x) for x in found] == [type(x) for x in VALUE]
-    assert tree.leaves == len(leaves) == 8
+    assert tree.leaves == len(leaves) == 9
 
 
 def test_paths_are_as_python_writes_them() -> None:
@@ -66,9 +72,9 @@ def test_another_nesting_is_noticed(other: Any) -> None:
 
 
 def test_a_class_that_is_not_there_is_stood_in_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    leaves, tree = flatten((Pair(1, 2), Point(3, 4)))
+    leaves, tree = flatten((Pair(1, 2), Point(3, 4), Way.FAST))
     text = msgspec.json.encode(tree).replace(__name__.encode(), b"nowhere")
     monkeypatch.setattr(trees, "_CLASSES", {})
-    pair, point = unflatten(msgspec.json.decode(text, type=Tree), [x for _, x in leaves])
+    pair, point, way = unflatten(msgspec.json.decode(text, type=Tree), [x for _, x in leaves])
     assert (pair.one, pair.two, point.x, point.y) == (1, 2, 3, 4)
-    assert type(point).__name__ == "Point"
+    assert type(point).__name__ == "Point" and way == 2

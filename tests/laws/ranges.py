@@ -47,8 +47,11 @@ WITHIN: dict[str, tuple[float, float]] = {
 """Inputs outside whose range the law has no value or no slope: corners keep to it."""
 
 INVERTIBLE = {
+    "CauchyStress.deformation_gradient",
     "CrystalPlasticityDeformationGradientPredictor.deformation_gradient",
     "CrystalPlasticityDeformationGradientPredictor.plastic_deformation_gradient_old",
+    "HenckyStrain.deformation_gradient",
+    "HenckyStressPullBack.deformation_gradient",
 }
 """Matrices that are drawn around the identity; so are those that options say to invert."""
 

@@ -188,8 +188,8 @@ def test_a_parameter_answers_to_all_its_names(word: str) -> None:
 
 def test_a_name_of_several_parameters_is_refused_with_all_of_them() -> None:
     text = refused(DIFFUSION, "diffusion", parameter=("dx", "bc_value"))
-    assert "'dx' may be cells.divergence.dx or cells.flux.dx" in text
-    assert "'bc_value' may be cells.left.bc_value or cells.right.bc_value" in text
+    assert "'dx' may be divergence.dx or flux.dx" in text
+    assert "'bc_value' may be left.bc_value or right.bc_value" in text
 
 
 def test_parameter_far_from_all_is_refused_with_the_list() -> None:

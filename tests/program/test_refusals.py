@@ -457,6 +457,8 @@ def test_result_that_is_not_what_was_declared_is_told(law: Law, found: str) -> N
     (problem,) = raised.value.problems
     assert problem.code == "wrong-kind"
     assert law.__name__ in problem.message and found in problem.message
+    assert problem.span is not None and problem.span.file == __file__
+    assert problem.span.line == law.__code__.co_firstlineno and problem.fix
 
 
 def scaled(x: Scalar, *, factor: Parameter[Scalar]) -> Scalar:  # type: ignore[type-arg]

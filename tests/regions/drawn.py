@@ -259,6 +259,7 @@ AROUND = [  # a call of a block, C, on x
     "for _ in range(2):\n    x = C",
     "x = C + C",
     "x = checkpoint(lambda x: C, x, use_reentrant=False)",
+    "x = checkpoint(lambda x: F.dropout(C, 0.4), x, use_reentrant=False)",
     "LOG.append(tuple(x.shape))\nx = C",
     "try:\n    x = C\nfinally:\n    LOG.append('done')",
 ]

@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ingot import regions
 from ingot.errors import IngotError
@@ -387,6 +388,31 @@ def test_a_branch_that_is_not_used_gets_no_gradient() -> None:
     assert [p.grad is None for p in eager.parameters()] == [
         p.grad is None for p in fast.module.parameters()
     ]
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["in a block", "between blocks"])
+def test_a_checkpoint_draws_the_same_numbers_again(inside: bool) -> None:
+    """Dynamo's operator for checkpoints does so where Inductor compiles it only."""
+
+    def drop(self: Any, x: Tensor) -> Tensor:
+        return checkpoint(lambda x: F.dropout(self.layer(x), 0.4), x, use_reentrant=False)
+
+    class Between(nn.Module):
+        def __init__(self, kind: Any) -> None:
+            super().__init__()
+            self.blocks = row(kind)
+
+        def forward(self, x: Tensor) -> Tensor:
+            around = checkpoint(lambda x: F.dropout(x, 0.4).sin(), x, use_reentrant=False)
+            return checkpoint(self.blocks, around, use_reentrant=False)
+
+    plain = block(lambda self, x: F.dropout(self.layer(x), 0.4))
+    kind = block(drop) if inside else plain
+    x = torch.randn(2, WIDTH, requires_grad=True)
+    eager, fast = pair(row(kind) if inside else Between(plain), x, kind)
+    agree(eager, fast, x)
+    wanted, found = ([p.grad for p in m.parameters()] for m in (eager, fast))
+    assert not differences(wanted, found, same_bits)
 
 
 class Convolution(nn.Module):

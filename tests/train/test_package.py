@@ -1,5 +1,6 @@
 """A joint saved and loaded says the same; what was changed, or does not fit, is refused."""
 
+import enum
 import json
 import math
 import shutil
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import ingot
 import ingot.regions
 import ingot.train as train
 from ingot.errors import IngotError
@@ -73,6 +75,53 @@ def test_numbers_that_json_does_not_have_are_saved(number: float, tmp_path: Path
         assert [repr(found[key]) for key in ("bound", "given")] == [repr(number)] * 2
         with pytest.raises(IngotError, match="given"):
             each(x, {"a": None, 3: [number]})
+
+
+class Way(enum.IntEnum):
+    SLOW = 1
+    FAST = 2
+
+
+class Word(enum.StrEnum):
+    SLOW = "slow"
+    FAST = "fast"
+
+
+class Kind(enum.Enum):
+    SLOW = 0.5
+    FAST = None
+
+
+@pytest.mark.parametrize("kind", [Way, Word, Kind])
+def test_a_member_of_an_enumeration_is_the_same_live_and_loaded(kind: Any, tmp_path: Path) -> None:
+    def scale(x: Tensor, way: Any, ways: Any) -> Any:
+        return (x * 2 if way is kind.FAST else x * 3), way, {"first": ways[0]}
+
+    x, ways = torch.randn(3), [kind.SLOW]
+    traced = eager(scale, (x, kind.FAST, ways))
+    traced.save(tmp_path / "package")
+    for each in (traced, train.load(tmp_path / "package")):
+        for _ in range(2):
+            found = each(x, kind.FAST, ways)
+            assert torch.equal(found[0], x * 2)
+            assert found[1] is kind.FAST and found[2] == {"first": kind.SLOW}
+        for way, others in ((kind.SLOW, ways), (kind.FAST.value, ways), (kind.FAST, [kind.FAST])):
+            with pytest.raises(IngotError, match="wrong-call"):
+                each(x, way, others)
+
+
+def test_a_number_of_a_class_of_its_own_is_refused_by_name() -> None:
+    class Count(int):
+        pass
+
+    with pytest.raises(IngotError, match=r"wrong-argument.*'count' is a Count"):
+        eager(lambda x, count: x * count, {"x": torch.randn(3), "count": Count(3)})
+
+
+@pytest.mark.parametrize("load", [ingot.regions.load, ingot.load], ids=["regions", "models"])
+def test_the_wrong_loader_names_the_right_one(package: Path, load: Any) -> None:
+    with pytest.raises(IngotError, match=r"ingot\.train\.load\(FOLDER\)"):
+        load(package)
 
 
 def test_a_loaded_joint_is_saved_again(package: Path, tmp_path: Path) -> None:
@@ -246,6 +295,44 @@ def test_tensors_that_share_memory_share_it_in_a_package(kind: str, tmp_path: Pa
     torch.testing.assert_close(loaded(x), source(x))
     assert torch.equal(loaded.k, torch.ones(4))
     assert torch.equal(loaded.turned.t(), loaded.inner.weight)
+
+
+class Wide(nn.Module):
+    """Tensors of many kinds, more than a large page of them; two share memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(700, 1100))
+        self.scale = nn.Parameter(torch.randn(7), requires_grad=False)
+        self.register_buffer("rows", self.table.detach()[3:9])
+        self.register_buffer("turned", torch.randn(600, 500, dtype=torch.float64).t())
+        self.register_buffer("none", torch.empty(0, 4))
+        self.register_buffer("count", torch.tensor(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        held: Any = self
+        table = self.table[:, :7] * self.scale + held.none.numel()
+        return x @ table + held.rows[0, 0] + held.turned[0, 1].float() + held.count
+
+
+def test_large_tensors_are_the_same_once_loaded(tmp_path: Path) -> None:
+    source, x = Wide(), torch.randn(2, 700, requires_grad=True)
+    place = tmp_path / "joint"
+    joint = eager(source, x)
+    for _ in range(2):
+        joint.save(place)
+        joint = train.load(place)
+        found, wanted = joint.state_dict(), source.state_dict()
+        for name, value in wanted.items():
+            assert torch.equal(found[name], value) and found[name].stride() == value.stride(), name
+            assert found[name].dtype == value.dtype and found[name].data_ptr() % 4 == 0
+        assert [p.requires_grad for p in joint.parameters()] == [True, False]
+        torch.testing.assert_close(joint(x), source(x))
+    with torch.no_grad():
+        joint.get_parameter("table")[3, 0] = 5.0
+    assert joint.get_buffer("rows")[0, 0] == 5.0
+    joint(x).sum().backward()
+    assert joint.get_parameter("table").grad is not None
 
 
 def test_a_part_of_a_large_tensor_is_saved_alone(tmp_path: Path) -> None:

@@ -52,6 +52,38 @@ class Growing(nn.Module):
         return self.past.sum(0)
 
 
+class Keeping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.zeros(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = x
+        return x * 2
+
+
+class Averaging(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4, momentum=None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x) * 2
+
+
+class Writing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.ones(4, requires_grad=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale
+
+
+def gives_half_a_size(x: Tensor) -> Any:
+    return x * 2, x.shape[0] / 2
+
+
 HIDDEN = torch.ones(4, requires_grad=True)
 
 
@@ -59,7 +91,26 @@ def reads_a_hidden_parameter(x: Tensor) -> Tensor:
     return x * HIDDEN
 
 
+def close_over(inside: Tensor) -> Callable[[Tensor], Tensor]:
+    def reads_a_variable(x: Tensor) -> Tensor:
+        return x * inside
+
+    return reads_a_variable
+
+
 X = torch.randn(3, 4)
+
+
+def test_two_tensors_of_one_name_are_two() -> None:
+    function: Any = close_over(torch.full((4,), 3.0))
+    function.inside = torch.full((4,), 5.0)
+    joint = eager(lambda x, f=function: f(x) + f.inside, X)
+    torch.testing.assert_close(joint(X), X * 3 + 5)
+
+
+def test_a_variable_of_an_outer_function_is_called_by_its_name() -> None:
+    problem = refused(lambda: eager(close_over(HIDDEN), X))
+    assert problem.message.startswith("'inside' asks")
 
 
 @pytest.mark.parametrize(
@@ -68,11 +119,15 @@ X = torch.randn(3, 4)
         (gives_an_object, "wrong-output", "def gives_an_object(x: Tensor) -> Any:"),
         (Growing(), "reshaped-input", "self.past = torch.cat([self.past, x])"),
         (reads_a_hidden_parameter, "hidden-parameter", "return x * HIDDEN"),
+        (Keeping(), "reshaped-input", "self.last = x"),
+        (Writing(), "hidden-parameter", "def forward(self, x: Tensor) -> Tensor:"),
+        (gives_half_a_size, "wrong-output", "def gives_half_a_size(x: Tensor) -> Any:"),
+        (Averaging(), "untraceable-function", "return self.norm(x) * 2"),
     ],
-    ids=["output", "shape", "hidden"],
+    ids=["output", "shape", "hidden", "argument", "returned", "half", "layer"],
 )
 def test_a_refusal_names_the_line_of_the_source(source: Any, code: str, line: str) -> None:
-    problem = refused(lambda: eager(source, X))
+    problem = refused(lambda: eager(source, X, dynamic={0: "rows"}))
     assert problem.code == code
     assert line_of(problem) == line
 
@@ -110,6 +165,9 @@ UNTRACEABLE: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "arguments": (takes_one, [X, X], r"\(x\): .*a tuple.*a dict"),
     "nested example": (takes_one, ((X,), {"x": X}), r"\(x\): .*a tuple.*a dict"),
     "name": (mistyped, X, r"call it once without compiling"),
+    "layer": (Averaging(), X, r"momentum"),
+    "layer of torch": (nn.Sequential(nn.BatchNorm1d(4, momentum=None)), X, r"momentum"),
+    "loss": (lambda x: nn.GaussianNLLLoss()(x, x, x.exp()), X, r"leave it out.*loss\.py:\d+"),
     "write": (writes, X.clone().requires_grad_(), r"clone"),
 }
 

@@ -340,7 +340,7 @@ def test_a_package_keeps_dataclasses_and_constants(tmp_path: Path) -> None:
     assert torch.equal(found.value, x * table)
 
 
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("training", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_a_transformer_takes_batches_and_sequences_of_one(training: bool) -> None:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).train(training)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from ingot.errors import IngotError
-from ingot.types.spellings import find_named, resolve_name, with_root
+from ingot.types.spellings import find_named, resolve_name, shorten_name, with_root
 
 TREE = with_root(
     {
@@ -37,7 +37,7 @@ def test_an_end_of_several_names_lists_them() -> None:
     with pytest.raises(IngotError) as refused:
         resolve_name("exponent", TREE, "missing")
     assert str(refused.value) == (
-        "error[ambiguous-parameter]: 'exponent' may be flow.exponent or flow.other.exponent\n"
+        "error[ambiguous-parameter]: 'exponent' may be flow.exponent or other.exponent\n"
         "  fix: write more of it, such as 'flow.exponent'"
     )
 
@@ -47,7 +47,7 @@ def test_an_end_of_several_names_lists_them() -> None:
     [
         ("yeild_stress", "did you mean 'yield_stress'?"),
         ("yield.yield_stres", "did you mean 'yield.yield_stress'?"),
-        ("y", "one of: yield.yield_stress, flow.exponent, flow.other.exponent, K, hardening.K"),
+        ("y", "one of: yield_stress, flow.exponent, other.exponent, K, hardening.K"),
         ("stress", "did you mean 'yield_stress'?"), ("", "one of: "), (".sy", "one of: "),
     ],
 )  # fmt: skip
@@ -71,3 +71,20 @@ def test_a_word_means_what_a_search_by_parts_says(seed: int) -> None:
         whole = {n for n, all in every.items() if parts in all}
         own = {n for n in whole if n == ".".join(parts)}
         assert set(find_named(".".join(parts), spellings)) == (own or whole or ends)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_shortened_name_means_the_name_and_no_shorter_end_does(seed: int) -> None:
+    rng = random.Random(seed)
+    names = {".".join(rng.choices("abc", k=rng.randint(1, 4))) for _ in range(12)}
+    tree = with_root(dict.fromkeys(names, ()), "model")
+    for name in names:
+        short = shorten_name(name, tree)
+        assert resolve_name(short, tree, "missing") == name
+        ends = [short.split(".", count)[-1] for count in range(1, short.count(".") + 1)]
+        assert not any(find_named(end, tree) == [name] for end in ends)
+
+
+def test_of_very_many_names_some_are_listed() -> None:
+    with pytest.raises(IngotError, match=r"p0\.x, .* and 70 more"):
+        resolve_name("?", {f"p{i}.x": () for i in range(100)}, "missing")

@@ -21,8 +21,8 @@ from ingot.types import Axed, Value
 
 __all__ = [
     "CATALOG", "Ascending", "Data", "Declared", "Fixed", "Input", "Listed", "Many", "Name",
-    "Option", "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "model", "named",
-    "old", "optional",
+    "Option", "Output", "Parameter", "ParameterSlot", "T", "derived", "follows", "locate_law",
+    "model", "named", "old", "optional",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=Value)
@@ -286,12 +286,17 @@ class _Unlawful(Exception):
 
 def wrong_law(function: Any, message: str, fix: str) -> IngotError:
     """The error at the first line of a function that cannot be a law as it is."""
+    return IngotError([Problem("wrong-law", message, locate_law(function), f"write {fix}")])
+
+
+def locate_law(function: Any) -> Span | None:
+    """The first line of a law, if it stands in a file or in a notebook's cell."""
     code = getattr(function, "__code__", None)
-    if code is None or not code.co_filename.endswith(".py"):
-        return IngotError([Problem("wrong-law", message, None, f"write {fix}")])
+    if code is None:
+        return None
     text = linecache.getline(code.co_filename, code.co_firstlineno).rstrip()
     span = Span(code.co_filename, code.co_firstlineno, 0, 0, function.__name__, text)
-    return IngotError([Problem("wrong-law", message, span, f"write {fix}")])
+    return span if span.is_python else None
 
 
 def _check_name(function: Any, name: str) -> None:

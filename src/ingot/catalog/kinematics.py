@@ -1,7 +1,7 @@
 """Eigenstrains and deformation."""
 
 from ingot.catalog.declare import Fixed, Parameter, model
-from ingot.types import R2, SR2, Scalar
+from ingot.types import R2, SR2, Scalar, det, log1p3, matmul, r2_from_sr2, rotate, sym, transpose
 
 
 @model(gives="eigenstrain")
@@ -66,3 +66,42 @@ def SwellingAndPhaseChangeDeformationJacobian(
 def VolumeAdjustDeformationGradient(input: R2, jacobian: Scalar) -> R2:
     r"""The deformation less a change of volume, $F_e = J^{-1/3} F$."""
     return input * jacobian ** (-1.0 / 3.0)
+
+
+@model(gives="strain")
+def HenckyStrain(deformation_gradient: R2) -> SR2:
+    r"""The logarithmic strain of a deformation, $E = \tfrac{1}{2} \ln F^T F$."""
+    return log1p3(_twice_green_strain(deformation_gradient)) * 0.5
+
+
+@model(gives="second_piola_kirchhoff_stress")
+def HenckyStressPullBack(deformation_gradient: R2, stress: SR2) -> SR2:
+    r"""The stress $T$ that works on the logarithmic strain, on $C = F^T F$: $S = T : 2 dE/dC$.
+
+    `HenckyStrain` gives that strain; $T : dE = \tfrac{1}{2} S : dC$ for every change.
+    """
+    return log1p3(_twice_green_strain(deformation_gradient), stress)
+
+
+def _twice_green_strain(deformation_gradient: R2) -> SR2:
+    """$F^T F - I$ of displacement gradients, so that small ones keep their digits."""
+    h = deformation_gradient - R2.identity()
+    return sym(h * 2.0 + matmul(transpose(h), h))
+
+
+@model(gives="first_piola_kirchhoff_stress")
+def FirstPiolaKirchhoffStress(deformation_gradient: R2, second_piola_kirchhoff_stress: SR2) -> R2:
+    r"""The force on an area of the body before it deformed, $P = F S$."""
+    return matmul(deformation_gradient, r2_from_sr2(second_piola_kirchhoff_stress))
+
+
+@model(gives="kirchhoff_stress")
+def KirchhoffStress(deformation_gradient: R2, second_piola_kirchhoff_stress: SR2) -> SR2:
+    r"""The Cauchy stress times the change of volume, $\tau = F S F^T$."""
+    return rotate(second_piola_kirchhoff_stress, deformation_gradient)
+
+
+@model(gives="cauchy_stress")
+def CauchyStress(deformation_gradient: R2, kirchhoff_stress: SR2) -> SR2:
+    r"""The force on an area of the deformed body, $\sigma = \tau / \det F$."""
+    return kirchhoff_stress / det(deformation_gradient)

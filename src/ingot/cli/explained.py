@@ -235,6 +235,17 @@ EXPLAIN: dict[str, str] = {
         "Kernels of a GPU are compiled by NVRTC, which a torch with CUDA brings along. Without one"
         ' install it alone, `pip install "ingot[cuda]"`; no GPU is needed to compile.'
     ),
+    "not-by-parts": (
+        "Ranks hold parts of a box, and a compute of yours gave a part other numbers than the same"
+        " part of the whole. A mean, a sum or a maximum of what one rank holds is not that of the"
+        " field: use those of the space it is given (space.mean, space.sum, space.largest,"
+        " space.roll), or run it by one process. The first two calls are compared."
+    ),
+    "rank-lost": (
+        "One of the processes that share a box ended, and a run cannot go on without its part. What"
+        " it said last is shown. The last checkpoint is whole, since one is put in place only when"
+        " every rank has written its part: go on with --restart, by as many ranks or by others."
+    ),
     "singular-law": (
         "A law gives infinite or undefined numbers whatever it reads, because of its parameters: an"
         " incompressible solid, nu = 0.5, has no bulk modulus that Hooke's law could use. Change"
@@ -243,6 +254,10 @@ EXPLAIN: dict[str, str] = {
     "task-too-large": (
         "A kernel of a GPU is told where each of its inputs, outputs and solves lies, by value, and"
         " CUDA takes 32 764 bytes of that. Ask for fewer derivatives, or run it on a CPU."
+    ),
+    "no-memory": (
+        "The memory of this machine ran out in a call of a package from C++: what it gives holds"
+        " nothing of use. Give fewer points at a time."
     ),
     "no-device-memory": (
         "A call of a kernel found no memory on the GPU for its outputs and reports, or its code"
@@ -286,6 +301,10 @@ EXPLAIN: dict[str, str] = {
         "A file was loaded as a stub, but it does not hold exactly one model of type AOTIModel."
         " Load the package's folder, or the stub that `ingot compile` wrote beside it."
     ),
+    "no-trial": (
+        "A state of a host was committed without an update, or twice after one. Call update with"
+        " the values of the step first; commit once the step has converged."
+    ),
     "no-transform": (
         "A compute needs a Fourier transform, which parallel_mode = REAL_SPACE does not have."
         " Choose another mode, or computes that work on the grid, such as"
@@ -308,10 +327,21 @@ EXPLAIN: dict[str, str] = {
         " new tensors. One that writes into an argument, or into a tensor that it keeps, would"
         " change buffers, old states and other computes' inputs behind their back."
     ),
+    "wrong-ranks": (
+        "The box cannot be cut among so many ranks: each needs a row of cells along the axes that"
+        " are cut, and the cells that a difference or a stream reads of its neighbours. What needs"
+        " the whole box, such as displacements of nodes, is for one rank, too."
+        " parallel_mode = NONE cuts nothing, so that it is for one rank."
+    ),
     "wrong-result": (
         "A compute returns a tensor for each buffer that it writes: the axes of the grid or of the"
         " spectrum first, each with all its cells or with one where the field is constant along it,"
         " components behind. A postprocessor returns one number."
+    ),
+    "step-too-small": (
+        "A step of a host failed, and so did all shorter ones, down to the smallest that was"
+        " allowed. Look at the load and at the points that fail (update.failed of the state); the"
+        " body may have no equilibrium there, as past a maximum of a prescribed force."
     ),
     "step-cut": (
         "The solver of a simulation did not converge in some steps, which were taken again with a"
@@ -322,10 +352,20 @@ EXPLAIN: dict[str, str] = {
         "A solver names a buffer that no compute writes and [TensorBuffers] does not declare, so"
         " that it would move a field by zeros."
     ),
+    "idle-option": (
+        "An option is set that changes nothing: Ingot reads it for the sake of files that have it,"
+        " or another option of the block leaves it no part to play. Leave it out, or set what it"
+        " belongs to; --strict makes this an error."
+    ),
     "unused-override": (
         "An override sets a variable that no ${...} of the file refers to, or an option of a block"
         " that the file does not have and nothing names, so it changes nothing. Often the name is"
         " misspelt. Mend it, or leave the override out; --strict makes this an error."
+    ),
+    "reference-quirk": (
+        "A compute does something as Marlin does, so that its files give the numbers they gave,"
+        " and the mathematics asks for something else. marlin_compatible = false in [Problem], or"
+        " in the block of a lattice alone, is the corrected form; --strict makes this an error."
     ),
     "unwritten-buffer": (
         "A compute, a postprocessor or an output reads a buffer that nothing writes, or a solver"
@@ -337,7 +377,8 @@ EXPLAIN: dict[str, str] = {
         " results are NaN from that step on. Take smaller time steps, raise max_its, or give a"
         " better predictor; max_substepping_level of the update lets it halve steps by itself. The"
         " file under failed/ repeats the worst point alone, and `ingot diagnose` of it, or of the"
-        " file that was run, tells which equation fails, why, and what helps."
+        " file that was run, tells which equation fails, why, and what helps. Of FFTMechanics: no"
+        " equilibrium was found, or, as a warning, conjugate gradients stopped at l_max_its."
     ),
     "not-written": (
         "A model can be used, and no input file says the same: a tensor that a crystal computes was"
@@ -353,7 +394,8 @@ EXPLAIN: dict[str, str] = {
     "not-finite": (
         "Every solve converged, and yet an output or a field holds infinity or NaN: a law divides"
         " by zero, takes a root or a power of a negative number, or overflows, or an explicit step"
-        " is too large. Look at the inputs of the step that the message names."
+        " is too large. Look at the inputs of the step that the message names. Of a value that is"
+        " given, it is told before the run: its own numbers are NaN or infinite."
     ),
     "sweep-differs": (
         "The place that a sweep would write to holds something else: another sweep, one that was"
@@ -476,6 +518,12 @@ EXPLAIN: dict[str, str] = {
     "tensor-subclass": (
         "Compiled graphs take plain strided tensors. A subclass (also a fake, sparse or nested"
         " tensor) would lose what makes it special. Convert it first."
+    ),
+    "too-much-memory": (
+        "The fields of a simulation would take more memory than the device has left. Cells, the"
+        " type of numbers, buffers and their old states are counted before anything is allocated;"
+        " what a step needs on the way comes on top. Give fewer cells, or floating_precision ="
+        " SINGLE in [Domain], or share the box among several GPUs or machines by --ranks."
     ),
     "traced-part": (
         "A joint or package was traced from a module, and something was set on it that its"
@@ -736,6 +784,13 @@ EXPLAIN: dict[str, str] = {
         "A preset, given by --load or shipped, does not hold what one needs: a [Preset] with its"
         " section, its doc and a block for each option, then a template of Jinja that writes HIT,"
         " among it a block of the user's name, [{{ name }}]. docs/presets.md shows one."
+    ),
+    "wrong-umat": (
+        "A model that is compiled with --umat reads or keeps something that hosts do not give, or a"
+        " host gives it arrays of other sizes. Hosts know strain (or deformation_gradient),"
+        " temperature, t, fields that are numbers, and states one step back; --rename-input and"
+        " --rename-output name what is called otherwise, and `<name>-umat.inc` in the package tells"
+        " the sizes. docs/umat.md shows both."
     ),
     "wrong-usage": (
         "Two options of a command exclude each other, or one of several is needed. `--help` after"

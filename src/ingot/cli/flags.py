@@ -18,7 +18,7 @@ from cyclopts import Parameter
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.options import Device, PackagedBackend
+from ingot.options import Device, Host, PackagedBackend
 
 if TYPE_CHECKING:
     from ingot.hit import Tree
@@ -75,6 +75,13 @@ class Flags:
         A promoted parameter to rename, OLD:NEW; several, or repeated.
     c_prefix
         What the names of the C functions begin with, if not with the model's name.
+    umat
+        Let the library be a user material of Abaqus and its kin too: `umat_`, `vumat_`.
+    umat_host
+        Whose user material it is: CalculiX asks for other measures at finite strain than Abaqus.
+    umat_initial
+        The numbers that a state of the user material begins with, if not zeros: VAR="1 0 0"; may be
+        repeated.
     inline
         What of repeated blocks is written out for every instance in generated C++: all of it,
         what is faster so, or none of it. Results are the same.
@@ -92,6 +99,9 @@ class Flags:
     rename_output: Several = ()
     rename_parameter: Several = ()
     c_prefix: str = ""
+    umat: Annotated[bool, Parameter(negative=())] = False
+    umat_host: Host = "abaqus"
+    umat_initial: tuple[str, ...] = ()
     inline: Literal["all", "auto", "none"] = "auto"
 
 

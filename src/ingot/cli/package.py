@@ -1,4 +1,4 @@
-"""`ingot package`: whether a package can be trusted, and how its metadata is laid out."""
+"""`ingot package`: whether a package can be trusted, how its metadata is laid out, C++ headers."""
 
 import json as jsonlib
 from dataclasses import replace
@@ -12,7 +12,7 @@ __all__ = ["folder_of", "package"]
 
 package = App(
     name="package",
-    help="""Check a package, or print how its metadata is laid out.
+    help="""Check a package, print how its metadata is laid out, or where the C++ headers are.
 
     Example: ingot package verify aoti/model""",
 )
@@ -71,6 +71,24 @@ def schema() -> None:
     from ingot.package.metadata import json_schema
 
     print(jsonlib.dumps(json_schema(), indent=1))
+
+
+@package.command
+def cpp(*, include: bool = False) -> None:
+    """Print the folder of the C++ headers: for CMAKE_PREFIX_PATH, or for -I with --include.
+
+    What a compiler is told, docs/cpp.md shows.
+
+    Example: ingot package cpp --include
+
+    Parameters
+    ----------
+    include
+        Print the folder that a compiler searches, in place of the one around it.
+    """
+    inside = Path(__file__).parents[1] / "cpp"
+    folder = inside if inside.is_dir() else Path(__file__).parents[3] / "cpp"
+    print(folder / "include" if include else folder)
 
 
 def folder_of(place: Path) -> Path:

@@ -1,5 +1,6 @@
 """What is done of a long piece of work: a bar on a terminal, a line for each step elsewhere."""
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -9,7 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["Steps", "progress"]
+__all__ = ["Steps", "can_renew", "progress"]
+
+
+def can_renew() -> bool:
+    """Whether stderr is a terminal that can renew a line.
+
+    Forced colours, which continuous integration is fond of, do not make a terminal of a file.
+    """
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 class Steps:
@@ -45,14 +54,13 @@ class Steps:
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Steps]:
     """Count steps on stderr while the work goes on."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not can_renew():
         yield Steps(total, None)
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         yield Steps(total, (bar, bar.add_task(what, total=total)))

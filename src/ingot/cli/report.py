@@ -87,10 +87,14 @@ def run_transient(
 ) -> Told:  # fmt: skip
     """Run a driver of a file; its warnings are gathered, and shown as ever."""
     from ingot.drivers import TransientDriver, build_driver
+    from ingot.drivers.formats.choice import FORMATS
     from ingot.execute import DEFAULT_BACKEND
     from ingot.hit import read, read_contents, sections_in
     from ingot.runtime.stub import AOTIModel
 
+    if file.suffix.lower() in FORMATS and file.exists():
+        message = f"{file} is a result, and a report runs an input file"
+        raise IngotError([Problem("which-driver", message, None, f"look at it: ingot view {file}")])
     text = read_contents(file)
     if "Domain" in sections_in(text):
         message = f"{file} is a simulation on a grid"

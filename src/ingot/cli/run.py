@@ -1,7 +1,11 @@
 """`ingot run`: a driver of a file, run and, where it judges itself, judged; or a simulation."""
 
 import json as jsonlib
+import os
+import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +13,15 @@ from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked, refuse, use_threads, wrong_usage
 from ingot.cli.plot import plot_words
-from ingot.errors import IngotError, Problem, raise_if
+from ingot.cli.ranks import join_world, start_ranks
+from ingot.errors import IngotError, IngotWarning, Problem, raise_if
 from ingot.extras import find_missing
 from ingot.options import Backend
 
 if TYPE_CHECKING:
     from ingot.drivers import Result, TransientDriver, Verdict
     from ingot.execute import Status
+    from ingot.fields import World
     from ingot.hit import Tree
 
 __all__ = ["only_driver", "run"]
@@ -34,6 +40,7 @@ def run(
     eager: bool = False,
     device: Annotated[str | None, Parameter(name=("--device", "--compute-device"))] = None,
     n_threads: int | None = None,
+    ranks: int | None = None,
     strict: bool = False,
     untrusted: bool = False,
 ) -> int:
@@ -74,6 +81,9 @@ def run(
         say otherwise.
     n_threads
         How many threads of the CPU a simulation uses.
+    ranks
+        Share the box of a simulation among so many processes of this machine, as [Domain]
+        parallel_mode says; on several machines, torchrun -m ingot run FILE.
     strict
         End with an error at whatever is warned of otherwise, as [Settings] strict = true does.
     untrusted
@@ -92,6 +102,17 @@ def run(
             message = "--checkpoint does not say how often"
             raise wrong_usage(message, "add --checkpoint-every 100")
         stored = None if checkpoint_every is None else (checkpoint_every, place)
+        if ranks is not None:
+            flags = {
+                "--checkpoint-every": checkpoint_every, "--checkpoint": checkpoint,
+                "--restart": restart, "--device": device, "--n-threads": n_threads,
+                "--eager": eager or None, "--strict": strict or None,
+                "--untrusted": untrusted or None, "--json": json or None,
+            }  # fmt: skip
+            given = {name: value for name, value in flags.items() if value is not None}
+            flat = [name if value is True else f"{name}={value}" for name, value in given.items()]
+            start_ranks(ranks, ["run", str(file), *words, *flat])
+            return 0
         use_threads(n_threads)
         tree = read(file, words, moose=True, text=text)
         return simulate(
@@ -104,6 +125,7 @@ def run(
         "--restart": restart,
         "--eager": eager or None,
         "--n-threads": n_threads,
+        "--ranks": ranks,
     }
     refuse(file, "no simulation: it has no [Domain]", only)
     named = words[:1] if words and "=" not in words[0] else ()
@@ -141,7 +163,38 @@ def simulate(
     untrusted: bool,
     json: bool,
 ) -> int:
-    """Run a simulation on a grid; `stored` says how often to store it, and where."""
+    """Run a simulation on a grid, or the part of it of one rank; the first rank tells of it."""
+    with join_world(device) as world, silent(world is not None and world.rank > 0):
+        return simulate_part(
+            tree, stored, restart, eager=eager, device=device, strict=strict,
+            untrusted=untrusted, json=json, world=world,
+        )  # fmt: skip
+
+
+@contextmanager
+def silent(others: bool) -> Iterator[None]:
+    """Keep from the user what another process tells as well; errors are told by all."""
+    if not others:
+        yield
+        return
+    with open(os.devnull, "w") as nothing, redirect_stdout(nothing), warnings.catch_warnings():
+        warnings.simplefilter("ignore", IngotWarning)
+        yield
+
+
+def simulate_part(
+    tree: "Tree",
+    stored: tuple[int, Path] | None,
+    restart: Path | None,
+    *,
+    eager: bool,
+    device: str,
+    strict: bool,
+    untrusted: bool,
+    json: bool,
+    world: "World | None",
+) -> int:
+    """Run what this process has of a simulation; `stored` says how often to store it, and where."""
     from time import perf_counter
 
     from ingot.cli.live import live, statistics
@@ -152,14 +205,14 @@ def simulate(
     simulation = build(tree, untrusted=untrusted)
     if simulation.problem.print_debug_output:
         print(simulation)
-    ready = prepared(simulation, jit=not eager, device=device, strict=strict)
+    ready = prepared(simulation, jit=not eager, device=device, strict=strict, world=world)
     if stored is not None:
         ready.stored = (stored,)
     if restart is not None:
         restore(ready, restart)
     first = ready.number
     try:
-        with live(ready) as show:
+        with live(ready) if ready.leads else nullcontext(lambda now: None) as show:
             for now in ready.steps():
                 show(now)
     except KeyboardInterrupt:

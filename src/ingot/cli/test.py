@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from ingot.cli.flags import device_asked
+from ingot.cli.progress import can_renew
+from ingot.cli.ranks import start_ranks
 from ingot.errors import IngotError, IngotWarning, Problem, raise_if
 from ingot.options import Backend
 
@@ -224,6 +226,12 @@ def run_spec(spec: "Spec", folder: Path, how: How) -> None:
     from ingot.hit import read
 
     assert spec.input is not None, "a spec that runs has an input"
+    if spec.ranks is not None and spec.ranks > 1:
+        flags = ["--eager"] * how.eager + ["--strict"] * how.strict
+        flags += ["--untrusted"] * how.untrusted + (["--device", how.device] if how.device else [])
+        arguments = ["run", str(spec.input.resolve()), *spec.overrides, *flags]
+        print(start_ranks(spec.ranks, arguments, folder, quiet=True))
+        return
     simulation = build(read(spec.input, spec.overrides, moose=True), untrusted=how.untrusted)
     run(
         simulation, folder, jit=not how.eager, device=how.device, ranks=spec.ranks,
@@ -277,7 +285,7 @@ def progress(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:
 
     console = Console(stderr=True)
     yield from track(
-        outcomes, "testing", total, console=console, transient=True, disable=not console.is_terminal
+        outcomes, "testing", total, console=console, transient=True, disable=not can_renew()
     )
 
 

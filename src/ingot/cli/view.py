@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from ingot.cli.flags import refuse, wrong_usage
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
 
 if TYPE_CHECKING:
     from ingot.cli.viewer.pictures import Slice
@@ -21,39 +21,48 @@ def view(
     *words: str,
     field: Annotated[tuple[str, ...], Parameter(alias="-f")] = (),
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    csv: tuple[Path, ...] = (),
     png: Path | None = None,
-    slice: str = "z",
+    slice: str | None = None,
     frames: int = 100,
-    points: int = 400,
-    colours: Literal["viridis", "coolwarm", "gray"] = "viridis",
+    points: int = 512,
+    megabytes: float = 64.0,
+    colours: Literal["viridis", "magma", "cividis", "coolwarm", "gray"] = "viridis",
     json: bool = False,
 ) -> int:
     """Make a page of what a run wrote: fields with a slider for the time, or curves.
 
-    The page is one file that needs no other. RESULT is an .xmf file or the folder of a simulation;
-    or a file that ingot run --save wrote, or an input file whose transient is run.
+    The page is one file that needs no other. It opens on the last frame, with
+    the postprocessors of the run beside it; it shows a box by three planes,
+    and vectors as arrows or streamlines. RESULT is an .xmf, .pvd, .vti or .e
+    file or the folder of a simulation, which may be running still; or a file
+    that ingot run --save wrote, or an input file whose transient is run.
 
     Example: ingot view spinodal.xmf --field c --png frames
 
     Parameters
     ----------
     result
-        The .xmf file of a simulation, the .h5 file beside it, or the folder that holds one; or the
-        result of a transient, or its input file.
+        The .xmf, .pvd, .vti or .e file of a simulation, the .h5 file beside it,
+        or the folder that holds one; or the result of a transient, or its input file.
     words
         Of an input file the name of its driver, then values that replace those of the file.
     field
-        A field to show, all unless given; repeatable.
+        A field or a vector to show, all unless given; repeatable.
     output
         Where to write the page, beside the result unless given.
+    csv
+        A table to show beside the fields, that of the same name unless given; repeatable.
     png
         Also write a picture of each frame into this folder.
     slice
-        For a box of three axes, the plane to show: an axis, or a layer along it, such as z=4.
+        Of a box of three axes only one plane: an axis, or a layer along it, such as z=4.
     frames
         The most frames to show, evenly spread.
     points
         The most points to show along an axis.
+    megabytes
+        The most numbers to put into the page; points and frames are left out beyond that.
     colours
         The colours of PNG files; the page has a choice of them.
     json
@@ -61,14 +70,17 @@ def view(
     """
     from ingot.cli.viewer.page import page
     from ingot.cli.viewer.page import png as write_png
-    from ingot.cli.viewer.pictures import pictures
+    from ingot.cli.viewer.pictures import Limits, pictures, range_of
+    from ingot.cli.viewer.tables import find_tables
     from ingot.codegen.disk import writable
     from ingot.fields.outputs.frames import read_frames
 
-    flags = {"--field": field, "--png": png, "--slice": slice != "z"}
+    limits, usual = Limits(frames, points, megabytes), Limits()
+    flags = {"--field": field, "--csv": csv, "--png": png, "--slice": slice}
     flags |= {
-        "--frames": frames != 100,
-        "--points": points != 400,
+        "--frames": frames != usual.frames,
+        "--points": points != usual.points,
+        "--megabytes": megabytes != usual.megabytes,
         "--colours": colours != "viridis",
     }
     if is_transient(result):
@@ -77,27 +89,36 @@ def view(
     if words:
         raise wrong_usage(f"'{words[0]}' is no flag of view", "give one result")
     found = read_frames(result)
-    shown = pictures(found, field, slice_of(slice), frames, points)
+    tables, note = find_tables(found, csv)
+    shown = pictures(found, field, None if slice is None else slice_of(slice), limits, tables)
+    notes = [*shown.notes, *([note] if note else [])]
     place = output or found.file.with_suffix(".html")
     with writable(any_error=True):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(page(shown))
         made = [] if png is None else list(write_png(shown, png, colours))
+    ranges = {name: range_of(each.values) for name, each in shown.fields.items()}
     report = {
         "page": str(place),
-        "fields": {name: shown.range_of(name) for name in shown.fields},
+        "source": str(found.file),
+        "fields": ranges,
+        "vectors": {each.name: each.parts for each in shown.vectors},
+        "curves": [name for table in tables for name in table.columns],
         "frames": len(shown.times),
-        "shown": shown.note,
+        "last_time": shown.times[-1],
+        "shown": ", ".join(notes),
         "png": [str(path) for path in made],
     }
     if json:
         print(jsonlib.dumps(report))
         return 0
-    for name in shown.fields:
-        low, high = shown.range_of(name)
-        print(f"{name}: {low:.6g} to {high:.6g} in {len(shown.times)} frames")
-    if shown.note:
-        print(f"shown: {shown.note}")
+    for name, ends in ranges.items():
+        told = "no finite number" if ends is None else f"{ends[0]:.6g} to {ends[1]:.6g}"
+        print(f"{name}: {told} in {len(shown.times)} frames")
+    for table in tables:
+        print(f"curves: {', '.join(table.columns)} of {table.file}")
+    if notes:
+        print(f"shown: {', '.join(notes)}")
     print(f"wrote {place} ({place.stat().st_size / 1e6:.2g} MB)")
     if made:
         print(f"wrote {len(made)} pictures to {png}")
@@ -122,6 +143,7 @@ def view_curves(path: Path, words: tuple[str, ...], output: Path | None, *, json
     from ingot.cli.report import run_transient, write_page
     from ingot.cli.viewer.transient_page import Source
     from ingot.drivers import read_result
+    from ingot.execute import failures
 
     if path.suffix.lower() == ".i":
         told = run_transient(path, words, None)
@@ -129,6 +151,7 @@ def view_curves(path: Path, words: tuple[str, ...], output: Path | None, *, json
         source = Source(title, f"by {told.label}", warnings=told.warnings, timing=told.timing)
         place = Path(f"{path.stem}.html")
         write_page(told.result, source, output or place, json=json)
+        raise_if(failures(told.result.statuses))
         return 0
     if words:
         raise wrong_usage(f"a result has no driver '{words[0]}'", "give one result")

@@ -26,6 +26,13 @@ LIMIT = 2 * 2**30
 ABANDONED = 3600.0
 """After how many seconds a half-written file is taken to be left by a process that was killed."""
 
+LOOKS = 64
+"""A folder is looked through before each of so many parts of its limit is written: to count all
+entries at every write takes as long as there are many."""
+
+_WRITTEN: dict[Path, int] = {}
+"""How many bytes this process has written into a folder since it looked through it."""
+
 _DIGEST = hashlib.sha256().digest_size
 _PARTIAL, _LOCK = ".part-", ".lock-"
 
@@ -78,7 +85,7 @@ class Cache:
                 partial.unlink(missing_ok=True)
             _warn_unwritable(self.folder, error, "it is made again when it is next needed")
         else:
-            self._evict(keep=file)
+            self._evict(keep=file, added=len(content))
 
     def obtain(self, kind: str, key: str, make: Callable[[], bytes]) -> bytes:
         """The content of an entry, made and kept if there is none; processes that meet wait."""
@@ -137,8 +144,13 @@ class Cache:
                 elif file.name.startswith(_PARTIAL) and time.time() - status.st_mtime > ABANDONED:
                     file.unlink()
 
-    def _evict(self, keep: Path) -> None:
+    def _evict(self, keep: Path, added: int) -> None:
         """Remove what was used longest ago until the rest fits, but nothing that is locked."""
+        written = _WRITTEN.get(self.folder, self.limit) + added
+        is_near = written * LOOKS >= self.limit
+        _WRITTEN[self.folder] = 0 if is_near else written
+        if not is_near:
+            return
         entries = self.entries()
         size = sum(entry.size for entry in entries)
         if size <= self.limit:

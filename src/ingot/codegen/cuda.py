@@ -15,6 +15,7 @@ import torch
 
 from ingot.codegen.nvrtc import NO_HEADERS, compile_cubin
 from ingot.errors import IngotError, Problem
+from ingot.messages import refuse
 
 __all__ = ["DeviceFunction", "load_functions", "open_driver", "open_functions", "read_status"]
 
@@ -43,9 +44,7 @@ def open_driver() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        told = "NVIDIA's driver (libcuda.so.1) is not installed"
-        fix = "install it on a machine that has a GPU, or run on the CPU"
-        raise IngotError([Problem("no-device", told, None, fix)]) from None
+        raise refuse("no driver") from None
     pointer, number = ctypes.c_void_p, ctypes.c_uint
     library.cuLaunchKernel.argtypes = (pointer, *[number] * 7, pointer, pointer, pointer)
     library.cuCtxPushCurrent_v2.argtypes = (pointer,)

@@ -14,7 +14,7 @@ THREADS_PER_BLOCK = 128
 BLOCKS_AT_ONCE = 2
 """Threads of a GPU that are started together, and the blocks of them that a multiprocessor holds:
 as many as leave every thread the registers it may have (255). On an H200 fewer registers for more
-threads take 1.4 to 3 times as long (isoharden, Chaboche); unless it is told, the compiler has
+threads take 1.3 to 3 times as long (benchmarks.gpu_variants); unless it is told, the compiler has
 chosen 32 for a crystal."""
 
 

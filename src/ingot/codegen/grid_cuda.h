@@ -18,18 +18,14 @@ template <> INGOT_INLINE C get_one<C>(Place place) {
   return {a.re, a.im};
 }
 template <> INGOT_INLINE M get_one<M>(Place place) { return *place != 0; }
-template <class X, bool unit, bool full> INGOT_INLINE X get(Place place, int, int) {
+template <class X> INGOT_INLINE X get(Place place, int) { return get_one<X>(place); }
+// A place is already shifted along all axes.
+template <class X, int shift> INGOT_INLINE X get_shifted(Place place, int) {
   return get_one<X>(place);
 }
-template <bool unit, bool full> INGOT_INLINE void put(Place place, int, int, V a) {
-  *reinterpret_cast<real*>(place) = a;
-}
-template <bool unit, bool full> INGOT_INLINE void put(Place place, int, int, C a) {
-  *reinterpret_cast<Pair*>(place) = {a.re, a.im};
-}
-template <bool unit, bool full> INGOT_INLINE void put(Place place, int, int, M a) {
-  *place = char(a.is);
-}
+INGOT_INLINE void put(Place place, int, V a) { *reinterpret_cast<real*>(place) = a; }
+INGOT_INLINE void put(Place place, int, C a) { *reinterpret_cast<Pair*>(place) = {a.re, a.im}; }
+INGOT_INLINE void put(Place place, int, M a) { *place = char(a.is); }
 
 // ---- What a kernel runs on, handed over by value: addresses and numbers, the sizes of the axes, of
 // which those before `first` are not in use, and the strides of each operand along them.
@@ -37,20 +33,42 @@ template <bool unit, bool full> INGOT_INLINE void put(Place place, int, int, M a
 template <int operands, int numbers, int axes> struct Task {
   char* operand[operands];
   double number[numbers];
-  long long points, first, sizes[axes], strides[operands][axes];
+  long long points;
+  int first, sizes[axes], strides[operands][axes];
 
-  INGOT_INLINE void locate(long long point, long long (&index)[axes]) const {
+  // Divisions of 64 bits take as long as all the rest of a short kernel.
+  INGOT_INLINE void locate(long long point, int (&index)[axes]) const {
+    if (points >> 31)
+      split<long long>(point, index);
+    else
+      split<unsigned>(unsigned(point), index);
+  }
+  template <class I> INGOT_INLINE void split(I point, int (&index)[axes]) const {
 #pragma unroll
     for (int d = axes - 1; d >= 0; --d) {
-      const long long rest = d > first ? point / sizes[d] : 0;
-      index[d] = point - rest * sizes[d];
+      const I rest = d > first ? point / I(sizes[d]) : I(0);
+      index[d] = int(point - rest * I(sizes[d]));
       point = rest;
     }
   }
-  template <class X> INGOT_INLINE Place place(int k, const long long (&index)[axes]) const {
+  template <class X> INGOT_INLINE Place place(int k, const int (&index)[axes]) const {
     long long offset = 0;
 #pragma unroll
-    for (int d = 0; d < axes; ++d) offset += index[d] * strides[k][d];
+    for (int d = 0; d < axes; ++d) offset += (long long)index[d] * strides[k][d];
+    return operand[k] + offset * bytes_of<X>;
+  }
+  // The same some points back along each axis, which wraps around.
+  template <class X, int... shift>
+  INGOT_INLINE Place shifted(int k, const int (&index)[axes]) const {
+    const int by[] = {shift...};
+    long long offset = 0;
+#pragma unroll
+    for (int d = 0; d < axes; ++d) {
+      int i = index[d] - by[d];
+      if (by[d] > 0) i += i < 0 ? sizes[d] : 0;
+      if (by[d] < 0) i -= i >= sizes[d] ? sizes[d] : 0;
+      offset += (long long)i * strides[k][d];
+    }
     return operand[k] + offset * bytes_of<X>;
   }
 };

@@ -11,24 +11,40 @@ from ingot.codegen.compiler import HEADER_FOLDER
 __all__ = ["GRID_DEVICES", "THREADS_PER_GROUP", "GridLoop", "write_grid_unit"]
 
 GRID_DEVICES = ("cpu", "cuda")
-THREADS_PER_GROUP = 256
+THREADS_PER_GROUP = 128
 """How many threads of a GPU work together."""
+
+TILE = 1024
+"""For how many points a stage of a loop runs before the next one: two pages of each field."""
 
 
 @dataclass(frozen=True, slots=True)
 class GridLoop:
     """A loop over the points of a grid, the same on every device.
 
-    kinds: of its operands, those it reads before those it gives; numbers, axes: how many it has;
-    lines: those that are the same for all points, for a row, and those of a point, stores last.
-    They read `number`, and through `get` and `put` the places `at` of operands.
+    kinds: of its operands, those it reads before those it gives; inputs: how many it reads;
+    numbers, axes: how many it has;
+    lines: those that are the same for all points, and for a row; stages: those of a point, stores
+    last, which on a CPU run for some points before the next stage does. They read `number`, and
+    through `get` and `put` the places `at` of operands.
+    shifts: by how many cells along each axis each operand is read from elsewhere, wrapping around
+    varying: the operands that change within a row
     """
 
     name: str
     kinds: tuple[str, ...]
+    inputs: int
     numbers: int
     axes: int
-    lines: tuple[list[str], list[str], list[str]]
+    lines: tuple[list[str], list[str]]
+    stages: tuple[list[str], ...]
+    shifts: tuple[tuple[int, ...], ...]
+    varying: tuple[int, ...]
+
+    @property
+    def reach(self) -> int:
+        """The most cells along a row that a value is read from elsewhere."""
+        return max((abs(row[-1]) for row in self.shifts), default=0)
 
 
 def write_grid_unit(loops: Sequence[GridLoop], real: str, device: str) -> str:
@@ -44,27 +60,39 @@ def write_grid_unit(loops: Sequence[GridLoop], real: str, device: str) -> str:
 
 
 def _write_lanes(loop: GridLoop) -> list[str]:
-    """What a row shares is computed once a row, the rest in blocks of W points."""
+    """The stages of a loop as functions, and what runs them over rows is told of it."""
+    number, several = range(len(loop.stages)), len(loop.stages) > 1
+    shifts = ", ".join(str(by) for row in loop.shifts for by in row)
     return [
-        "namespace ingot {", "namespace {",
-        f"struct {loop.name}_loop {{",
-        f"  static constexpr int operands = {len(loop.kinds)};",
-        f"  static constexpr int bytes[] = {{{', '.join(f'bytes_of<{k}>' for k in loop.kinds)}}};",
-        "  template <bool unit> static void row(const Place* at, const double* number,",
-        "                                       int64_t begin, int64_t end) {",
-        *(f"    {line}" for level in loop.lines[:2] for line in level),
-        "    const auto block = [&](int64_t j, int n, auto whole)"
-        " __attribute__((always_inline)) {",
-        "      constexpr bool full = decltype(whole)::value;",
-        *(f"      {line}" for line in loop.lines[2]),
-        "    };",
-        "    int64_t j = begin;",
-        "    for (; j + W <= end; j += W) block(j, W, std::true_type{});",
-        "    if (j < end) block(j, int(end - j), std::false_type{});",
-        "  }", "};", "}  // namespace", "}  // namespace ingot",
+        "namespace ingot {", "namespace {", f"namespace {loop.name}_loop {{",
+        *(row for at in number for row in _write_stage(loop, at)),
+        f"constexpr int bytes[] = {{{', '.join(f'bytes_of<{k}>' for k in loop.kinds)}}};",
+        f"constexpr bool varying[] = {{{_write_varying(loop)}}};",
+        f"constexpr int shifts[] = {{{shifts}}};",
+        f"constexpr Stage stages[] = {{{', '.join(f'stage_{at}' for at in number)}}};",
+        f"constexpr Kernel kernel = {{{len(loop.kinds)}, {loop.inputs}, {loop.axes}, {loop.reach},",
+        f"  {len(loop.stages)}, {TILE if several else 'INT64_MAX'},"
+        f" {'true' if any(map(any, loop.shifts)) else 'false'}, bytes, varying, shifts, stages}};",
+        "}  // namespace", "}  // namespace", "}  // namespace ingot",
         f'extern "C" void {loop.name}(char* const* operands, const double* numbers,',
         "    const int64_t* layout) {",
-        f"  ingot::run_all<ingot::{loop.name}_loop>(operands, numbers, layout);", "}", "",
+        f"  ingot::run_all(ingot::{loop.name}_loop::kernel, operands, numbers, layout);", "}", "",
+    ]  # fmt: skip
+
+
+def _write_varying(loop: GridLoop) -> str:
+    return ", ".join("true" if k in loop.varying else "false" for k in range(len(loop.kinds)))
+
+
+def _write_stage(loop: GridLoop, number: int) -> list[str]:
+    """One stage for whole blocks of a row; what the row shares is computed once a call."""
+    return [
+        f"__attribute__((noinline)) void stage_{number}(const Place* __restrict at,",
+        "    [[maybe_unused]] const double* __restrict number, int64_t j, int64_t end) {",
+        *(f"  {line}" for level in loop.lines for line in level),
+        "  for (; j < end; j += W) {",
+        *(f"    {line}" for line in loop.stages[number]),
+        "  }", "}",
     ]  # fmt: skip
 
 
@@ -75,17 +103,24 @@ def _write_threads(loop: GridLoop) -> list[str]:
         "namespace ingot {",
         f'extern "C" __global__ void __launch_bounds__({THREADS_PER_GROUP})',
         f"{loop.name}(const Task<{sizes}> task) {{",
-        "  constexpr bool unit = true, full = true;",
-        "  constexpr int j = 0, n = 1;",
+        "  constexpr int j = 0;",
         "  const double* const number = task.number;",
         "  const long long threads = (long long)gridDim.x * blockDim.x;",
         "  long long point = (long long)blockIdx.x * blockDim.x + threadIdx.x;",
         "  for (; point < task.points; point += threads) {",
-        f"    long long index[{loop.axes}];",
+        f"    int index[{loop.axes}];",
         "    task.locate(point, index);",
         "    const Place at[] = {",
-        *(f"      task.place<{kind}>({k}, index)," for k, kind in enumerate(loop.kinds)),
+        *(f"      {_write_place(loop, k, kind)}," for k, kind in enumerate(loop.kinds)),
         "    };",
-        *(f"    {line}" for level in loop.lines for line in level),
+        *(f"    {line}" for level in (*loop.lines, *loop.stages) for line in level),
         "  }", "}", "}  // namespace ingot", "",
     ]  # fmt: skip
+
+
+def _write_place(loop: GridLoop, number: int, kind: str) -> str:
+    """Where a thread finds the value of its point."""
+    by = loop.shifts[number]
+    if not any(by):
+        return f"task.place<{kind}>({number}, index)"
+    return f"task.shifted<{kind}, {', '.join(map(str, by))}>({number}, index)"

@@ -84,6 +84,16 @@ template <int n, class X, class F> INGOT_INLINE void held(X* a, F f) {
     }
   }
 }
+// Call a function that calls others while an array lies in memory. What lives on across a call lies in
+// memory all the time otherwise, also where the call is rare.
+template <int n, class F> INGOT_INLINE void parked(V* a, F f) {
+  held<n>(a, [&](V* copy) {
+    asm volatile("" ::"l"(copy) : "memory");
+    f();
+    asm volatile("" ::: "memory");
+  });
+}
+using Lent = V;  // what is given to Newton's loop, which parks it
 constexpr int sides_at_once = 1;
 
 // ---- Elementary operations. NaN stays NaN in min and max (like torch.minimum), and is 0 in sign.

@@ -63,6 +63,7 @@ using M = bits<V>;  // a mask: all bits of a lane are set where it is true
 constexpr int wide = is_double<V> || W * 8 <= INGOT_REGISTER ? W : INGOT_REGISTER / 8;
 using D = block<double, wide>;
 using I = bits<D>;
+using U = block<uint64_t, wide>;  // whose sums may overflow
 
 template <class X, class F, int... i> INGOT_INLINE X make(F f, Places<i...>) { return X{f(i)...}; }
 // The block whose lane i is f(i).
@@ -242,6 +243,8 @@ template <class T, int64_t most> struct Array {
 };
 // Call a function that is rarely called with an array; a GPU hands over a copy (lane_cuda.h).
 template <int n, class X, class F> INGOT_INLINE void held(X* a, F f) { f(a); }
+template <int n, class F> INGOT_INLINE void parked(V*, F f) { f(); }
+using Lent = const V;
 // How many right-hand sides a pivoted system is solved for at once; 0: all.
 constexpr int sides_at_once = 0;
 
@@ -300,7 +303,7 @@ INGOT_INLINE D exp_parts(D x, D tail, D& t) {
   return exp_small(r, ((part - r) + tail) + low);
 }
 // p 2^n where that is a normal number.
-INGOT_INLINE D scaled(D p, D t) { return (D)((I)p + ((I)t << 52)); }
+INGOT_INLINE D scaled(D p, D t) { return (D)((U)p + ((U)t << 52)); }
 INGOT_INLINE D power_of_two(I n) { return scaled(number(1), (D)n); }
 
 // e^(x + tail) 2^shift for any x: two factors, so that the result overflows to infinity, or loses

@@ -14,12 +14,13 @@ from ingot.codegen.values import (
     Definition,
     Spelled,
     cast_mask,
+    find_operands,
     read_name,
     write_number,
 )
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.operations import Place
-from ingot.program.schedule import schedule_lines
+from ingot.program.schedule import schedule_lines, shorten_lives
 from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = ["Access", "Lines"]
@@ -104,7 +105,25 @@ class Lines:
             kept = {n.id for n in wanted} | self._find_later_reads(later, lines)
             straight = [n for n in lines if n.id not in fused]
             return [*rows, *write_outlined(self, straight, fused, kept, self.outline)]
+        if not any(n.axes for n in lines):
+            lines = self._shorten_lives(
+                lines, fused, staying | self._find_later_reads(later, lines)
+            )
         return [*rows, *Loops(self, lines, staying, fused).write()]
+
+    def _shorten_lives(
+        self, lines: Sequence[Node], fused: set[int], kept: set[int]
+    ) -> Sequence[Node]:
+        """Straight lines in an order that takes few registers; what lies in arrays takes none."""
+        straight = {n.id: n for n in lines if n.id not in fused}
+        operands = {
+            i: [*dict.fromkeys(
+                a.id for a in find_operands(n, fused)
+                if a.id in straight or (not a.axes and isinstance(self.read(a), str))
+            )]
+            for i, n in straight.items()
+        }  # fmt: skip
+        return shorten_lives([*straight.values()], operands, kept & straight.keys())
 
     def _find_later_reads(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
         """What later roots read of these lines."""

@@ -39,6 +39,9 @@ struct Reports {
 // The part of its right-hand sides that a tangent may leave: tangents are held to 1e-9, and to some
 // 1e3 times rounding in single precision.
 [[maybe_unused]] constexpr real tangent_tolerance = sizeof(real) == 8 ? 1e-10 : 1e-4;
+[[maybe_unused]] constexpr bool is_single = sizeof(real) == 4;
+// The part of a variable that an update may change which confirms a solution (newton.py).
+[[maybe_unused]] constexpr real largest_confirmed_change = 1e-2;
 // An update that brings the residual down by a factor of ten has proven itself, and needs no check.
 [[maybe_unused]] constexpr real well_down = 0.1;
 constexpr real smallest_real = sizeof(real) == 8 ? 0x1p-1022 : 0x1p-126f;  // of full precision
@@ -63,6 +66,11 @@ INGOT_INLINE void exchange(real& a, real& b) {
   for (int i = 0; i < n; ++i) to[i] = from[i];
 }
 
+// Subtract a row times a factor from another, which lies elsewhere: nothing waits for what was stored.
+INGOT_INLINE void subtract(int n, real factor, const real* __restrict row, real* __restrict from) {
+  for (int j = 0; j < n; ++j) from[j] -= factor * row[j];
+}
+
 // Gaussian elimination with partial pivoting of one lane, in place: n rows of a matrix with its
 // right-hand sides behind it, which the unknowns replace.
 INGOT_COLD void eliminate(int n, int width, real* a) {
@@ -74,8 +82,7 @@ INGOT_COLD void eliminate(int n, int width, real* a) {
     for (int j = 0; j < width; ++j) exchange(top[j], best[j]);
     for (real* row = top + width; row < a + n * width; row += width) {
       const real factor = row[p] / top[p];
-      if (factor == 0) continue;
-      for (int j = p + 1; j < width; ++j) row[j] -= factor * top[j];
+      if (factor != 0) subtract(width - p - 1, factor, top + p + 1, row + p + 1);
     }
   }
   for (int p = n - 1; p >= 0; --p)
@@ -151,6 +158,9 @@ INGOT_INLINE M summed(V squares, int count) {
 // The Euclidean norm with every entry in parts of the largest, which overflows only if the norm does.
 INGOT_RARE V scaled_norm(const V* x, int count) {
   V largest{}, total{};
+  for (int i = 0; i < count; ++i) total += abs(x[i]);
+  if (all(total == V{})) return V{};  // nothing at all, as of right-hand sides where nothing yields
+  total = V{};
   for (int i = 0; i < count; ++i) largest = max(largest, abs(x[i]));
   const V scale = max(splat(smallest_real), min(splat(largest_real), largest));
   for (int i = 0; i < count; ++i) total = fma(x[i] / scale, x[i] / scale, total);
@@ -205,19 +215,20 @@ template <int n, bool transposed = false, class Slopes>
 // A solve under way. u: unknowns, r: residuals, d: update; base and old: u and r before the update.
 // squares: the sum of those of r; size, first, before: norms of r, now, at the start and before the update.
 // parts: its step may be taken in parts (parts.h), so that points stop by themselves, whatever others
-// of the batch do.
+// of the batch do. In single precision, besides: met: the points whose residuals before the update met
+// the tolerances, near: those that had come as far as they can; reach: the norm of r after the whole update.
 template <int n, bool parts = false> struct Search {
   V u[n], r[n], d[n], base[n], old[n];
-  V squares, size, first, before, alpha, steps, redone;
-  M alive, active, done, bad;
+  V squares, size, first, before, alpha, steps, redone, reach;
+  M alive, active, done, bad, met, near;
   int updates, tries;
   bool proven;
   bool in_parts = false;  // the step is a part of one that failed
 
   Search& begin(M lanes) {
     alive = active = lanes;
-    done = bad = M{};
-    steps = redone = size = before = V{};
+    done = bad = met = near = M{};
+    steps = redone = size = before = reach = V{};
     updates = tries = 0;
     proven = true;
     return *this;
@@ -226,19 +237,29 @@ template <int n, bool parts = false> struct Search {
   // See the residuals at u, before anything judges them.
   INGOT_INLINE void measure() { squares = product<n>(r, r); }
 
-  // Judge the residuals at u: stop, update, or evaluate again at shorter steps.
-  INGOT_INLINE Verdict judge(const Knobs& k) {
+  // Judge the residuals at u: stop, update, or evaluate again at shorter steps. variable: to which
+  // each unknown belongs.
+  INGOT_INLINE Verdict judge(const Knobs& k, [[maybe_unused]] const int* variable) {
     size = select(active, sqrt(squares), size);
     const M rare = active & no(summed(squares, n));
     if (__builtin_expect(any(rare), 0)) size = select(rare, scaled_norm(r, n), size);
+    if (is_single && tries == 1) reach = size;
     if (tries && k.linesearch != full_step && again(k)) return retry;
     if (updates == 0) first = size;
+    if (is_single && tries) settle(k, variable);
     M now = size < splat(k.abs_tol);
     if (updates) now |= (size < splat(k.rel_tol) * first) & (parts && in_parts ? settled(k) : alive);
-    if (sizeof(real) == 4 && updates) now |= stalled(now);
+    if (is_single) {
+      met = now;
+      now = size == V{};
+    }
     bad |= active & no(finite(size));
     done = (done | (active & now)) & no(bad);
-    active = alive & no(bad) & (updates < k.min_its && !parts ? alive : no(done));
+    active = alive & no(bad) & (updates < k.min_its && !parts && !is_single ? alive : no(done));
+    if (is_single && updates + 1 >= k.max_its) {  // one update more confirms what has met the tolerances, or two
+      active = active & (met | near);
+      return any(active) && updates <= k.max_its ? update : stop;
+    }
     return any(active) && updates + 1 < k.max_its ? update : stop;
   }
 
@@ -249,17 +270,51 @@ template <int n, bool parts = false> struct Search {
     return norm(moved, n) < splat(k.substep_del_tol) * (norm(u, n) + splat(k.abs_tol));
   }
 
-  // newton.py, find_stalled: the points that had come as far as single precision lets them
-  // before an update that did not halve the residual; they are put back.
-  INGOT_INLINE M stalled(M now) {
-    const M stuck = active & no(now) & no(size < splat(0.5) * before);
-    if (!any(stuck)) return M{};
-    const V moved = norm(d, n), all = norm(base, n);
-    const M both = (before <= splat(1e-2) * first) & (moved <= splat(1e-4) * all);
-    const M still = stuck & ((before <= splat(1e-5) * first) | both | (moved <= splat(1e-6) * all));
-    for (int i = 0; i < n; ++i) u[i] = select(still, base[i], u[i]), r[i] = select(still, old[i], r[i]);
-    size = select(still, before, size);
-    return still;
+  // newton.py, measure_updates: the largest part by which the update changes a variable, and the next.
+  INGOT_RARE V largest_change(const int* variable, V& following) {
+    V moved[n] = {}, all[n] = {}, change{};
+    int count = 0;
+    for (int i = 0; i < n; ++i) {
+      V &by = moved[variable[i]], &of = all[variable[i]];
+      by = max(by, abs(d[i])), of = max(of, abs(base[i]));
+      count = count > variable[i] ? count : variable[i] + 1;
+    }
+    following = V{};
+    for (int i = 0; i < count; ++i) {
+      const V part = moved[i] / max(splat(smallest_real), all[i]);
+      following = max(following, min(change, part));
+      change = max(change, part);
+    }
+    if (count == 1) following = change;
+    return change;
+  }
+
+  // newton.py, find_ended and find_confirmed: points that had come as far before the update as the
+  // tolerances ask, or as single precision lets them, are done and put back if the update confirms
+  // them.
+  INGOT_INLINE void settle(const Knobs& k, const int* variable) {
+    const M stuck = no(size < splat(0.5) * before), was_near = near;
+    near = M{};
+    if (!any(active & (met | stuck))) return;
+    V following;
+    const V change = largest_change(variable, following);
+    const M lost = change <= splat(1e-6), little = change <= splat(1e-4);
+    const M down = (before <= splat(1e-5) * first) | (little & (before <= splat(1e-2) * first));
+    const M few = (following <= splat(1e-6)) & (before <= first);
+    const M ended = active & ((met & lost) | (stuck & (met | down | few)));
+    const M low = (reach <= max(splat(1e-5), splat(k.rel_tol)) * first) | (reach < splat(k.abs_tol));
+    const M stays = low | (little & (reach <= splat(1e-2) * first));
+    const M unseen = few & (reach <= splat(8) * before);
+    const M agrees = (stays & (change <= splat(largest_confirmed_change))) | unseen;
+    const M confirmed = ended & (lost | (was_near & agrees));
+    near = ended;
+    for (int i = 0; i < n; ++i) {
+      u[i] = select(confirmed, base[i], u[i]);
+      r[i] = select(confirmed, old[i], r[i]);
+    }
+    size = select(confirmed, before, size);
+    done |= confirmed;
+    active = active & no(confirmed);
   }
 
   // Whether some point must try a shorter step; then u holds it. The decrease is judged in parts of
@@ -282,18 +337,22 @@ template <int n, bool parts = false> struct Search {
 
   // Check an update that did not bring the residual down well against the linearised equations;
   // whether `redo` had to supply it anew for some point, so that u must be evaluated again.
-  template <class Slopes, class Redo> INGOT_INLINE bool mended(const V* g, Slopes slopes, Redo redo) {
+  template <class Slopes, class Redo> INGOT_INLINE bool mended(Lent* g, Slopes slopes, Redo redo) {
     if (proven) return false;
     proven = true;
     const V from = before * before;
     if (all(no(active) | (summed(from, n) & (squares <= splat(well_down * well_down) * from)))) return false;
     V left[n];
-    held<n>(base, [&](const V* at) {
-      held<n>(d, [&](const V* by) { held<n>(left, [&](V* to) { slopes(g, at, by, to); }); });
+    parked<n>(u, [&]() INGOT_LAMBDA {
+      parked<n>(old, [&]() INGOT_LAMBDA {
+        held<n>(base, [&](const V* at) {
+          held<n>(d, [&](const V* by) { held<n>(left, [&](V* to) { slopes(g, at, by, to); }); });
+        });
+      });
     });
     for (int i = 0; i < n; ++i) left[i] += old[i];
     const M doubt = active & no(norm(left, n) <= splat(linear_tolerance) * before);
-    if (!any(doubt)) return false;
+    if (!any(doubt)) return W == 1;  // evaluated again, so that nothing else lives on across the calls
     again_from(doubt, redo);
     for (int i = 0; i < n; ++i) u[i] = select(doubt, base[i] + d[i], u[i]);
     return true;
@@ -302,7 +361,11 @@ template <int n, bool parts = false> struct Search {
   template <class Redo> INGOT_INLINE void again_from(M doubt, Redo redo) {
     V b[n];
     for (int i = 0; i < n; ++i) b[i] = -old[i];
-    held<n>(base, [&](const V* at) { held<n>(d, [&](V* x) { redo(doubt, at, b, x); }); });
+    parked<n>(u, [&]() INGOT_LAMBDA {
+      held<n>(base, [&](const V* at) { held<n>(d, [&](V* x) { redo(doubt, at, b, x); }); });
+    });
+    if (W == 1)
+      for (int i = 0; i < n; ++i) old[i] = -b[i];
     redone += select(doubt, splat(1), V{});
   }
 
@@ -313,7 +376,7 @@ template <int n, bool parts = false> struct Search {
     const M doubt = active & (suspect | no(finite(sum<n>(d))));
     if (any(doubt)) again_from(doubt, redo);
     alpha = splat(1);
-    for (int i = 0; i < n; ++i) u[i] = select(active, u[i] + d[i], u[i]);
+    for (int i = 0; i < n; ++i) u[i] = W == 1 ? base[i] + d[i] : select(active, u[i] + d[i], u[i]);
     steps += select(active, splat(1), V{});
     ++updates;
     tries = 1;

@@ -72,7 +72,7 @@ class PartWriter:
         lines.calls |= {f"{name}_{k}" for name in ("part_first", "part", "follow", "newton")}
         rows = [f"{self.record} parts{tag};"] if is_kept else []
         kept = f"&parts{tag}" if is_kept else f"static_cast<{self.record}*>(nullptr)"
-        newton = f"[&](const V* g, auto& s) {{ newton_{k}(g, s, around.knobs[{k}]); }}"
+        newton = f"[&](Lent* g, auto& s) {{ newton_{k}(g, s, around.knobs[{k}]); }}"
         return [
             *rows,
             f"if (__builtin_expect(any({at}.alive & no({at}.done)), 0))",

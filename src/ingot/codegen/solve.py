@@ -93,14 +93,20 @@ class SolveWriter:
     @property
     def _slopes(self) -> str:
         """The function of slopes as routines of newton.h call it."""
-        call = f"slopes_{self.k}({self.around}g, u, d, s);"
         head = "[&](const V* g, const V* u, const V* d, V* s)"
+        return f"{head} {{ slopes_{self.k}({self.around}g, u, d, s); }}"
+
+    @property
+    def _held_slopes(self) -> str:
+        """The same for Newton's loop, in which what is given lies in registers."""
+        head = "[&](Lent* g, const V* u, const V* d, V* s)"
+        call = f"slopes_{self.k}({self.around}g, u, d, s);"
         return f"{head} {{ {self.hold_given('g')} {call} }}); }}"
 
     def hold_given(self, array: str) -> str:
         """Open a call that reads what is given from a copy named `g`; `});` closes it."""
         size = max(self.space.count_entries(self.solve.given), 1)
-        return f"held<{size}>((const V*){array}, [&](const V* g) {{"
+        return f"held<{size}>({array}, [&](const V* g) {{"
 
     def read_unknowns(self, array: str) -> list[Access]:
         """How each unknown stands in an array of all; those on one axis are interleaved."""
@@ -196,25 +202,35 @@ class SolveWriter:
                 else "const auto redo = [](M, const V*, const V*, V*) {};"
             ]
             if newton.is_extended:
-                check = [f"if (s.mended(g, {self._slopes}, redo)) continue;"]
+                check = [f"if (s.mended(g, {self._held_slopes}, redo)) continue;"]
         is_called_once = self.solve.substeps is None
         call = "INGOT_HOT" if is_called_once else "INGOT_CALL"
-        head = f"void newton_{self.k}({self._around_parameter}const V* __restrict g,"
+        head = f"void newton_{self.k}({self._around_parameter}Lent* __restrict g,"
         head += f" {self.search}& __restrict s,"
         loop = [
             *rows,
             "s.measure();",
             *check,
-            "const Verdict verdict = s.judge(knobs);",
+            f"const Verdict verdict = s.judge(knobs, variable_{self.k});",
             "if (verdict == stop) return;",
             "if (verdict == retry) continue;",
             *update,
         ]
         before, called = ([*cut.functions, ""], cut.names) if cut is not None else ([], [])
+        before = [*before, f"constexpr int variable_{self.k}[] = {{{self._list_variables()}}};"]
         return self._define(
             f"{call} {head} const Knobs& knobs)", [*start, Block("for (;;)", loop)], lines,
-            *called, f"newton_{self.k}", before=before,
+            *called, f"variable_{self.k}", f"newton_{self.k}", before=before,
         )  # fmt: skip
+
+    def _list_variables(self) -> str:
+        """The variable that each unknown belongs to, in the order in which they lie in an array."""
+        columns = [(i, c) for i, v in enumerate(self.solve.unknowns) for c in v.nodes]
+        if len({c.axes for _, c in columns}) > 1:
+            owners = [i for i, c in columns for _ in range(self.space.size(c.axes))]
+        else:
+            owners = [i for i, _ in columns] * self.space.size(columns[0][1].axes)
+        return ", ".join(map(str, owners))
 
     # linear systems
 

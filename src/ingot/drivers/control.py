@@ -7,18 +7,21 @@ file would hold (`MixedControlSetup` and an `ImplicitUpdate`).
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.model import Model, bind
 from ingot.model.given import GivenField, describe
 from ingot.model.model import lag
 from ingot.options import Newton
 from ingot.program.modelling import compose, implicit
-from ingot.types import SR2
+from ingot.types import SR2, Value
 from ingot.types.components import list_component_names
 
-__all__ = ["apply_control"]
+__all__ = ["CONTROLLED", "apply_control", "require_shape", "spread_components"]
 
-STRAIN, STRESS = "strain", "stress"
+CONTROLLED = STRAIN, STRESS = "strain", "stress"
 COMPONENTS = list_component_names(SR2)
 
 
@@ -48,12 +51,57 @@ def apply_control(
             strain = {"xx": strain}
         stress = given_stress
     if stress is not None and not isinstance(stress, Mapping):
+        field = GivenField(STRESS, stress, span)
+        data, _ = field.constant(SR2, stress)
+        require_shape(field, data, SR2, steps)
+        if data.ndim > 1:
+            _require_steps(STRESS, data, steps, span)
         return _drive(model, given, stress, dict.fromkeys(COMPONENTS, 0.0), span)
     strain = {} if strain is None else _by_component(STRAIN, strain, steps, span)
     stress = {} if stress is None else _by_component(STRESS, stress, steps, span)
     _check_components(strain, stress, span)
+    named = {f"{STRAIN}.{c}": x for c, x in strain.items()}
+    named |= {f"{STRESS}.{c}": x for c, x in stress.items()}
+    spread_components(f"{STRAIN} and {STRESS}", named, span)
     fixed = {c: strain[c] if c in strain else stress[c] for c in COMPONENTS}
     return _drive(model, given, fixed, {c: float(c in strain) for c in COMPONENTS}, span)
+
+
+def require_shape(field: GivenField, data: Tensor, kind: type[Value], steps: int | None) -> None:
+    """Refuse numbers that are no components of a kind, or may be those or a history of one."""
+    base, value = kind.base, field.value
+    sizes = ", ".join(map(str, base))
+    shape = tuple(data.shape)
+    if shape[len(shape) - len(base) :] != base:
+        message = f"'{field.name}' has shape {shape}, which does not end in {base}"
+        names = ", ".join(list_component_names(kind))
+        fix = f"arrays (..., {sizes}) of {names}, or a dict of these"
+        if field.name in CONTROLLED and shape == (steps,):
+            fix = f"control='uniaxial' for a history of xx alone, or {fix}"
+        message = f"{message} as a {kind.__name__} does"
+        raise IngotError([Problem("wrong-value", message, field.span, f"give {fix}")])
+    if shape == (steps,) == base and not isinstance(value, Mapping | Value):
+        message = f"'{field.name}' may be {steps} components, or one number at {steps} steps"
+        fix = f"an array ({steps}, {sizes}), or {kind.__name__}(...) of ingot.types"
+        if field.name in CONTROLLED:
+            fix = f"control='uniaxial' for a history of xx alone, or {fix}"
+        fix = f"give {fix}"
+        raise IngotError([Problem("wrong-value", message, field.span, fix)])
+
+
+def spread_components(
+    what: str, parts: Mapping[str, Tensor], span: Span | None
+) -> dict[str, Tensor]:
+    """Components as arrays of one shape, each of which was (steps, *batch) or a number."""
+    rank = max(part.ndim for part in parts.values())
+    columns = [p.reshape((*p.shape, *[1] * (rank - p.ndim))) for p in parts.values()]
+    try:
+        return dict(zip(parts, torch.broadcast_tensors(*columns), strict=True))
+    except RuntimeError:
+        shapes = ", ".join(f"{n} {tuple(p.shape)}" for n, p in parts.items())
+        message = f"the components of {what} do not go together: {shapes}"
+        fix = "give each (steps, *batch), or a number"
+        raise IngotError([Problem("batches-differ", message, span, fix)]) from None
 
 
 def _drive(
@@ -137,11 +185,18 @@ def _by_component(name: str, value: Any, steps: int, span: Span | None) -> dict[
             raise IngotError([Problem("unknown-variable", message, span, fix)])
     found = {c: GivenField(f"{name}.{c}", v, span).tensor(v) for c, v in value.items()}
     for component, data in found.items():
-        if data.ndim and data.shape[0] != steps:
-            told = f"'{name}.{component}' has {data.shape[0]} steps, but 'time' has {steps}"
-            fix = f"give it the shape ({steps}, ...), or one number"
-            raise IngotError([Problem("shapes-differ", told, span, fix)])
+        if data.ndim:
+            _require_steps(f"{name}.{component}", data, steps, span, ", or one number")
     return found
+
+
+def _require_steps(
+    name: str, data: Tensor, steps: int, span: Span | None, otherwise: str = ""
+) -> None:
+    if data.shape[0] != steps:
+        told = f"'{name}' has {data.shape[0]} steps, but 'time' has {steps}"
+        fix = f"give it the shape ({steps}, ...){otherwise}"
+        raise IngotError([Problem("shapes-differ", told, span, fix)])
 
 
 def _check_components(strain: Mapping[str, Any], stress: Mapping[str, Any], span: Any) -> None:

@@ -17,6 +17,7 @@ from ingot.drivers.result_text import count
 from ingot.drivers.series import Array, Series, find_unknown_name
 from ingot.errors import IngotError, Problem
 from ingot.types import SR2
+from ingot.types.refuse import caller
 
 __all__ = [
     "MOST_LINES", "Curve", "Panel", "Quantity", "caption", "choose_words", "find_panels",
@@ -121,6 +122,9 @@ def make_panel(result: Result, word: str, points: Sequence[int] = ()) -> Panel:
 
 def split_word(word: str) -> tuple[str, ...]:
     """The x and every y of a word; the time where it names no x."""
+    if not isinstance(word, str):
+        message = f"a curve is named by a string, not {word!r}"
+        raise IngotError([Problem("wrong-value", message, caller(), 'write "strain.xx:stress.xx"')])
     first, colon, last = word.partition(":")
     x, ys = (first, last) if colon else ("time", first)
     return (x, *ys.split(","))

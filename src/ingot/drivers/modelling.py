@@ -1,6 +1,6 @@
 """Transients and files from Python: `transient` makes the driver that a block of a file makes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ingot.drivers.build import Checker, build_driver
-from ingot.drivers.control import apply_control
+from ingot.drivers.control import CONTROLLED, apply_control, require_shape, spread_components
 from ingot.drivers.transient import TransientDriver
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.execute.devices import require_device
@@ -49,13 +49,15 @@ def transient(
         fix = "give what a law of ingot.laws, compose or implicit returns"
         raise IngotError([Problem("wrong-value", message, span, fix)])
     clock = _read_time(GivenField("time", time, span))
-    histories = {**(inputs or {}), **named}
+    initial = _require_names("initial", initial, span)
+    histories = {**_require_names("inputs", inputs, span), **named}
     steps = clock.data.shape[0]
+    raise_if(_find_unknown(model, histories, _list_drivable(model, control), "input", span))
     model, histories = apply_control(model, histories, control, steps, span)
     problems: list[Problem] = []
     forces = dict(_values(model, histories, {**model.inputs}, steps, span, problems))
     kinds = {**model.inputs, **model.outputs}
-    starts = dict(_values(model, initial or {}, kinds, None, span, problems))
+    starts = dict(_values(model, initial, kinds, None, span, problems))
     raise_if(problems)
     values: dict[str, Any] = {"model": model, "prescribed_time": clock, "time": time_variable}
     values |= {**_lists("prescribed_", forces), **_lists("ic_", starts)}
@@ -69,12 +71,43 @@ def transient(
     return driver
 
 
+def _require_names(option: str, given: Any, span: Span | None) -> Mapping[str, Any]:
+    """Values by the names of variables, none where nothing is given."""
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    fix = f'write {option}={{"name": value}}'
+    raise GivenField(option, given, span).wrong("a dict of values by name", fix=fix)
+
+
+def _list_drivable(model: Model, control: str | None) -> list[str]:
+    """The inputs of a model, and what control lets stand in for them."""
+    free = [n for n in CONTROLLED if n not in model.inputs and (control or n in model.outputs)]
+    return [*model.inputs, *free]
+
+
+def _find_unknown(
+    model: Model, names: Iterable[str], known: Collection[str], role: str, span: Span | None
+) -> Iterator[Problem]:
+    for name in (each for each in names if each not in known):
+        current = [each for each in known if not lag(each)[1]]
+        fix = did_you_mean(str(name), current) or f"choose one of: {', '.join(current)}"
+        message = f"[{model.name}] has no {role} '{name}'"
+        yield Problem("unknown-variable", message, span, fix)
+
+
 def _read_time(field: GivenField) -> Scalar:
     """The time of every step, which goes on."""
     value = field.value
     data = field.tensor(value.data if isinstance(value, Scalar) else value)
     if data.ndim == 0 or not len(data):
         raise field.wrong("the time of every step", fix="give an array, (steps,) or (steps, batch)")
+    if len(data) == 1:
+        fix = "give two times at least: the first is where it starts, and nothing is computed there"
+        raise field.wrong("the time of every step", fix=fix)
+    if not data.isfinite().all():
+        step = int((~data.isfinite()).reshape(len(data), -1).any(1).int().argmax())
+        message = f"the time of step {step} is not finite"
+        raise IngotError([Problem("wrong-value", message, field.span, "give finite times")])
     falls = (data.diff(dim=0) < 0).flatten(1).any(1) if data.ndim > 1 else data.diff() < 0
     if falls.any():
         step = int(falls.int().argmax()) + 1
@@ -89,16 +122,12 @@ def _values(
     span: Span | None, problems: list[Problem],
 ) -> Iterator[tuple[str, Value]]:  # fmt: skip
     """Each value as one of its variable's kind, at every step where there are any."""
-    for name, value in given.items():
-        kind = kinds.get(name)
-        if kind is None:
-            role = "input" if steps is not None else "input or output"
-            fix = did_you_mean(name, kinds) or f"choose one of: {', '.join(kinds)}"
-            message = f"[{model.name}] has no {role} '{name}'"
-            problems.append(Problem("unknown-variable", message, span, fix))
-            continue
+    role = "input" if steps is not None else "input or output"
+    problems += _find_unknown(model, given, kinds, role, span)
+    for name in (each for each in given if each in kinds):
+        field = GivenField(name, given[name], span)
         try:
-            yield name, _read_value(GivenField(name, value, span), kind, model, steps)
+            yield name, _read_value(field, kinds[name], model, steps)
         except IngotError as error:
             problems += error.problems
 
@@ -111,14 +140,7 @@ def _read_value(field: GivenField, kind: type[Value], model: Model, steps: int |
     else:
         data, own = field.constant(kind, value)
         sub = own if isinstance(value, Value) else sub
-    if tuple(data.shape[data.ndim - len(kind.base) :]) != kind.base:
-        names = ", ".join(list_component_names(kind))
-        message = (
-            f"'{field.name}' has shape {tuple(data.shape)}, which does not end in {kind.base}"
-            f" as a {kind.__name__} does"
-        )
-        fix = f"end it in {len(kind.base)} axes for {names}" if kind.base else "give numbers"
-        raise IngotError([Problem("wrong-value", message, field.span, fix)])
+    require_shape(field, data, kind, steps)
     rank = len(kind.base) + sub
     sub = min(sub, data.ndim - len(kind.base))
     if steps is not None and data.ndim <= rank:
@@ -140,16 +162,8 @@ def _join_components(field: GivenField, kind: type[Value]) -> Tensor:
     if missing:
         message = f"'{field.name}' says nothing of {', '.join(missing)}"
         raise IngotError([Problem("missing-option", message, field.span, "give each a number")])
-    rank = max(part.ndim for part in parts.values())
-    columns = [p.reshape((*p.shape, *[1] * (rank - p.ndim))) for p in parts.values()]
-    order = dict(zip(parts, columns, strict=True))
-    try:
-        joined = torch.stack(torch.broadcast_tensors(*(order[name] for name in names)), -1)
-    except RuntimeError:
-        shapes = ", ".join(f"{n} {tuple(p.shape)}" for n, p in parts.items())
-        message = f"the components of '{field.name}' do not go together: {shapes}"
-        fix = "give each (steps, *batch), or a number"
-        raise IngotError([Problem("batches-differ", message, field.span, fix)]) from None
+    spread = spread_components(f"'{field.name}'", parts, field.span)
+    joined = torch.stack([spread[name] for name in names], -1)
     scales = torch.as_tensor(list_scales(kind), dtype=torch.float64)
     return joined.reshape(*joined.shape[:-1], *kind.base) * scales
 
@@ -169,12 +183,15 @@ def from_hit(
 ) -> Model | TransientDriver | Checker:
     """The model or driver of an input file, given by its path or as text.
 
-    name: of a block in [Models] or [Drivers]; without one, the only driver or, where there is none,
-    the only model that no other block refers to
+    name: of a block in [Models] or, where none is called so, in [Drivers]; without one, the only
+    driver or, where there is none, the only model that no other block refers to
     """
     tree = source if isinstance(source, Tree) else _read(source, overrides)
     if name is None:
-        name = _find_root(tree)
+        drivers = tree.names("Drivers")
+        return (
+            build_driver(tree, drivers[0]) if len(drivers) == 1 else build(tree, _find_root(tree))
+        )
     if tree.find("Models", name) is None and tree.find("Drivers", name) is not None:
         return build_driver(tree, name)
     return build(tree, name)
@@ -187,9 +204,8 @@ def _read(source: str | Path, overrides: Sequence[str]) -> Tree:
 
 
 def _find_root(tree: Tree) -> str:
+    """The only model of a file without drivers that no other block refers to."""
     drivers = tree.names("Drivers")
-    if len(drivers) == 1:
-        return drivers[0]
     sections = ("Models", "EquationSystems", "Drivers")
     blocks = [block for part in sections for s in tree.section(part) for block in s.blocks]
     read_by = {

@@ -76,6 +76,13 @@ def sweep(
     here, or its address.
     """
     begun = time.perf_counter()
+    if not isinstance(driver, TransientDriver):
+        told = f"sweep should be given a driver, not {describe(driver)}"
+        fix = "give what ingot.transient or ingot.build_driver returns"
+        raise IngotError([Problem("wrong-value", told, caller(), fix)])
+    if not isinstance(over, Mapping):
+        told = f"'over' should be a dict of values by name, not {describe(over)}"
+        raise IngotError([Problem("wrong-value", told, caller(), 'write {"name": [1.0, 2.0]}')])
     place = Path(output)
     raise_if(_find_unusable(driver, place, workers, part))
     axes = _read_axes(driver, over, paired=paired)
@@ -161,13 +168,14 @@ def _read_axes(driver: TransientDriver, over: Mapping[str, Any], *, paired: bool
             row = _read_row(word, given)
             name, kept = _find_axis(driver, word, axes)
             if name in axes.values:
-                told = f"'{name}' is given twice"
+                told = f"'{word}' and '{axes.labels[name]}' are one, given twice"
                 raise IngotError(
                     [Problem("duplicate-variable", told, None, "leave one of the two out")]
                 )
             kept[name], axes.labels[name] = row, word
     if paired and len({len(row) for row in axes.values.values()}) > 1:
-        counts = ", ".join(f"'{name}' has {len(row)}" for name, row in axes.values.items())
+        rows = axes.values.items()
+        counts = ", ".join(f"'{axes.labels[name]}' has {len(row)}" for name, row in rows)
         told = f"paired values are as many of each, but {counts}"
         problems.append(Problem("shapes-differ", told, None, "give as many of each"))
     raise_if(problems)

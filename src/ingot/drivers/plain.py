@@ -12,6 +12,7 @@ from torch import Tensor
 from ingot.execute.batch_shape import ValueShape, flatten_batch
 from ingot.model import Law, Model, walk
 from ingot.program.combinators import ComposedModel, Normality
+from ingot.program.finite_strain import LogarithmicStrain
 from ingot.types import Value
 
 __all__ = ["Evaluate", "plain"]
@@ -62,7 +63,7 @@ def made_of_laws(model: Model) -> bool:
             return True
         case ComposedModel(order=parts):
             return all(made_of_laws(part) for part in parts)
-        case Normality(inner=inner):
+        case Normality(inner=inner) | LogarithmicStrain(composed=inner, jaumann=None):
             return made_of_laws(inner)
         case _:
             return False
@@ -80,6 +81,9 @@ def evaluated(model: Model, values: Mapping[str, Value], constants: Constants) -
             return {name: known[name] for name in model.outputs}
         case Normality() as gradient:
             return slopes(gradient, values, constants)
+        case LogarithmicStrain(composed=inner):
+            known = evaluated(inner, values, constants)
+            return {name: known[name] for name in model.outputs}
         case _:
             raise AssertionError(f"{model.type_name} is not made of laws")
 

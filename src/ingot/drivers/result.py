@@ -45,6 +45,13 @@ class Result:
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # an output of one step has a kind, but no values yet
+        known = dict.fromkeys((*self.names, *self.kinds, "time"))
+        for name in self.units:
+            if name not in known:
+                raise find_unknown_name(name, tuple(known))
+
     @property
     def points(self) -> int:
         """How many points the batch holds."""
@@ -106,9 +113,11 @@ class Result:
         return Series(name, kind, unscale(kind, stored), tuple(axes), self.units.get(name, ""))
 
     def __getattr__(self, name: str) -> Series:
-        if not name.startswith("_") and name in self.names:
+        if name.startswith("_") or name in type(self).__dataclass_fields__:
+            raise AttributeError(name)  # what Python asks of any object, also of one half made
+        if name in self.names:
             return self[name]
-        raise AttributeError(f"a result has no attribute or variable '{name}'")
+        raise find_unknown_name(name, (*self.names, "time"))
 
     def __dir__(self) -> list[str]:
         return [*object.__dir__(self), *(name for name in self.names if name.isidentifier())]
@@ -159,15 +168,16 @@ class Result:
 
         return describe_html(self)
 
-    def plot(self, *words: str, points: Sequence[int] = ()) -> "Figure":
+    def plot(self, *words: str, points: int | Sequence[int] = ()) -> "Figure":
         """A figure of matplotlib: what is most telling, or words such as `strain.xx:stress.xx`.
 
-        points: the only ones to show; see `ingot plot --help`.
+        points: the only one or ones to show; see `ingot plot --help`.
         """
         from ingot.drivers.charts import draw
         from ingot.drivers.curves import find_panels
 
-        return draw(find_panels(self, words, points))
+        chosen = (points,) if isinstance(points, int) else points
+        return draw(find_panels(self, words, chosen))
 
     def save(self, path: str | Path) -> None:
         """Write what the ending says, in one step; `ingot.read_result` reads it back.

@@ -60,7 +60,7 @@ class Series:
         try:
             return self.component(name)
         except IngotError as error:
-            raise AttributeError(f"{error.problems[0].message}; {error.problems[0].fix}") from None
+            raise UnknownName(error.problems) from None
 
     def __getitem__(self, at: Any) -> Array:
         """A component by its name, or entries as NumPy counts them."""
@@ -109,11 +109,15 @@ def name_batch_axes(count: int) -> list[str]:
     return ["batch"] if count == 1 else [f"batch{i}" for i in range(count)]
 
 
-def find_unknown_name(name: str, known: Iterable[str], more: Iterable[str] = ()) -> IngotError:
+class UnknownName(IngotError, AttributeError):
+    """A variable that a result has not; an AttributeError too, so that `hasattr` works."""
+
+
+def find_unknown_name(name: str, known: Iterable[str], more: Iterable[str] = ()) -> UnknownName:
     """The error to raise where a result has no variable of a name; more: what else is close."""
     names = list(known)
     fix = did_you_mean(name, (*names, *more)) or f"choose one of: {', '.join(names)}"
-    return IngotError([Problem("unknown-name", f"the result has no '{name}'", None, fix)])
+    return UnknownName([Problem("unknown-name", f"the result has no '{name}'", None, fix)])
 
 
 def unscale(kind: type[Value], stored: Array) -> Array:

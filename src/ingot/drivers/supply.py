@@ -4,7 +4,7 @@ Peers take all of these silently, and files rely on it; so they are warned of, n
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ingot.drivers.result import Result
@@ -19,7 +19,9 @@ from ingot.program.combinators import ComposedModel, ImplicitUpdate
 from ingot.runtime.stub import AOTIModel
 from ingot.types import Scalar
 
-__all__ = ["Supply", "crossed", "loosely_accepted", "not_finite", "unsupplied"]
+__all__ = [
+    "Supply", "crossed", "find_not_finite", "loosely_accepted", "not_finite", "unsupplied",
+]  # fmt: skip
 
 DANGLING = 0.6  # a name that nobody reads and one that nobody gives need not be very alike
 LOOSE = 1000.0  # times abs_tol: what a residual may be by rel_tol and pass without a word
@@ -55,6 +57,20 @@ def crossed(
         known = " and ".join(map(str, shapes))
         message = f"values of batch shapes {known} are combined each with each, to {batch}"
         yield Problem("batches-crossed", message, span, "give all values one batch shape, or none")
+
+
+def find_not_finite(given: Iterable[Given], starts: Container[str]) -> Iterator[Problem]:
+    """A problem for each value that is prescribed, or that a history starts from, and is NaN."""
+    for each in given:
+        rows = each.value.data
+        if not rows.numel() or math.isfinite(rows.sum().item()):
+            continue
+        lost = ~rows.isfinite()
+        if lost.any():  # and not only the sum
+            step = int(lost.reshape(len(lost), -1).any(1).int().argmax()) if lost.ndim else 0
+            where = "at the start" if each.name in starts else f"at step {step}"
+            message = f"'{each.name}' is given, and not finite {where}"
+            yield Problem("not-finite", message, each.value_span, "give finite numbers")
 
 
 def not_finite(
@@ -115,7 +131,9 @@ def _zero_inputs(supply: Supply) -> Iterator[Problem]:
         if lag(name)[1] or name in supply.forces or not _uses(model, name):
             continue
         message = f"nothing gives '{name}' of [{model.name}]: it is zero at every step"
-        fix = f"list it in 'prescribed_{kind.__name__}_names'"
+        fix = f"list it in 'prescribed_{kind.__name__}_names' of a TransientDriver"
+        if kind is Scalar:
+            fix += ", or write a number if a parameter is meant"
         if supply.clock not in model.inputs and kind is Scalar:
             fix += f", or write 'time = {name}' if it is the time"
         if not supply.tree.blocks:  # of Python

@@ -12,7 +12,14 @@ from torch import Tensor
 from ingot.drivers.formats.choice import find_unwritable
 from ingot.drivers.result import Result
 from ingot.drivers.singular import find_singular
-from ingot.drivers.supply import Supply, crossed, loosely_accepted, not_finite, unsupplied
+from ingot.drivers.supply import (
+    Supply,
+    crossed,
+    find_not_finite,
+    loosely_accepted,
+    not_finite,
+    unsupplied,
+)
 from ingot.drivers.values import (
     Given,
     Shapes,
@@ -38,6 +45,7 @@ from ingot.execute import (
     Transient,
     executor,
     failures,
+    require_backend,
 )
 from ingot.execute.batch_shape import broadcast_shapes, shape_of
 from ingot.hit import Block, unknown_blocks, unknown_fields
@@ -97,7 +105,7 @@ class TransientDriver:
         problems += clock_problems(clock, model, block, forces)
         if clock.name in model.inputs:
             forces = {clock.name: clock, **forces}
-        problems += misfits(model, forces, starts, clock.batch[0])
+        problems += misfits(block, model, forces, starts, clock.batch[0])
         problems += find_singular(model)
         now = [*map(drop_steps, forces.values()), *starts.values()]
         shapes = find_declared_shapes(model, factory, now, problems)
@@ -164,7 +172,12 @@ class TransientDriver:
         batches = [g.batch[1:] for g in self.forces.values()]
         batches += [g.batch for g in self.starts.values()]
         batches += [v.dynamic_batch.shape for v in self.model.named_values().values()]
-        return (*unsupplied(self.supply), *crossed(batches, self.batch, self.block.span))
+        given = (*self.forces.values(), *self.starts.values())
+        return (
+            *unsupplied(self.supply),
+            *crossed(batches, self.batch, self.block.span),
+            *find_not_finite(given, self.starts),
+        )
 
     @cached_property
     def program(self) -> Program:
@@ -230,6 +243,7 @@ class TransientDriver:
     def executor(self, backend: Backend) -> Executor | Artifact:
         """What runs: the program by a backend, or a package by its own, by its graphs if asked."""
         body = self.model.body
+        require_backend(backend)
         if self.factory.device != "cpu" and backend != "kernel":
             told = f"the back end '{backend}' runs a driver on cpu, not on {self.factory.device}"
             fix = "run it with --device cpu, or with --backend kernel"
@@ -314,6 +328,10 @@ def clock_of(block: Block, factory: Factory) -> Given:
     if not value.dynamic_batch.shape[0]:
         message, fix = f"'{word}' holds no time", "give the time of the initial step at least"
         raise IngotError([Problem("shapes-differ", message, values.value_span, fix)])
+    if not value.data.isfinite().all():
+        message = f"'{word}' holds a time that is not finite"
+        fix = "look for a division by zero where the times are computed"
+        raise IngotError([Problem("wrong-value", message, values.value_span, fix)])
     span = (name or values).value_span
     return Given("t" if name is None else name.string(), value, span, values.value_span)
 
@@ -331,7 +349,7 @@ def clock_problems(
 
 
 def misfits(
-    model: Model, forces: Mapping[str, Given], starts: Mapping[str, Given], steps: int
+    block: Block, model: Model, forces: Mapping[str, Given], starts: Mapping[str, Given], steps: int
 ) -> Iterator[Problem]:
     """Values that no variable takes, of another kind, or for another number of steps."""
     variables = {**model.inputs, **model.outputs}
@@ -347,7 +365,9 @@ def misfits(
     for given in forces.values():
         if given.batch[:1] != (steps,):
             found = f"{given.batch[0]} steps" if given.batch else "no steps"
-            message = f"'{given.name}' has {found}, but 'prescribed_time' has {steps}"
+            python = isinstance(block.field("prescribed_time"), GivenField)
+            clock = "time" if python else "prescribed_time"
+            message = f"'{given.name}' has {found}, but '{clock}' has {steps}"
             fix = f"give it the shape ({steps}, ...)"
             yield Problem("shapes-differ", message, given.value_span, fix)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ingot.drivers.values import DRIVEN, Given
 from ingot.hit import Block, Field, Tree
-from ingot.model.write import NOWHERE, Writer, section, written
+from ingot.model.write import NOWHERE, Writer, section, spell_block, written
 from ingot.types import Value
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _describe(
     forces = {n: g for n, g in driver.forces.items() if n != clock.name}
     for prefix, given in (("prescribed", forces), ("ic", driver.starts)):
         fields += _lists(writer, prefix, given, select)
-    title = driver.block.name
+    title = spell_block(driver.block.name)
     block = Block(title, f"Drivers/{title}", (*fields, *more), (), NOWHERE)
     return writer.tree(section("Drivers", [block]))
 

@@ -6,12 +6,12 @@ process (package), checks of a user's call (runtime).
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, get_args
 
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.execute.status import Criterion, Reason, Status, failures, require
 from ingot.execute.transient import History, Transient
 from ingot.options import Backend
@@ -31,6 +31,7 @@ __all__ = [
     "executor",
     "failures",
     "require",
+    "require_backend",
 ]
 
 
@@ -54,6 +55,15 @@ class Executor(Protocol):
         ...
 
 
+def require_backend(backend: str) -> None:
+    """Refuse what is no back end: Python checks no literals, and any other word would be one."""
+    known = get_args(Backend)
+    if backend not in known:
+        fix = did_you_mean(str(backend), known) or f"choose one of: {', '.join(known)}"
+        told = f"there is no back end {backend!r}"
+        raise IngotError([Problem("wrong-value", told, None, fix)])
+
+
 def executor(
     program: "Program", backend: Backend = "interpret", dtype: torch.dtype = torch.float64,
     device: torch.device | str = "cpu",
@@ -64,6 +74,7 @@ def executor(
     runs where its inputs are; kernels run on the device they are compiled for, graphs on CPUs.
     """
     place = torch.device(device)
+    require_backend(backend)
     if backend == "interpret":
         from ingot.execute.interpret import Interpreter
 

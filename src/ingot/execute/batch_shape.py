@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem
+from ingot.messages import refuse
 
 if TYPE_CHECKING:
     from ingot.program import Program, Space, Variable
@@ -85,10 +85,7 @@ def join_batches(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
             continue
         both = broadcast_shapes(found, shape)
         if both is None:
-            raise IngotError([Problem(
-                "batches-differ", f"batch shapes {found} and {shape} do not broadcast", None,
-                "give every input, and every batched parameter, the same batch shape or none",
-            )])  # fmt: skip
+            raise refuse("batches", first=found, second=shape)
         found = both
     return found
 

@@ -129,7 +129,8 @@ class Reports(Sequence[Status]):
         counts, flags = memory.view(torch.int32), memory.view(torch.int8)
         rows = (flags, counts, memory, counts, flags) * len(self.solves)
         widths = (1, 4, memory.itemsize, 4, 1) * len(self.solves)
-        shape, strides = self.tables, _find_strides(self.tables)
+        # plain tuples: torch 2.15 takes no list here, nor a torch.Size
+        shape, strides = tuple(self.tables), _find_strides(self.tables)
         places = zip(rows, self.find_offsets(), widths, strict=True)
         tables = [view_memory(row, shape, strides, at // wide) for row, at, wide in places]
         self._read = tuple(
@@ -279,5 +280,5 @@ def lay_out_output(
     )  # fmt: skip
 
 
-def _find_strides(shape: tuple[int, ...]) -> list[int]:
-    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+def _find_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([math.prod(shape[i + 1 :]) for i in range(len(shape))])

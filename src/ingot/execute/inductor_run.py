@@ -317,8 +317,9 @@ class InductorProgram:
             # points that need no parts do not wait for those that do
             rules = replace(rules, stop="point")
         u, status = run_newton(
-            segment.name, start, system.rhs, system.step, rules, in_parts=in_parts
-        )
+            segment.name, start, system.rhs, system.step, rules,
+            [self._shape[n].width for n in segment.gives], in_parts=in_parts,
+        )  # fmt: skip
         return u, status, system.statuses
 
     def _take_in_parts(

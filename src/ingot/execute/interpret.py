@@ -407,7 +407,11 @@ class _EquationsAt:
             # points that need no parts do not wait for those that do
             rules = replace(rules, stop="point")
         in_parts = part is not None
-        return run_newton(solve.name, start, rhs, step, rules, in_parts=in_parts, watch=watch)
+        space = self.on.layout.space
+        widths = [space.count_entries(v.nodes) for v in solve.unknowns]
+        return run_newton(
+            solve.name, start, rhs, step, rules, widths, in_parts=in_parts, watch=watch
+        )
 
     def solve_linear(
         self, around: _TorchArrays, node: Node, args: Sequence[Tensor]

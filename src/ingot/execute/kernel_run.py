@@ -30,6 +30,7 @@ from ingot.execute.call_layout import (
 )
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
+from ingot.messages import refuse
 from ingot.options import Newton
 from ingot.types import lag
 
@@ -69,6 +70,16 @@ MAX_KEPT_BYTES_OF_ALL = 1 << 29
 """What one kernel keeps."""
 
 Array = NDArray[np.floating]
+
+
+def count_references(rooms: list[Array], which: int) -> int:
+    """What refers to an array of a list, and the call that counts as this Python sees it."""
+    return getrefcount(rooms[which])
+
+
+UNREAD = count_references([np.empty(0)], 0)
+"""The references to an array that nothing but its list holds."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 Steps = Callable[[int, int, object, bytes], None]
 
@@ -176,10 +187,7 @@ def _find_function(library: ctypes.CDLL, name: str) -> Any:
     try:
         return getattr(library, name)
     except AttributeError:
-        message = f"the library shows no '{name}': it is not the one that the metadata describes"
-        raise IngotError([
-            Problem("broken-package", message, None, "compile the package again")
-        ]) from None  # fmt: skip
+        raise refuse("no symbol", name=name) from None
 
 
 def _tell_how_full(error: torch.OutOfMemoryError) -> IngotError:
@@ -224,7 +232,7 @@ class KernelEntry:
         self._together = any(s.newton.stop == "batch" for s in solvers)
         self._calls: CallCache[CallLayout] = CallCache()
         self._fast: CallCache[FastCall] = CallCache()
-        self._rooms: dict[tuple[str, tuple[int, ...]], Array] = {}
+        self._rooms: dict[tuple[str, tuple[int, ...]], list[Array]] = {}
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Reports]:
         """The outputs `(*batch, *axes, *base)` and the status of every solve."""
@@ -308,13 +316,21 @@ class KernelEntry:
         return torch.from_numpy(self._reuse(("", (size,))))
 
     def _reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
-        kept = self._rooms.pop(key, None)  # of two threads one finds it
-        if kept is None or getrefcount(kept) > 2:
+        """Memory that nobody reads, of two that are kept: a loop that assigns its result to the
+        same name holds the one while it asks for the other.
+        """
+        rooms = self._rooms.pop(key, [])  # of two threads one finds them
+        # a tensor over an array, or over a view of it, counts as a reader
+        unread = (i for i in range(len(rooms)) if count_references(rooms, i) == UNREAD)
+        if (found := next(unread, None)) is not None:
+            kept = rooms[found]
+        else:
             # torch's memory: NumPy asks for huge pages, which take longer to get than small ones
             kept = torch.empty(key[1], dtype=self.dtype, device="cpu").numpy()
+            rooms = [*rooms[-1:], kept]
         if kept.nbytes <= MAX_KEPT_BYTES:
-            self._rooms[key] = kept  # a tensor over it, or over a view of it, counts as a reader
-        while sum(x.nbytes for x in [*self._rooms.values()]) > MAX_KEPT_BYTES_OF_ALL:
+            self._rooms[key] = rooms
+        while sum(x.nbytes for row in [*self._rooms.values()] for x in row) > MAX_KEPT_BYTES_OF_ALL:
             self._rooms.pop(next(iter(self._rooms)), None)  # what was asked for first
         return kept
 

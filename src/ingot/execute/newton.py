@@ -5,7 +5,7 @@ newton.h does the same for the points of a lane block.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -13,7 +13,10 @@ from torch import Tensor
 from ingot.execute.status import Reason, Status, find_criteria
 from ingot.options import Newton
 
-__all__ = ["Rhs", "Step", "Watch", "compute_norms", "find_stalled", "run_newton"]
+__all__ = [
+    "Rhs", "Step", "Watch", "compute_norms", "find_confirmed", "find_ended", "measure_updates",
+    "run_newton",
+]  # fmt: skip
 
 Rhs = Callable[[Tensor], Tensor]
 """Unknowns u -> the right-hand side $-r(u)$ of Newton's linear system."""
@@ -28,49 +31,61 @@ Watch = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 
 def run_newton(
-    name: str, start: Tensor, rhs: Rhs, step: Step, rules: Newton, *, in_parts: bool = False,
-    watch: Watch | None = None,
+    name: str, start: Tensor, rhs: Rhs, step: Step, rules: Newton, widths: Sequence[int], *,
+    in_parts: bool = False, watch: Watch | None = None,
 ) -> tuple[Tensor, Status]:  # fmt: skip
     """The unknowns, NaN where a point did not converge, and what became of every point.
 
-    in_parts: this is a part of a step, where a residual that is small in parts of the first is
-    accepted only if the update was small too. watch: is told every iterate.
+    widths: how many unknowns each variable has, in their order. in_parts: this is a part of a step,
+    where a residual that is small in parts of the first is accepted only if the update was small
+    too. watch: is told every iterate.
     """
     u, right = start, rhs(start)
     size = first = compute_norms(right)
+    is_single = u.dtype == torch.float32
     reason = torch.full_like(size, Reason.OUT_OF_STEPS, dtype=torch.int8)
-    reason.masked_fill_(size < rules.abs_tol, Reason.CONVERGED)
+    met = size < rules.abs_tol
+    reason.masked_fill_(size == 0.0 if is_single else met, Reason.CONVERGED)
     reason.masked_fill_(~torch.isfinite(size), Reason.NOT_FINITE)
     iterations = torch.zeros_like(size, dtype=torch.int32)
     whole = torch.ones_like(size)
     if watch is not None:
         watch(u, right, torch.ones_like(size, dtype=torch.bool), whole)
-    for _ in range(1, rules.max_its):
+    near = torch.zeros_like(met)
+    # In single precision one update more confirms what has met the tolerances, or two.
+    for count in range(1, rules.max_its + 2 * is_single):
         active = reason == Reason.OUT_OF_STEPS
+        if count >= rules.max_its:
+            active &= met | near
         if not bool(active.any()):
             break
-        if rules.stop == "batch":
+        if rules.stop == "batch" and not is_single:
             active = reason != Reason.NOT_FINITE
         moved, after = full, _ = step(u, right, active)
-        if rules.linesearch == "NONE":
-            now, taken = compute_norms(after), whole
-        else:
+        reach = now = compute_norms(after)
+        taken = whole
+        if rules.linesearch != "NONE":
             moved, after, now, taken = _cut_back(
                 rhs, rules, (u, right, size), (moved, after), active
             )
         iterations += active
-        down = now < rules.rel_tol * first
+        done = torch.zeros_like(active)
+        if is_single:
+            changes = change, _ = measure_updates(full - u, u, widths)
+            ended = active & find_ended(size, now, first, changes, met)
+            # rounding of one equation may hide what others have left: the next update mends it
+            done = ended & (near | (change <= LOST))
+            done &= find_confirmed(size, reach, first, changes, rules)
+            near = ended
+            if bool(done.any()):
+                moved, after = torch.where(done, u, moved), torch.where(done, right, after)
+                now = torch.where(done, size, now)
+        met = now < rules.rel_tol * first
         if in_parts:
             allowed = rules.substep_del_tol * (compute_norms(moved) + rules.abs_tol)
-            down &= compute_norms(moved - u) < allowed
-        done = active & ((now < rules.abs_tol) | down)
-        if u.dtype == torch.float32:
-            norms = compute_norms(full - u), compute_norms(u)
-            stalled = active & ~done & find_stalled(size, now, first, *norms)
-            if bool(stalled.any()):
-                moved, after = torch.where(stalled, u, moved), torch.where(stalled, right, after)
-                now = torch.where(stalled, size, now)
-                done |= stalled
+            met &= compute_norms(moved - u) < allowed
+        met |= now < rules.abs_tol
+        done |= active & (now == 0.0 if is_single else met)
         u, right, size = moved, after, torch.where(active, now, size)
         reason.masked_fill_(done, Reason.CONVERGED)
         reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)
@@ -124,20 +139,67 @@ def compute_norms(x: Tensor) -> Tensor:
     return scale * torch.linalg.vector_norm(x / scale, dim=0)
 
 
-def find_stalled(
-    before: Tensor, now: Tensor, first: Tensor, update: Tensor, unknowns: Tensor
-) -> Tensor:
-    """Which points had come as far as single precision lets them before the update.
+def measure_updates(
+    update: Tensor, unknowns: Tensor, widths: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """The largest part by which an update changes a variable, of each point, and the next largest.
 
-    before, now, first: norms of the residual; update, unknowns: norms of what was added, and to
-    what. All (points,). Tolerances of a file are meant for doubles: no residual in single precision
-    reaches 1e-8 of its first.
+    Each variable is measured by the largest of its own entries: what is lost in a back stress of
+    100 MPa may be all of a flow rate. One variable alone is the next as well.
+    """
+    tiny = torch.finfo(update.dtype).tiny
+    parts = zip(update.split(list(widths)), unknowns.split(list(widths)), strict=True)
+    changes = [x.abs().amax(0) / u.abs().amax(0).clamp(min=tiny) for x, u in parts]
+    if len(changes) == 1:
+        return changes[0], changes[0]
+    largest, following = torch.stack(changes).topk(2, dim=0).values
+    return largest, following
+
+
+LOST = 1e-6
+"""The part of a variable below which single precision loses an update, a few roundings."""
+
+
+def find_ended(
+    before: Tensor, now: Tensor, first: Tensor, changes: tuple[Tensor, Tensor], small: Tensor
+) -> Tensor:
+    """Which points had come as far as tolerances ask or single precision lets them.
+
+    before, now, first: norms of the residual; changes: the largest parts by which the update
+    changes a variable; small: where the residual before met the tolerances. All (points,).
+    Tolerances of a file are meant for doubles: no residual in single precision reaches 1e-8 of its
+    first, unless that was 1e9 and the root is far away still.
     """
     # Newton's method at least halves a residual that is not yet rounding (eps is 1.2e-7), but far
     # from the solution it may stall too: so the residual must be down by what single precision has
-    # digits for, or the update be lost in the unknowns, or a good part of both. A residual of zero,
-    # which no update halves, is below no tolerance of zero, and ends here too.
+    # digits for, or the update be lost in the unknowns, or a good part of both. Residuals that
+    # have grown are no rounding, however large the unknowns have grown with them.
+    change, following = changes
     down = before <= 1e-5 * first
-    lost = update <= 1e-6 * unknowns
-    both = (before <= 1e-2 * first) & (update <= 1e-4 * unknowns)
-    return ~(now < 0.5 * before) & (down | lost | both)
+    lost = change <= LOST
+    both = (before <= 1e-2 * first) & (change <= 1e-4)
+    is_stuck = ~(now < 0.5 * before)
+    ends = down | both | ((following <= LOST) & (before <= first))
+    return (small & lost) | (is_stuck & (small | ends))
+
+
+LARGEST_CHANGE = 1e-2
+"""The part of a variable that an update from a solution may still change: rounding leaves flow
+rates of short steps two digits, a point on the wrong branch changes them by all they are."""
+
+
+def find_confirmed(
+    before: Tensor, reach: Tensor, first: Tensor, changes: tuple[Tensor, Tensor], rules: Newton
+) -> Tensor:
+    """Which points an update from there confirms: it changes no variable by much, and the residual
+    stays down; or it changes one alone, of which the equations see nothing.
+
+    reach: the norm of the residual after the whole update. A residual may be small beside the first
+    and its root far away still: where yield functions grow exponentially, the first is 1e9. A rate
+    that should be zero is noise.
+    """
+    change, following = changes
+    down = (reach <= max(1e-5, rules.rel_tol) * first) | (reach < rules.abs_tol)
+    both = (reach <= 1e-2 * first) & (change <= 1e-4)
+    is_unseen = (following <= LOST) & (before <= first) & (reach <= 8 * before)
+    return (change <= LOST) | ((down | both) & (change <= LARGEST_CHANGE)) | is_unseen

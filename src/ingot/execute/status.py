@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ingot.errors import Problem, raise_if
 from ingot.execute.batch_shape import ValueShape
+from ingot.messages import tell
 from ingot.options import Newton
 from ingot.types.batches import Dims, remove_axes, spread_points
 
@@ -165,19 +166,16 @@ class Status:
         residual = torch.atleast_2d(self.residual)[row, point]
         reason = Reason(int(torch.atleast_2d(self.reason)[row, point]))
         when = f" at step {step}" if self.reason.ndim == 2 else ""
-        message = (
-            f"'{self.solve}': {len(self.find_first_failures())} of {self.reason.shape[-1]} points"
-            f" did not converge; worst is point {point}{when}, residual {residual:.1e}"
-            f" ({reason.name.lower().replace('_', ' ')})"
-        )
-        fix = "halve the time step, or raise max_its"
-        if not in_parts:
-            fix += ", or let the update halve it: max_substepping_level"
+        more = "" if in_parts else ", or let the update halve it: max_substepping_level"
         if saved:
-            fix += f"; the point is saved: ingot run {saved}; why: ingot diagnose {saved}"
+            more += f"; the point is saved: ingot run {saved}; why: ingot diagnose {saved}"
         elif when:
-            fix += "; why: ingot diagnose FILE DRIVER"
-        return Problem("not-converged", message, None, fix)
+            more += "; why: ingot diagnose FILE DRIVER"
+        return tell(
+            "not converged", solve=self.solve, failed=len(self.find_first_failures()),
+            points=self.reason.shape[-1], point=point, when=when, residual=f"{residual:.1e}",
+            reason=reason.name.lower().replace("_", " "), more=more,
+        )  # fmt: skip
 
 
 def spoil_slopes(

@@ -3,6 +3,7 @@
 Here: fields over a whole grid and what moves them. Not here: physics of one point (catalog/).
 """
 
+from ingot.fields.blocks.domain import World
 from ingot.fields.declare import COMPUTES, POSTPROCESSORS, Dt, Time, compute, postprocessor
 from ingot.fields.runs import Result, Run, prepared, run, run_file
 from ingot.fields.simulation import Simulation, build, is_simulation
@@ -20,6 +21,7 @@ __all__ = [
     "Space",
     "Spectrum",
     "Time",
+    "World",
     "build",
     "compute",
     "is_simulation",

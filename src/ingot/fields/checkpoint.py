@@ -11,6 +11,8 @@ import os
 import pickle
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,9 @@ import torch
 from ingot import __version__
 from ingot.codegen.disk import writable
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.fields.jit.private import private_of
 from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
+from ingot.fields.shares import Parts, Share
 from ingot.fields.spaces import Space
 from ingot.hit import Block, Tree
 from ingot.package.write import choose_place, open_scratch, put, save_tensors
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["every", "find", "restore", "store"]
 
 ENDING = ".checkpoint"
-FORMAT = 1
+FORMAT = 3
 STATE, ABOUT = "state.pt", "about.json"
 CLOCK = ("number", "time", "dt", "failed", "iterations", "values", "times", "rows")
 FREE = ("Executioner/num_steps", "Executioner/end_time")
@@ -49,7 +53,7 @@ def every(count: int, place: Path) -> Callable[[Run], None]:
         message = f"a checkpoint every {count} steps is none"
         raise IngotError([Problem("wrong-value", message, fix="give 1 or more")])
 
-    choose_place(place, STATE, ABOUT)
+    choose_folder(place)
 
     def watch(run: Run) -> None:
         if run.number % count == 0 or run.over():
@@ -58,61 +62,165 @@ def every(count: int, place: Path) -> Callable[[Run], None]:
     return watch
 
 
+def choose_folder(place: Path) -> Path:
+    """Where a checkpoint may be put: in place of nothing, or of one by any number of ranks."""
+    parts = place.glob("rank[0-9]*.pt") if (place / STATE).exists() else ()
+    return choose_place(place, STATE, ABOUT, *(part.name for part in parts))
+
+
 def store(run: Run, place: Path) -> None:
     """Write all that a run needs to go on; a checkpoint in its place is replaced in one step."""
-    kept = {
+    share = run.state.space.share
+    with writable(any_error=True):
+        run.flush()
+    started = [sorted(names_of(run, w.started)) for w in run.writers]
+    if share is not None:
+        # every rank's files are on the disk when the first one has heard of them
+        rows = zip(*share.agree(started), strict=True)
+        started = [sorted({name for names in row for name in names}) for row in rows]
+    place = choose_folder(place)
+    with writable(any_error=True), scratch_of_all(place, share) as folder:
+        if share is not None:
+            save_tensors(part_of(run, share), folder / name_part(share.rank))
+            share.agree(None)
+        if run.leads:
+            about = {"ingot": __version__, "step": run.number, "time": run.time, "dt": run.dt}
+            save_tensors(common_of(run, started), folder / STATE)
+            (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")
+            put(folder, place)
+        if share is not None:
+            share.agree(None)
+
+
+@contextmanager
+def scratch_of_all(place: Path, share: Share | None) -> Iterator[Path]:
+    """A folder to write into that becomes the checkpoint; ranks write into that of the first."""
+    if share is None or share.rank == 0:
+        with open_scratch(place) as folder:
+            if share is not None:
+                share.agree(str(folder))
+            yield folder
+    else:
+        yield Path(share.agree(None)[0])
+
+
+def common_of(run: Run, started: list[list[str]]) -> dict[str, Any]:
+    """What all ranks have in common; a run that is not shared has its fields here."""
+    share = run.state.space.share
+    return {
         "format": FORMAT,
         "input": options_of(run.simulation.tree),
         "grid": grid_of(run.state.space),
         "clock": {name: getattr(run, name) for name in CLOCK},
-        "state": state_of(run),
+        "state": state_of(run) if share is None else None,
+        "parts": None if share is None else asdict(share.parts),
         "random": random_of(run.state.space),
-        "fields": [{"frame": w.frame, "files": names_of(run, w.started)} for w in run.writers],
-        "marks": {n: mark(run.folder / n).plain() for n in growing(run)},
+        "fields": [
+            {"frame": w.frame, "files": files}
+            for w, files in zip(run.writers, started, strict=True)
+        ],
+        "marks": {n: mark(run.folder / n).plain() for n in growing(run, started)},
         "exodus": [
             {
-                "times": writer.times,
-                "scalars": writer.scalars,
-                "frames": {
-                    name: [torch.from_numpy(frame) for frame in frames]
-                    for name, frames in writer.frames.items()
-                },
+                "frame": writer.frame,
+                "scalars": list(writer.scalars),
+                "shown": {name: torch.from_numpy(each) for name, each in writer.shown.items()},
             }
             for _, writer in run.exodus
         ],
         "files": names_of(run, run.files),
     }
-    about = {"ingot": __version__, "step": run.number, "time": run.time, "dt": run.dt}
-    place = choose_place(place, STATE, ABOUT)
-    with writable(any_error=True), open_scratch(place) as folder:
-        save_tensors(kept, folder / STATE)
-        (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")
-        put(folder, place)
+
+
+def name_part(rank: int) -> str:
+    """The file of a rank's fields."""
+    return f"rank{rank:04d}.pt"
+
+
+def part_of(run: Run, share: Share) -> dict[str, Any]:
+    """The fields of this rank, and which of them lie as spectra do."""
+    state = run.state
+    names = {*state.buffers, *state.old}
+    present = {n: state.buffers[n] if n in state.buffers else state.old[n][0] for n in names}
+    spectral = {
+        name: share.is_spectral(value, spectral=name in state.spectra or value.is_complex())
+        for name, value in present.items()
+    }
+    return state_of(run) | {"spectral": spectral}
 
 
 def restore(run: Run, place: Path) -> None:
     """Bring a run that has not started to where a checkpoint was stored, and its files with it."""
-    kept = loaded(find(place), run.state.space)
-    raise_if([*differences(run, kept), *missing_files(run, kept)])
-    warn_of_changes(run.simulation.tree, kept["input"])
-    for name, stood in kept["marks"].items():
-        rewind(run.folder / name, Mark(**stood))
+    place, share = find(place), run.state.space.share
+    kept = loaded(place, STATE, run.state.space)
+    stored = state_from(place, kept, run)
+    raise_if([*differences(run, kept, stored), *missing_files(run, kept)])
+    if share is not None:
+        share.agree(None)  # every rank has looked at the files before the first changes them
+    if run.leads:
+        warn_of_changes(run.simulation.tree, kept["input"])
+        for name, stood in kept["marks"].items():
+            rewind(run.folder / name, Mark(**stood))
+    if share is not None:
+        share.agree(None)
     for name in CLOCK:
         setattr(run, name, kept["clock"][name])
-    state, stored = run.state, kept["state"]
+    state = run.state
     state.buffers, state.old = stored["buffers"], stored["old"]
     state.done, state.counts = set(stored["done"]), stored["counts"]
-    state.time, state.dt = stored["time"], stored["dt"]
+    state.time, state.dt, state.sizes = stored["time"], stored["dt"], tuple(stored["sizes"])
     seed(kept["random"], state.space)
     run.files = {run.folder / name: None for name in kept["files"]}
     for writer, stored in zip(run.writers, kept["fields"], strict=True):
         writer.frame = stored["frame"]
         writer.started = {run.folder / name for name in stored["files"]}
     for (_, writer), stored in zip(run.exodus, kept["exodus"], strict=True):
-        writer.times, writer.scalars = stored["times"], stored["scalars"]
-        frames = stored["frames"].items()
-        writer.frames = {name: [each.cpu().numpy() for each in row] for name, row in frames}
+        writer.frame, writer.scalars = stored["frame"], tuple(stored["scalars"])
+        writer.shown = {name: each.cpu().numpy() for name, each in stored["shown"].items()}
     run.begun = True
+
+
+def state_from(place: Path, kept: dict[str, Any], run: Run) -> dict[str, Any]:
+    """The fields of this process: its own file, or its part of what others have stored.
+
+    Of its own file torch keeps strides, so that as many ranks go on bit for bit.
+    """
+    space, share = run.state.space, run.state.space.share
+    before = None if kept["parts"] is None else Parts(**kept["parts"])
+    if before is not None and share is not None and share.parts == before:
+        return loaded(place, name_part(share.rank), space)
+    if before is not None:
+        pieces = [loaded(place, name_part(rank), space) for rank in range(before.count)]
+        stored = assemble(pieces, before)
+    else:
+        stored = kept["state"]
+    if share is None:
+        return stored
+    spectral, cut = stored.get("spectral", {}), share.own
+
+    def own(name: str, value: torch.Tensor) -> torch.Tensor:
+        lies = spectral.get(name, name in run.state.spectra or value.is_complex())
+        return cut(value, spectral=lies)
+
+    return stored | {
+        "buffers": {n: own(n, x) for n, x in stored["buffers"].items()},
+        "old": {n: tuple(own(n, x) for x in row) for n, row in stored["old"].items()},
+    }
+
+
+def assemble(pieces: list[dict[str, Any]], parts: Parts) -> dict[str, Any]:
+    """The fields of the whole box from those of all ranks."""
+    first = pieces[0]
+
+    def whole(name: str, values: list[torch.Tensor]) -> torch.Tensor:
+        return parts.join(values, spectral=first["spectral"][name])
+
+    old = {
+        name: tuple(whole(name, [p["old"][name][age] for p in pieces]) for age in range(len(row)))
+        for name, row in first["old"].items()
+    }
+    buffers = {name: whole(name, [p["buffers"][name] for p in pieces]) for name in first["buffers"]}
+    return first | {"buffers": buffers, "old": old}
 
 
 def find(place: Path) -> Path:
@@ -134,11 +242,11 @@ def find(place: Path) -> Path:
     raise IngotError([Problem("file-not-found", message, fix=fix)])
 
 
-def loaded(place: Path, space: Space) -> dict[str, Any]:
-    """What a checkpoint holds, its tensors on the device of the run."""
+def loaded(place: Path, name: str, space: Space) -> dict[str, Any]:
+    """What a file of a checkpoint holds, its tensors on the device of the run."""
     try:
-        kept = torch.load(place / STATE, weights_only=True, map_location=space.k2.device)
-        known = kept["format"] == FORMAT
+        kept = torch.load(place / name, weights_only=True, map_location=space.k2.device)
+        known = name != STATE or kept["format"] == FORMAT
     except UNREADABLE as error:
         message = f"the checkpoint {place} cannot be read: {error}".splitlines()[0]
         fix = "take another checkpoint, or run from the start"
@@ -160,13 +268,14 @@ def state_of(run: Run) -> dict[str, Any]:
         "counts": state.counts,
         "time": state.time,
         "dt": state.dt,
+        "sizes": list(state.sizes),
     }
 
 
 def grid_of(space: Space) -> dict[str, Any]:
     """What must be the same in a run and its continuation."""
     return {
-        "cells": list(space.shape),
+        "cells": list(space.whole_shape),
         "corner": [float(each) for each in space.lower[: space.dim]],
         "spacing": [float(each) for each in space.spacing[: space.dim]],
         "parallel_mode": space.mode,
@@ -195,12 +304,12 @@ def names_of(run: Run, paths: Iterable[Path]) -> list[str]:
     return [str(path.relative_to(run.folder)) for path in paths]
 
 
-def growing(run: Run) -> list[str]:
+def growing(run: Run, started: list[list[str]]) -> list[str]:
     """The files that a run adds to: tables, and those of fields; others it writes whole."""
-    targets = run.simulation.outputs.targets
-    tables = {run.folder / f"{target.base}.csv" for target in targets if target.kind == "CSV"}
-    fields = {path for writer in run.writers for path in writer.started}
-    return names_of(run, sorted((tables & run.files.keys()) | fields))
+    targets, endings = run.simulation.outputs.targets, {"CSV": ".csv", "Exodus": ".e"}
+    tables = {run.folder / f"{target.base}{endings[target.kind]}" for target in targets}
+    fields = {name for names in started for name in names}
+    return sorted({*names_of(run, tables & run.files.keys()), *fields})
 
 
 def missing_files(run: Run, kept: dict[str, Any]) -> Iterator[Problem]:
@@ -212,7 +321,7 @@ def missing_files(run: Run, kept: dict[str, Any]) -> Iterator[Problem]:
             yield Problem("checkpoint-files", message, fix=fix)
 
 
-def differences(run: Run, kept: dict[str, Any]) -> Iterator[Problem]:
+def differences(run: Run, kept: dict[str, Any], stored: dict[str, Any]) -> Iterator[Problem]:
     """A problem for each thing that makes a checkpoint one of another simulation."""
     fix = "restart with the file and the values that the checkpoint was made with"
     for what, now in grid_of(run.state.space).items():
@@ -220,7 +329,9 @@ def differences(run: Run, kept: dict[str, Any]) -> Iterator[Problem]:
             message = f"{what}: the checkpoint has {said(kept['grid'][what])}, the file {said(now)}"
             yield Problem("checkpoint-differs", message, fix=fix)
     needed = {*run.simulation.buffers, *getattr(run.simulation.solver, "buffer", ())}
-    for name in sorted(needed - set(kept["state"]["buffers"])):
+    # what a compiled sequence computes and reads by itself is not kept
+    needed -= private_of(run.simulation)
+    for name in sorted(needed - set(stored["buffers"])):
         message = f"the checkpoint has no buffer '{name}'"
         yield Problem("checkpoint-differs", message, fix=fix)
     for what, writers in (("fields", run.writers), ("exodus", run.exodus)):

@@ -7,33 +7,43 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from torch import Tensor
 
 from ingot.errors import Problem
 from ingot.fields.spaces import Space, Spectrum
-from ingot.fields.step import Ambient
+from ingot.fields.step import Ambient, Quirk, Step
 from ingot.hit import Block
 
 __all__ = [
+    "BOUNDARIES",
     "COMPUTES",
     "POSTPROCESSORS",
     "REQUIRED",
+    "Cells",
     "Compatible",
     "ComputeArgument",
     "ComputeOption",
     "DeclaredCompute",
     "Dt",
+    "End",
+    "Former",
     "FunctionName",
+    "Lattice",
     "Loaded",
+    "More",
     "Names",
+    "Nodal",
     "Number",
+    "Numbers",
     "Past",
     "Prepared",
+    "Solid",
     "Time",
+    "Variable",
     "compute",
     "gives_spectrum",
     "named",
@@ -43,6 +53,9 @@ __all__ = [
 
 Number = Annotated[float, "constant"]
 """An option that is a number or the name of a constant; a named one arrives as a tensor."""
+
+Numbers = Annotated[tuple[float, ...], "constants"]
+"""An option that lists numbers, or names of constants."""
 
 Time = Annotated[Tensor, "time"]
 """The time that a compute sees."""
@@ -56,17 +69,41 @@ Names = Annotated[tuple[str, ...], "names"]
 Compatible = Annotated[bool, "compatible"]
 """Whether to behave as the reference does where it is not what the mathematics says."""
 
+End = Annotated[Tensor, "end"]
+"""The time at the end of the substep of a solve; elsewhere the time that a compute sees."""
+
 FunctionName = Annotated[Any, "function"]
 """The name of a block of [Functions]; the function itself arrives."""
 
 Loaded = Annotated[Any, "loaded"]
 """What the function named by `load` made of the options, once, before the run."""
 
+More = Annotated[tuple[Tensor, ...], "more"]
+"""What a loaded thing reads beyond the buffers that options name; it stands before."""
+
 Prepared = Annotated[tuple[Tensor, ...], "prepared"]
 """What the function named by `prepare` gave, once."""
 
 Past = Annotated[tuple[Tensor, ...], "past"]
 """The old states, newest first, of the buffer that the argument before names; may be none."""
+
+Former = Annotated[Tensor, "former"]
+"""What the buffer that the option names held at the end of the last step or substep."""
+
+Lattice = Annotated[Any, "stencil"]
+"""The stencil of a lattice Boltzmann problem."""
+
+Solid = Annotated[Tensor | None, "solid"]
+"""The solid cells of a lattice Boltzmann problem; None where it has no medium."""
+
+Cells = Annotated[Tensor | None, "cells"]
+"""The cells that the options `boundary` and `region_id` mean; None where they mean a face."""
+
+Variable = Annotated[Tensor, "variable"]
+"""The buffer that a variable of the mesh shows; the option is the variable's name."""
+
+Nodal = Annotated[bool, "nodal"]
+"""Whether the variable that the argument before names lives at nodes, linear between them."""
 
 REQUIRED: Any = inspect.Parameter.empty
 
@@ -80,10 +117,22 @@ Role = Literal[
     "names",
     "compatible",
     "loaded",
+    "more",
+    "constants",
+    "former",
+    "stencil",
+    "solid",
+    "cells",
+    "variable",
+    "nodal",
     "option",
 ]
 Check = Callable[[Block, dict[str, Any]], Iterator[Problem]]
 Load = Callable[..., Any]
+Iterates = Callable[[Step, Callable[[str], tuple[Step, ...]]], Step]
+"""A step as it was read, and a way to find the steps of another compute -> what iterates them."""
+Idle = Callable[[dict[str, Any]], set[str]]
+"""The values of options -> those options that have no effect beside the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +171,44 @@ class DeclaredCompute:
     check: Check | None = None
     doc: str = ""
     load: Load | None = None
+    iterates: Iterates | None = None
+    quirk: Quirk | None = None
+    unless: Mapping[str, Any] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    idle: Idle | None = None
+
+    @property
+    def is_compatible(self) -> bool:
+        """Whether it may behave as the reference does."""
+        return any(argument.role == "compatible" for argument in self.arguments)
 
     @property
     def options(self) -> tuple[ComputeOption, ...]:
         """The keys a block of this type may hold, those it gives first."""
+        docs = sentences(self.function)
         gives = (
             ComputeOption(
-                name, tuple[str, ...] if name in self.many else str, doc="what it is written to"
+                name,
+                tuple[str, ...] if name in self.many else str,
+                self.unless.get(name, REQUIRED),
+                docs.get(name, "what it is written to"),
             )
             for name in self.gives
         )
-        return (*gives, *(a.option for a in self.arguments if a.role not in NOT_KEYS))
+        own = (a.option for a in self.arguments if a.role not in NOT_KEYS)
+        more = (AS_REFERENCE,) if self.is_compatible else ()
+        return (*gives, *(each for each in own if each.name not in self.gives), *more)
 
 
-NOT_KEYS = ("ambient", "prepared", "past", "names", "compatible", "loaded")
+AS_REFERENCE = ComputeOption(
+    "marlin_compatible", bool, None, "whether to do as Marlin does; as [Problem] says unless given"
+)
+NOT_KEYS = (
+    "ambient", "prepared", "past", "names", "compatible", "loaded", "more", "stencil", "solid",
+    "cells", "nodal",
+)  # fmt: skip
 COMPUTES: dict[str, DeclaredCompute] = {}
+BOUNDARIES: dict[str, DeclaredCompute] = {}
 POSTPROCESSORS: dict[str, DeclaredCompute] = {}
 
 
@@ -151,22 +223,37 @@ def compute(
     always: str = "",
     check: Check | None = None,
     load: Load | None = None,
+    iterates: Iterates | None = None,
+    quirk: Quirk | None = None,
+    unless: Mapping[str, Any] | None = None,
+    hidden: Sequence[str] = (),
+    idle: Idle | None = None,
+    registry: dict[str, DeclaredCompute] | None = None,
 ) -> Any:
     """Declare a function of whole grids as a type of [TensorComputes].
 
     Positional arguments are buffers (`Grid`, `Spectrum`, a tuple of them) or given by the engine
     (`Space`, `Time`, `Dt`); keyword arguments are options. `gives` are the options that name what
-    is written, those in `many` being lists. `prepare` is a function and the number of its results,
+    is written, those in `many` being lists, `unless` what it is where a file does not name it.
+    `prepare` is a function and the number of its results,
     computed once (or at every turn, where the option `always` is set) and passed as `Prepared`.
     `load` makes something of the options and of files in the input's folder, passed as `Loaded`.
+    `iterates` makes a step that runs others until they converge. `quirk` says what the compute
+    does where `marlin_compatible`, and what the mathematics does not ask for.
+    `hidden` are buffers that are written besides; `idle` tells which options have no effect beside
+    the others, so that a buffer that one of them names is not read, and who sets it is told;
+    `registry` is where the type is known, [TensorComputes] unless given.
     """
     if not jit and not reason:
         raise TypeError("@compute(jit=False) needs a reason")
 
+    types = COMPUTES if registry is None else registry
+
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        COMPUTES[function.__name__] = DeclaredCompute(
+        types[function.__name__] = DeclaredCompute(
             function.__name__, function, tuple(arguments_of(function)), tuple(gives), tuple(many),
-            reason, prepare, always, 0, check, summary(function), load,
+            reason, prepare, always, 0, check, summary(function), load, iterates, quirk,
+            unless or {}, tuple(hidden), idle,
         )  # fmt: skip
         return function
 
@@ -200,7 +287,8 @@ def arguments_of(function: Callable[..., Any]) -> Iterator[ComputeArgument]:
     for parameter in inspect.signature(function).parameters.values():
         hint = hints[parameter.name]
         role, ambient = role_of(hint)
-        kind = {"grid": str, "grids": tuple[str, ...]}.get(role, hint)
+        words = dict.fromkeys(("grid", "former", "variable"), str)
+        kind = {**words, "grids": tuple[str, ...]}.get(role, hint)
         key = parameter.name.removesuffix("_")
         option = ComputeOption(key, kind, parameter.default, docs.get(key, ""))
         yield ComputeArgument(parameter.name, role, option, ambient)
@@ -216,9 +304,14 @@ def role_of(hint: Any) -> tuple[Role, Ambient | None]:
                 return "grid", None
             case "time":
                 return "ambient", Ambient("time")
-            case "dt":
-                return "ambient", Ambient("dt")
-            case "constant" | "prepared" | "past" | "names" | "compatible" | "loaded" as role:
+            case "dt" | "end" as name:
+                return "ambient", Ambient(name)
+            case (
+                "constant" | "prepared" | "past" | "names" | "compatible" | "loaded" | "more"
+                | "constants" | "former" | "stencil" | "solid" | "cells"
+            ) as role:  # fmt: skip
+                return role, None
+            case "variable" | "nodal" as role:
                 return role, None
     if get_origin(hint) is tuple and role_of(get_args(hint)[0])[0] == "grid":
         return "grids", None

@@ -9,7 +9,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ingot.fields.declare import Dt, FunctionName, Number, Past, Time, postprocessor
+from ingot.fields.declare import (
+    Dt,
+    FunctionName,
+    Nodal,
+    Number,
+    Past,
+    Time,
+    Variable,
+    postprocessor,
+)
 from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.options import NotNegative
 
@@ -22,7 +31,12 @@ def TensorAveragePostprocessor(buffer: Grid) -> Tensor:
 
     buffer: the buffer
     """
-    return buffer.mean()
+    return real(buffer).mean()
+
+
+def real(field: Tensor) -> Tensor:
+    """A field whose mean can be taken: that of whole numbers, as of a medium, is none of them."""
+    return field if field.is_floating_point() or field.is_complex() else field.to(torch.float64)
 
 
 @postprocessor
@@ -31,7 +45,7 @@ def TensorIntegralPostprocessor(buffer: Grid, space: Space) -> Tensor:
 
     buffer: the field
     """
-    return buffer.mean() * space.volume
+    return real(buffer).mean() * space.volume
 
 
 @postprocessor
@@ -65,8 +79,9 @@ def TensorInterfaceVelocityPostprocessor(
     """
     if not past:
         return buffer.new_zeros(())
-    rate, spectrum = (buffer - past[0]) / dt, space.forward(buffer)
-    squares = torch.zeros_like(buffer)
+    field = real(buffer)
+    rate, spectrum = (field - past[0]) / dt, space.forward(field)
+    squares = torch.zeros_like(field)
     for axis in range(space.dim):
         slope = space.derivative(spectrum, axis)
         steep = slope.abs() > gradient_threshold
@@ -104,7 +119,7 @@ def ComputeReynoldsNumber(buffer: Grid, *, tau: Number, diameter: Number) -> Ten
     tau: the relaxation time
     diameter: the length that the flow is measured by
     """
-    return buffer.mean() * diameter / ((tau - 0.5) / 3)
+    return real(buffer).mean() * diameter / ((tau - 0.5) / 3)
 
 
 @postprocessor
@@ -122,6 +137,80 @@ def FunctionElementIntegral(space: Space, time: Time, *, function: FunctionName)
         value = function.value(time, *points, *space.axes[space.dim :])
         total = total + value.expand(space.shape).sum()
     return total * space.cell_volume / 2**space.dim
+
+
+@postprocessor
+def ElementAverageValue(variable: Variable, space: Space) -> Tensor:
+    """The mean over the mesh of a variable that shows a buffer.
+
+    variable: its name in [AuxVariables]
+    """
+    # the last layer of nodes repeats the first, so that elements weigh every node alike
+    return on_mesh(variable, space).mean()
+
+
+@postprocessor
+def ElementIntegralVariablePostprocessor(variable: Variable, space: Space) -> Tensor:
+    """The integral over the mesh of a variable that shows a buffer.
+
+    variable: its name in [AuxVariables]
+    """
+    return on_mesh(variable, space).mean() * space.volume
+
+
+@postprocessor
+def ElementExtremeValue(
+    variable: Variable, nodal: Nodal, space: Space, *,
+    value_type: Literal["MAX", "MIN", "MAX_ABS"] = "MAX",
+) -> Tensor:  # fmt: skip
+    """The largest or smallest value of a variable at the quadrature points of all elements.
+
+    A variable at nodes is taken at two points along each axis, as MOOSE does, not at its nodes.
+
+    variable: its name in [AuxVariables]
+    value_type: the largest, the smallest, or the largest of the magnitudes
+    """
+    field, inner = on_mesh(variable, space), 0.5 - 0.5 / math.sqrt(3)
+    fractions = itertools.product((inner, 1 - inner), repeat=space.dim) if nodal else ((),)
+    found: list[Tensor] = []
+    for each in fractions:
+        value = field
+        for axis, fraction in enumerate(each):
+            value = value + fraction * (value.roll(-1, axis) - value)
+        value = value.abs() if value_type == "MAX_ABS" else value
+        found.append(value.min() if value_type == "MIN" else value.max())
+    values = torch.stack(found)
+    return values.min() if value_type == "MIN" else values.max()
+
+
+@postprocessor
+def PointValue(
+    variable: Variable, nodal: Nodal, space: Space, *, point: tuple[float, ...]
+) -> Tensor:
+    """A variable at a point: that of its cell, or linear between the nodes around it.
+
+    variable: its name in [AuxVariables]
+    point: the point, x y z; on a face between two cells it belongs to the lower
+    """
+    value = on_mesh(variable, space)
+    for place, low, step in zip(point, space.lower, space.spacing, strict=False):
+        if value.dim() == 0:
+            break
+        along = (place - float(low)) / float(step)
+        cell = min(max(math.ceil(along) - 1, 0), value.shape[0] - 1)
+        first, second = value[cell], value[(cell + 1) % value.shape[0]]
+        value = first + (along - cell) * (second - first) if nodal else first
+    return value
+
+
+def on_mesh(field: Tensor, space: Space) -> Tensor:
+    """A field with one real number in every cell, as a variable of the mesh shows."""
+    field = space.whole(field)
+    if field.is_complex() or tuple(field.shape) != space.shape:
+        has, needs = (" x ".join(map(str, each)) for each in (field.shape, space.shape))
+        kind = "a spectrum" if field.is_complex() else f"a field of {has} numbers"
+        raise ValueError(f"a variable shows a field of {needs} real numbers, not {kind}")
+    return field if field.is_floating_point() else field.to(space.k2.dtype)
 
 
 def histogram(field: Tensor, low: float, high: float, bins: int) -> tuple[list[float], list[float]]:

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from ingot.codegen.disk import writable
-from ingot.errors import IngotError, Problem, warn_of
+from ingot.errors import IngotError, Problem, raise_if, warn_of
 from ingot.fields.blocks.device import device_of
-from ingot.fields.blocks.domain import ranks_of, space_of
-from ingot.fields.blocks.executioner import Progress, shortened
+from ingot.fields.blocks.domain import World, ranks_of, space_of
+from ingot.fields.blocks.executioner import SAME_SIZE, Progress, shortened
 from ingot.fields.blocks.measure import measured, stops, vectors
+from ingot.fields.blocks.problem import LatticeOptions
 from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
 from ingot.fields.jit.material import tell_failures
+from ingot.fields.lbm.hydrodynamics import RESIDUAL
+from ingot.fields.memory import too_large
+from ingot.fields.outputs.background import Background
 from ingot.fields.outputs.exodus import ExodusWriter
+from ingot.fields.outputs.kinds import writer_of
 from ingot.fields.outputs.table import Event, TableTarget, write_table
+from ingot.fields.outputs.vti import VTIWriter
 from ingot.fields.outputs.xdmf import XDMFWriter
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Substep
-from ingot.fields.step import Buffer, Eager, State, StepExecutor, told_of
-from ingot.fields.wiring import unwritten
+from ingot.fields.step import Buffer, Eager, State, StepExecutor, WholeFields, told_of
+from ingot.fields.wiring import quirks, unwritten
 from ingot.hit import read
 
 __all__ = ["Result", "Run", "prepared", "run", "run_file"]
@@ -50,7 +57,7 @@ class Run:
     folder: Path
     executor: StepExecutor
     state: State
-    writers: tuple[XDMFWriter, ...]
+    writers: tuple[XDMFWriter | VTIWriter, ...]
     exodus: tuple[tuple[TableTarget, ExodusWriter], ...]
     number: int = 0
     time: float = 0.0
@@ -72,15 +79,28 @@ class Run:
     """After how many steps the run is stored, and where."""
     strict: bool = False
     """Whether what is warned of ends the run as an error."""
+    background: Background = field(default_factory=Background)
+    """What writes files while the run goes on."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process tells and writes what all ranks have in common."""
+        return self.state.space.share is None or self.state.space.share.rank == 0
 
     def start(self) -> None:
         """Fill the buffers and write what is due before the first step."""
         made = self.simulation
         self.time = self.state.time = made.executioner.start_time
-        for name, sizes in made.buffers.items():
+        for name, started in made.buffers.items():
             with told_of(name, None, self.state, ()):
-                self.state.buffers[name] = self.state.zeros(name, sizes)
+                self.state.buffers[name] = started.fill(name, self.state)
         Eager().run(made.initialize, self.state)  # once: compiling it would not pay
+        for step in made.root.steps:
+            if step.iteration is not None:
+                step.iteration.begin(self.state)
+            for name, source in step.follows.items():
+                if source in self.state.buffers:
+                    self.state.buffers[name] = self.state.buffers[source]
         self.executor.run(made.postprocess, self.state)
         self.tell("INITIAL")
         self.begun = True
@@ -89,7 +109,18 @@ class Run:
         """Whether there is nothing left to do."""
         bounds = self.simulation.executioner
         enough = bounds.num_steps is not None and self.number >= bounds.num_steps
-        return enough or self.time >= bounds.end_time - 1e-12 * abs(bounds.end_time)
+        return (
+            enough
+            or self.is_steady()
+            or self.time >= bounds.end_time - 1e-12 * abs(bounds.end_time)
+        )
+
+    def is_steady(self) -> bool:
+        """Whether the residual of a lattice has fallen below the tolerance of its problem."""
+        problem, found = self.simulation.problem, self.state.buffers.get(RESIDUAL)
+        if found is None or not isinstance(problem, LatticeOptions):
+            return False
+        return float(found) < problem.tolerance
 
     def step(self) -> None:
         """Take one step, in smaller ones where the solver fails."""
@@ -99,19 +130,21 @@ class Run:
         while True:
             # Handles to all old fields would keep their memory, so they are taken where needed.
             risky = made.solver is not None and made.solver.can_fail
-            before = (dict(state.buffers), dict(state.old)) if risky else None
-            if self.number > 0:
+            before = (dict(state.buffers), dict(state.old), state.sizes) if risky else None
+            # a lattice streams what it held before
+            if self.number > 0 or (made.is_lattice and not made.problem.marlin_compatible):
                 state.advance()
             if self.solved(size):
                 break
             assert before is not None
-            state.buffers, state.old = before
+            state.buffers, state.old, state.sizes = before
             self.failed = True
             size = self.smaller(size)
         self.cut += self.failed
         state.dt = self.dt = size
         self.time += size
         self.number += 1
+        state.ahead = 0.0
         self.executor.run(made.postprocess, state)
         self.tell("TIMESTEP_END", previous)
         # a look at all cells at steps 1, 2, 4, 8 and so on costs nothing in the long run
@@ -167,11 +200,14 @@ class Run:
         made, found = self.simulation, []
         moved = getattr(made.solver, "buffer", ())
         names = dict.fromkeys((*moved, *sorted(made.observed)))
+        share = self.state.space.share
         for name in names or [name for step in made.root.steps for name in step.gives]:
             value = self.state.buffers.get(name)
-            count = 0 if value is None else not_finite_in(value)
-            if value is not None and count:
-                found.append(f"'{name}' in {count} of {value.numel()} numbers")
+            counts = (0, 0) if value is None else (not_finite_in(value), value.numel())
+            if share is not None:
+                counts = tuple(map(sum, zip(*share.agree(counts), strict=True)))
+            if counts[0]:
+                found.append(f"'{name}' in {counts[0]} of {counts[1]} numbers")
         if found:
             self.not_finite = True
             message = f"after step {self.number}, at time {self.time:g}, not finite: "
@@ -201,18 +237,24 @@ class Run:
             state.dt = size
             # The reference evaluates at the time where the step begins.
             state.time += 0.0 if compatible else size
+            state.ahead = size if compatible else 0.0
             solve = Substep(made.root, state, self.executor)
             solve.evaluate()
             return True
-        state.dt = size / solver.substeps
+        state.dt = state.ahead = size / solver.substeps
+        if made.is_lattice and compatible and self.number == 0:
+            return True
+        section = made.tree.section("TensorSolver")
+        solver_span = section[0].span if section else None
         for index in range(solver.substeps):
-            changed = size != self.dt and self.number > 0
+            changed = self.number > 0 and not math.isclose(size, self.dt, rel_tol=SAME_SIZE)
             solve = Substep(made.root, state, self.executor, index, changed, compatible)
-            with told_of("[TensorSolver]", made.tree.section("TensorSolver")[0].span, state, ()):
+            with told_of("[TensorSolver]", solver_span, state, ()):
                 solver.substep(solve)
             self.iterations = solve.iterations
             if not solve.converged:
                 return False
+            state.note_size()
             last = index == solver.substeps - 1
             # The reference keeps no history in its first step.
             if not last and (self.number > 0 or not compatible):
@@ -220,10 +262,15 @@ class Run:
             state.time += state.dt
         return True
 
-    def tell(self, event: Event, previous: dict[str, torch.Tensor] | None = None) -> None:
+    def tell(self, event: Event, previous: Mapping[str, torch.Tensor] | None = None) -> None:
         """Take all numbers and write all files that are due at an event."""
         made, state = self.simulation, self.state
         state.time, state.dt = self.time, self.dt
+        parts = state
+        if state.whole is not None:
+            # fields are gathered where numbers are taken off them, or where they are written
+            state = state.over(state.whole)
+            previous = None if previous is None else WholeFields(parts, previous)
         measured(made.measures, state, self.values, event, previous)
         if event != "FINAL":
             self.times.append(self.time)
@@ -237,16 +284,18 @@ class Run:
                 asked = asked if target.vectors is None else (target.vectors,)
                 if target.kind == "CSV" and self.due(event, target.interval, *asked):
                     path = self.folder / f"{target.base}_{measure.name}_{self.number:04d}.csv"
-                    write_table(path, list(columns), list(zip(*columns.values(), strict=True)))
-                    self.files[path] = None
+                    rows = list(zip(*columns.values(), strict=True))
+                    self.write_rows(path, list(columns), rows, append=False)
         for writer in self.writers:
             options = writer.output.options
             if self.due(event, options.time_step_interval, options.execute_on):
-                writer.write(state, self.time)
-                self.files |= dict.fromkeys(writer.started)
+                job = writer.take(state if options.merged else parts, self.time)
+                self.background.submit(job, is_frame=True)
         for target, writer in self.exodus:
             if self.due(event, target.interval, target.events):
-                writer.write(state, self.time, self.shown, event)
+                job = writer.take(state, self.time, self.shown, event)
+                if self.leads:
+                    self.background.submit(job, is_frame=True)
                 self.files[writer.path] = None
 
     def due(self, event: Event, interval: int, *lists: tuple[Event, ...]) -> bool:
@@ -268,8 +317,16 @@ class Run:
         if self.shown:
             path, names = self.folder / f"{base}.csv", sorted(self.shown)
             row = [self.time, *(self.shown[name] for name in names)]
-            write_table(path, ["time", *names], [row], append=path in self.files)
-            self.files[path] = None
+            self.write_rows(path, ["time", *names], [row], append=path in self.files)
+
+    def write_rows(
+        self, path: Path, columns: list[str], rows: Sequence[Sequence[float]], *, append: bool
+    ) -> None:
+        """Have rows of a table written, after what is being written now."""
+        if self.leads:
+            job = partial(write_table, path, columns, rows, append=append)
+            self.background.submit(job, is_frame=False)
+        self.files[path] = None
 
     def steps(self) -> Iterator[Run]:
         """Start, unless restored, and take step after step to the end; itself after each."""
@@ -284,12 +341,19 @@ class Run:
                         store(self)
                     yield self
                 self.finish()
+                self.flush()
             finally:
-                for _, writer in self.exodus:
-                    writer.flush()
+                self.background.close()
+
+    def flush(self) -> None:
+        """Wait until all is written that was taken so far."""
+        self.background.flush()
+        for writer in self.writers:
+            self.files |= dict.fromkeys(sorted(writer.started))
 
     def result(self) -> Result:
         """What the run leaves."""
+        self.flush()
         return Result(
             self.state, tuple(self.times), tuple(self.rows), self.number, tuple(self.files)
         )
@@ -304,22 +368,33 @@ def prepared(
     device: str = "",
     ranks: int | None = None,
     strict: bool = False,
+    world: World | None = None,
 ) -> Run:
     """A run that has not started; `ranks` is among how many a shared box would be cut.
+
+    In a `world` of processes this one takes its part of the box; torch.distributed connects them.
 
     Without an executor, `jit` says whether sequences of computes are compiled. The `device` counts
     where the file names none; without either it is a GPU, if there is one. Where `strict`, or the
     file's [Settings] say so, what is warned of is an error.
     """
     strict = strict or simulation.strict
-    warn_of((*simulation.tree.doubts, *unwritten(simulation)), strict=strict)
+    doubts = (
+        *simulation.tree.doubts, *simulation.doubts, *unwritten(simulation), *quirks(simulation),
+    )  # fmt: skip
+    warn_of(doubts, strict=strict)
     domain = simulation.domain
-    device = device_of(domain.device_names, device, simulation.span("Domain", "device_names"))
+    span, local = simulation.span("Domain", "device_names"), None if world is None else world.local
+    device = device_of(domain.device_names, device, span, local)
+    raise_if(too_large(simulation, device, jit=jit and executor is None, world=world))
     count = ranks_of(domain) if ranks is None else ranks
-    space = space_of(domain, device, count)
-    state = State(space, simulation.constants, simulation.histories, simulation.spectra)
+    space = space_of(domain, device, count, world)
+    whole = None if space.share is None else space_of(domain, device, count)
+    state = State(
+        space, simulation.constants, simulation.histories, simulation.spectra, whole=whole
+    )
     folder = Path(folder)
-    writers = tuple(XDMFWriter(each, domain, folder, space.slabs) for each in simulation.fields_out)
+    writers = tuple(writer_of(each, domain, folder, space) for each in simulation.fields_out)
     exodus = tuple(
         (target, ExodusWriter(folder / f"{target.base}.e", domain, simulation.mapped))
         for target in simulation.outputs.targets
@@ -354,12 +429,14 @@ def run(
     device: str = "",
     ranks: int | None = None,
     strict: bool = False,
+    world: World | None = None,
     watch: Callable[[Run], None] | None = None,
 ) -> Result:
     """Run a simulation to its end, writing its files into a folder."""
     ready = prepared(
-        simulation, folder, executor=executor, jit=jit, device=device, ranks=ranks, strict=strict
-    )
+        simulation, folder, executor=executor, jit=jit, device=device, ranks=ranks, strict=strict,
+        world=world,
+    )  # fmt: skip
     for now in ready.steps():
         if watch is not None:
             watch(now)

@@ -14,9 +14,10 @@ from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.executioner import STEPPERS, Executioner
 from ingot.fields.blocks.functions import FUNCTION_TYPES
 from ingot.fields.blocks.measure import HOST, TensorHistogram, Terminator
-from ingot.fields.blocks.problem import ProblemOptions
-from ingot.fields.blocks.variables import BufferOptions, ProjectTensorAux, VariableOptions
+from ingot.fields.blocks.problem import PROBLEMS
+from ingot.fields.blocks.variables import KERNELS, BufferOptions, LatticeBuffer, VariableOptions
 from ingot.fields.declare import (
+    BOUNDARIES,
     COMPUTES,
     POSTPROCESSORS,
     REQUIRED,
@@ -25,8 +26,9 @@ from ingot.fields.declare import (
     options_of,
     summary,
 )
+from ingot.fields.lbm.setting import TYPES, StencilOptions
+from ingot.fields.outputs.kinds import KINDS
 from ingot.fields.outputs.table import Checkpoint, OneOutput, OutputOptions
-from ingot.fields.outputs.xdmf import XDMFTensorOutput
 from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
 from ingot.options import name_type, spell
@@ -40,17 +42,19 @@ def sections() -> dict[str, Mapping[str, Any]]:
     """The sections of a file, and the types of blocks that each may hold."""
     return {
         "Domain": {"": Domain},
-        "Problem": {"TensorProblem": ProblemOptions},
-        "TensorBuffers": {"PlainTensorBuffer": BufferOptions},
+        "Problem": PROBLEMS,
+        "Stencil": dict.fromkeys(TYPES, StencilOptions),
+        "TensorBuffers": {"PlainTensorBuffer": BufferOptions, "LBMTensorBuffer": LatticeBuffer},
         "TensorComputes": {"ComputeGroup": GroupOptions, **COMPUTES},
+        "TensorComputes/Boundary": BOUNDARIES,
         "TensorSolver": SOLVERS,
-        "TensorOutputs": {"XDMFTensorOutput": XDMFTensorOutput},
+        "TensorOutputs": KINDS,
         "Functions": FUNCTION_TYPES,
         "Postprocessors": {**POSTPROCESSORS, **HOST},
         "VectorPostprocessors": {"TensorHistogram": TensorHistogram},
         "UserObjects": {"Terminator": Terminator},
         "AuxVariables": {"": VariableOptions},
-        "AuxKernels": {"ProjectTensorAux": ProjectTensorAux},
+        "AuxKernels": KERNELS,
         "Executioner": {"Transient": Executioner},
         "Executioner/TimeStepper": STEPPERS,
         "Outputs": {

@@ -27,17 +27,29 @@ from ingot.fields.blocks.executioner import (
 from ingot.fields.blocks.functions import read_functions
 from ingot.fields.blocks.measure import Measure, read_measures
 from ingot.fields.blocks.options import Reader, place
-from ingot.fields.blocks.problem import MOOSE_ONLY, ProblemOptions, read_problem
-from ingot.fields.blocks.variables import Mapped, declared_buffers, read_mapped
+from ingot.fields.blocks.problem import MOOSE_ONLY, LatticeOptions, ProblemOptions, read_problem
+from ingot.fields.blocks.variables import Mapped, StartedBuffer, declared_buffers, read_mapped
 from ingot.fields.computes.parsed import ParsedCompute
-from ingot.fields.declare import FunctionName, gives_spectrum
-from ingot.fields.group import Group, members, steps_of
+from ingot.fields.declare import (
+    BOUNDARIES,
+    COMPUTES,
+    FunctionName,
+    gives_spectrum,
+    options_of,
+)
+from ingot.fields.group import Group, in_order, members, steps_of
+from ingot.fields.lbm.boundaries import with_first_links
+from ingot.fields.lbm.setting import read_stencil, wrong_components
+from ingot.fields.lbm.streaming import streams
+from ingot.fields.outputs.kinds import read_tensor_outputs
 from ingot.fields.outputs.table import Outputs, read_outputs
-from ingot.fields.outputs.xdmf import XDMF, read_tensor_outputs
+from ingot.fields.outputs.vti import VTI
+from ingot.fields.outputs.xdmf import XDMF
 from ingot.fields.solvers import SOLVERS
+from ingot.fields.solvers.lattice import LBMStream
 from ingot.fields.solvers.multistep import ForwardEulerSolver
 from ingot.fields.solvers.solve import Root, Solver, SolverOptions, forwards
-from ingot.fields.step import Step
+from ingot.fields.step import Old, Step
 from ingot.fields.wiring import SPECTRAL, solver_reads, wrong_buffers
 from ingot.hit import (
     Block,
@@ -52,9 +64,9 @@ from ingot.model.settings import settings
 __all__ = ["SECTIONS", "Simulation", "build", "is_simulation"]
 
 SECTIONS = (
-    "Domain", "Problem", "TensorBuffers", "TensorComputes", "TensorSolver", "TensorOutputs",
-    "Functions", "Postprocessors", "VectorPostprocessors", "UserObjects", "AuxVariables",
-    "AuxKernels", "Mesh", "Executioner", "Outputs", "GlobalParams", "Settings",
+    "Domain", "Problem", "Stencil", "TensorBuffers", "TensorComputes", "TensorSolver",
+    "TensorOutputs", "Functions", "Postprocessors", "VectorPostprocessors", "UserObjects",
+    "AuxVariables", "AuxKernels", "Mesh", "Executioner", "Outputs", "GlobalParams", "Settings",
 )  # fmt: skip
 
 
@@ -67,7 +79,7 @@ class Simulation:
     domain: Domain
     problem: ProblemOptions
     constants: Mapping[str, float]
-    buffers: Mapping[str, tuple[int, ...]]
+    buffers: Mapping[str, StartedBuffer]
     initialize: tuple[Step, ...]
     root: Root
     postprocess: tuple[Step, ...]
@@ -76,9 +88,11 @@ class Simulation:
     stepper: Stepper
     measures: tuple[Measure, ...]
     outputs: Outputs
-    fields_out: tuple[XDMF, ...]
+    fields_out: tuple[XDMF | VTI, ...]
     mapped: tuple[Mapped, ...]
     strict: bool = False
+    doubts: tuple[Problem, ...] = ()
+    """Options that are set and change nothing."""
 
     @property
     def histories(self) -> dict[str, int]:
@@ -86,7 +100,15 @@ class Simulation:
         depths: dict[str, int] = dict(self.solver.histories()) if self.solver is not None else {}
         for name, depth in (pair for measure in self.measures for pair in measure.histories()):
             depths[name] = max(depths.get(name, 0), depth)
+        for source in (s for step in (*self.root.steps, *self.postprocess) for s in step.sources):
+            if isinstance(source, Old):
+                depths[source.name] = max(depths.get(source.name, 0), source.age)
         return depths
+
+    @property
+    def is_lattice(self) -> bool:
+        """Whether this is a lattice Boltzmann problem."""
+        return isinstance(self.problem, LatticeOptions)
 
     def span(self, section: str, option: str) -> Span | None:
         """Where an option of a section is written, if it is."""
@@ -135,11 +157,22 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     domain = read_domain(whole, reader)
     options, constants = read_problem(whole.one("Problem"), reader)
     functions = read_functions(whole.blocks("Functions"), reader)
-    binder = Binder(tree, reader, functions, options.marlin_compatible, untrusted)
+    mapped = read_mapped(whole, reader)
+    lattice = read_stencil(
+        whole.blocks("Stencil"), whole.one("Problem"), options,
+        int(domain.dim) if domain is not None else 2, reader,
+    )  # fmt: skip
+    binder = Binder(
+        tree, reader, functions, options.marlin_compatible, untrusted, lattice, constants,
+        {each.variable: each for each in mapped},
+    )  # fmt: skip
     lists = {each.name: each for each in whole.blocks("TensorComputes")}
+    known = ("Initialize", "Solve", "Postprocess", *(("Boundary",) if lattice.stencil else ()))
     for block in lists.values():
-        if block.name not in ("Initialize", "Solve", "Postprocess"):
-            fix = did_you_mean(block.name, ("Initialize", "Solve", "Postprocess"))
+        if block.name not in known:
+            fix = did_you_mean(block.name, known)
+            if block.name == "Boundary":
+                fix = "boundaries need [Problem] with type = LatticeBoltzmannProblem"
             message = f"[TensorComputes] has no sub-block '{block.name}'"
             reader.problems.append(Problem("unknown-block", message, block.span, fix))
     initialize = all_steps(lists.get("Initialize"), binder)
@@ -147,28 +180,51 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     solve = ComputeList(binder, lists.get("Solve"))
     groups = solve.parts()
     solver = read_solver(whole.one("TensorSolver"), reader)
-    root = solve.root(groups, solver, whole.one("TensorSolver"))
+    if isinstance(options, LatticeOptions):
+        solver = lattice_solver(solver, options, whole.one("TensorSolver"), reader)
+        root = solve.root(groups, solver, None)
+        reader.problems += solve.missing_root(solver, whole.one("TensorSolver"))
+        between = with_first_links(
+            step
+            for block in sub_blocks(lists.get("Boundary"))
+            for step in binder.steps(block, BOUNDARIES)
+        )
+        solid = lattice.mask("solid", {})
+        moving = whole.one("TensorSolver")
+        span = None if moving is None else moving.span
+        stencil = lattice.stencil
+        arriving = streams(solver, stencil, solid, span) if stencil is not None else ()
+        root = Root((*arriving, *between, *root.steps), root.groups)
+        initialize = in_order((*lattice.masks.values(), *initialize))
+    else:
+        reader.problems += misplaced_stream(solver, whole.one("TensorSolver"))
+        root = solve.root(groups, solver, whole.one("TensorSolver"))
     outputs = read_outputs(whole.one("Outputs"), stem, reader)
     executioner = read_executioner(whole.one("Executioner"), reader)
     made = Simulation(
         tree=tree, stem=stem, domain=domain or Domain(dim="1"), problem=options,
-        constants=constants, buffers=declared_buffers(whole.blocks("TensorBuffers"), reader),
+        constants=constants,
+        buffers=started(initialize, root.steps, postprocess)
+        | declared_buffers(whole.blocks("TensorBuffers"), reader, lattice),
         initialize=initialize, root=root, postprocess=postprocess, solver=solver,
         executioner=executioner,
         stepper=read_stepper(whole.one("Executioner"), binder, executioner.dt),
-        measures=read_measures(whole, binder, [*solve.groups, *root.groups]),
+        measures=read_measures(
+            whole, binder, [*solve.groups, *root.groups], domain or Domain(dim="1")
+        ),
         outputs=outputs,
         fields_out=read_tensor_outputs(
             whole.blocks("TensorOutputs"), outputs, stem, reader,
             compatible=options.marlin_compatible,
         ),
-        mapped=read_mapped(whole, reader), strict=settings(tree).strict,
+        mapped=mapped, strict=settings(tree).strict, doubts=tuple(reader.doubts),
     )  # fmt: skip
     reader.problems += wrong_stepper(made, whole.one("Executioner"))
     reader.problems += find_unused_globals(tree, reader.asked)
     reader.problems += undeclared_constants(reader, constants)
     if not reader.problems:
         reader.problems += wrong_buffers(made, whole.one("TensorSolver"))
+        reader.problems += wrong_components(made, whole.one("TensorSolver"))
     raise_if(reader.problems)
     return made
 
@@ -192,6 +248,38 @@ class Sections:
         """The blocks of a section, none where there is no section."""
         found = self.one(name)
         return () if found is None else found.blocks
+
+
+def sub_blocks(block: Block | None) -> tuple[Block, ...]:
+    return () if block is None else block.blocks
+
+
+def lattice_solver(
+    solver: Any, options: LatticeOptions, block: Block | None, reader: Reader
+) -> LBMStream:
+    """What streams in a lattice Boltzmann problem: what the file says, or nothing."""
+    if solver is not None and not isinstance(solver, LBMStream):
+        message = f"{type(solver).__name__} does not solve a LatticeBoltzmannProblem"
+        span = None if block is None else place(block, "type")
+        fix = "set 'type = LBMStream', or 'type = TensorProblem' in [Problem]"
+        reader.problems.append(Problem("wrong-value", message, span, fix))
+    if block is not None and block.field("substeps") is not None:
+        message = "LBMStream takes as many steps as the problem says"
+        fix = "set substeps in [Problem] instead"
+        reader.problems.append(Problem("wrong-value", message, place(block, "substeps"), fix))
+    given = solver if isinstance(solver, LBMStream) else LBMStream()
+    for option in options_of(LBMStream):
+        if block is not None and option.name.startswith("forward_buffer"):
+            reader.tell_idle(block, option, getattr(given, option.name))
+    return dataclasses.replace(given, substeps=options.substeps)
+
+
+def misplaced_stream(solver: Any, block: Block | None) -> Iterator[Problem]:
+    """A problem where distributions are streamed without a lattice."""
+    if isinstance(solver, LBMStream) and block is not None:
+        message = "LBMStream needs a lattice Boltzmann problem"
+        fix = "set 'type = LatticeBoltzmannProblem' in [Problem], and add a [Stencil]"
+        yield Problem("wrong-value", message, place(block, "type"), fix)
 
 
 def read_domain(whole: Sections, reader: Reader) -> Domain | None:
@@ -273,6 +361,8 @@ class ComputeList:
             for name, (asked, options) in self.groups.items():
                 if not options.enable_jit:
                     self.leave_out(members(self.named(name, asked)), name)
+            for name, steps in list(self.steps.items()):
+                self.steps[name] = tuple(self.iterating(name, step) for step in steps)
             return tuple(p for each in self.block.blocks for p in self.named(each.name, each))
         except IngotError as error:
             self.binder.reader.problems += error.problems
@@ -298,22 +388,50 @@ class ComputeList:
                 for step in each
             )
 
-    def named(self, name: str, asked: Block, inside: tuple[str, ...] = ()) -> list[Step | Group]:
-        """The parts that a name stands for."""
+    def iterating(self, name: str, step: Step) -> Step:
+        """A step as it is, or with the steps of other computes that it runs until they converge."""
+        declared = COMPUTES.get(step.function.__name__)
+        if declared is None or declared.iterates is None:
+            return step
+        assert self.block is not None
+        block = next(each for each in every(self.block) if each.name == name)
+
+        def steps_named(option: str) -> tuple[Step, ...]:
+            found = self.named(str(step.options[option]), block, (name,), option)
+            return steps_of(found, self.rank)
+
+        return declared.iterates(step, steps_named)
+
+    def named(
+        self, name: str, asked: Block, inside: tuple[str, ...] = (), option: str = ""
+    ) -> list[Step | Group]:
+        """The parts that a name stands for, which an option of a block says, or the block has."""
+        span = place(asked, option) if option else asked.span
+        if name in inside:
+            what = "the group" if name in self.groups else "the compute"
+            raise IngotError(
+                [Problem("circular-computes", f"{what} '{name}' contains itself", span)]
+            )
         if name in self.steps:
             return list(self.steps[name])
-        if name in inside:
-            message = f"the group '{name}' contains itself"
-            raise IngotError([Problem("circular-computes", message, asked.span)])
         if name not in self.groups:
             fix = did_you_mean(name, [*self.steps, *self.groups])
             title = "Solve" if self.block is None else self.block.name
             message = f"[{title}] has no compute '{name}'"
-            raise IngotError([Problem("missing-block", message, asked.span, fix)])
+            raise IngotError([Problem("missing-block", message, span, fix)])
         block, options = self.groups[name]
         names = dict.fromkeys([*(each.name for each in block.blocks), *options.computes])
         parts = [p for each in names for p in self.named(each, block, (*inside, name))]
         return [Group(name, tuple(parts), options.enable_jit, block.span)]
+
+    def missing_root(self, solver: Any, block: Block | None) -> Iterator[Problem]:
+        """A problem where a lattice names a root that is not there; all of [Solve] is evaluated."""
+        if block is not None and solver.root_compute:
+            known = [*self.steps, *self.groups]
+            if solver.root_compute not in known:
+                message = f"[Solve] has no compute '{solver.root_compute}'"
+                fix = did_you_mean(solver.root_compute, known)
+                yield Problem("missing-block", message, place(block, "root_compute"), fix)
 
     def root(self, parts: Sequence[Step | Group], solver: Any, block: Block | None) -> Root:
         """What the solver evaluates: the group it names, or all of [Solve]."""
@@ -423,6 +541,12 @@ def wrong_stepper(made: Simulation, block: Block | None) -> Iterator[Problem]:
             message = f"[Postprocessors] has no block '{name}'"
             span = place(inner, "timestep_limiting_postprocessor")
             yield Problem("missing-block", message, span, did_you_mean(name, names))
+
+
+def started(*lists: Sequence[Step]) -> dict[str, StartedBuffer]:
+    """The buffers that steps read before anything writes them, with their components' sizes."""
+    steps = [step for each in lists for step in each]
+    return {name: StartedBuffer(sizes) for step in steps for name, sizes in step.starts.items()}
 
 
 def undeclared_constants(reader: Reader, constants: Mapping[str, float]) -> Iterator[Problem]:

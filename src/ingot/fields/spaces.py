@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
+from ingot.fields.shares import ExchangeError, Mode, Share
+from ingot.graphs import torch_private
 
 __all__ = ["Grid", "Mode", "Narrow", "Space", "Spectrum", "space"]
-
-Mode = Literal["NONE", "FFT_SLAB", "FFT_PENCIL", "REAL_SPACE"]
 
 Grid = Annotated[Tensor, "grid"]
 """A field on the grid: its leading axes are those of space, the rest are its components."""
@@ -46,6 +46,8 @@ class Space:
     mode: Mode
     slabs: tuple[int, ...] = ()
     """How many rows along y each rank would hold, where the box is shared among ranks."""
+    share: Share | None = None
+    """The part of the box that this space is, where ranks are processes."""
 
     def size(self, axis: int) -> int:
         """The number of cells along an axis; symbolic while a graph is captured."""
@@ -68,8 +70,86 @@ class Space:
 
     @property
     def volume(self) -> Tensor:
-        """The product of the lengths in use."""
-        return self.cell_volume * math.prod(self.shape)
+        """The product of the lengths in use, of the whole box."""
+        return self.cell_volume * self.cells
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The sizes of the whole box, of which ranks hold parts."""
+        return self.shape if self.share is None else self.share.parts.sizes
+
+    @property
+    def cells(self) -> int:
+        """How many cells the whole box has."""
+        return math.prod(self.whole_shape)
+
+    def sum(self, field: Tensor) -> Tensor:
+        """The sum of all entries, over all ranks."""
+        if self.share is None:
+            return field.sum()
+        refuse_capture(field)
+        return self.share.add(field.sum())
+
+    def mean(self, field: Grid) -> Tensor:
+        """The mean of all entries, over all ranks; a narrow field counts in every cell."""
+        if self.share is None:
+            return field.mean()
+        refuse_capture(field)
+        per_cell = math.prod(field.shape[self.dim :])
+        return self.share.add(self.whole(field).sum()) / (self.cells * per_cell)
+
+    def average(self, field: Narrow, *, keepdim: bool = False) -> Tensor:
+        """The mean over all cells of every component; `keepdim` leaves one cell along each axis."""
+        axes = tuple(range(self.dim))
+        if self.share is None:
+            return self.whole(field).mean(axes, keepdim=keepdim)
+        refuse_capture(field)
+        return self.share.add(self.whole(field).sum(axes, keepdim=keepdim)) / self.cells
+
+    def norm(self, field: Tensor) -> Tensor:
+        """The root of the sum of squares of all entries, over all ranks."""
+        if self.share is None:
+            return torch.linalg.vector_norm(field)
+        refuse_capture(field)
+        squares = field.real**2 + field.imag**2 if field.is_complex() else field**2
+        return self.share.add(squares.sum()).sqrt()
+
+    def largest(self, field: Tensor) -> Tensor:
+        """The largest entry, over all ranks."""
+        if self.share is None:
+            return field.max()
+        refuse_capture(field)
+        return self.share.largest(field.max())
+
+    def reaches(self, axis: int, *, upper: bool) -> bool:
+        """Whether this part of the box has its first cells along an axis, or its last."""
+        if self.share is None:
+            return True
+        part = self.share.box[axis]
+        return part.stop == self.whole_shape[axis] if upper else part.start == 0
+
+    def require_one(self, what: str) -> None:
+        """Refuse what only a process that holds the whole box does."""
+        if self.share is not None and self.share.parts.count > 1:
+            message = f"{what} needs the whole box, and {self.share.parts.count} ranks share it"
+            raise IngotError([Problem("wrong-ranks", message, fix="run it without --ranks")])
+
+    def require_rows(self, axis: int, count: int) -> None:
+        """Refuse a cut that leaves a rank fewer rows along an axis than it needs, on all ranks."""
+        if self.share is not None:
+            self.share.require_rows(axis, count)
+
+    def roll(self, field: Grid, distances: Sequence[int], axes: Sequence[int]) -> Grid:
+        """A periodic field moved by so many cells along each of these axes."""
+        if self.share is None:
+            return torch.roll(field, tuple(distances), tuple(axes))
+        refuse_capture(field)
+        for distance, axis in zip(distances, axes, strict=True):
+            if distance:
+                width, size = abs(distance), field.shape[axis]
+                padded = self.share.pad(field, axis, width)
+                field = padded.narrow(axis, width - distance, size)
+        return field.contiguous()
 
     def full(self, value: float | Tensor) -> Grid:
         """A constant grid."""
@@ -85,6 +165,9 @@ class Space:
     def forward(self, field: Narrow) -> Spectrum:
         """The unnormalised transform over the axes of space."""
         field = fitting(self.whole(field), self.shape)
+        if self.share is not None and self.mode != "REAL_SPACE":
+            refuse_capture(field)
+            return self.share.forward(field)
         axes = list(range(self.dim))
         match self.mode:
             case "NONE":
@@ -100,6 +183,9 @@ class Space:
         """The field of a spectrum."""
         shape = self.spectrum_shape
         spectrum = fitting(self.whole(spectrum, shape), shape)
+        if self.share is not None and self.mode != "REAL_SPACE":
+            refuse_capture(spectrum)
+            return self.share.inverse(spectrum)
         axes = list(range(self.dim))
         match self.mode:
             case "NONE":
@@ -122,7 +208,30 @@ class Space:
     def rebuilt(self, tensors: Sequence[Tensor]) -> Space:
         """A space of the same rank and mode made of other tensors."""
         axes, waves, spacing, lower = (three(tensors[at : at + 3]) for at in (0, 3, 7, 10))
-        return Space(axes, waves, tensors[6], spacing, lower, self.dim, self.mode, self.slabs)
+        return Space(
+            axes, waves, tensors[6], spacing, lower, self.dim, self.mode, self.slabs, self.share
+        )
+
+    def part(self, share: Share) -> Space:
+        """The part of a rank."""
+        boxes = zip(share.box, share.spectrum_box, strict=True)
+        axes, waves = list(self.axes), list(self.waves)
+        for axis, (cells, numbers) in enumerate(boxes):
+            axes[axis] = self.axes[axis].narrow(axis, *reach(cells)).contiguous()
+            waves[axis] = self.waves[axis].narrow(axis, *reach(numbers)).contiguous()
+        k2 = waves[0] ** 2 + waves[1] ** 2 + waves[2] ** 2
+        return replace(self, axes=three(axes), waves=three(waves), k2=k2, share=share)
+
+
+def reach(part: slice) -> tuple[int, int]:
+    """Where a part begins, and how long it is."""
+    return part.start, part.stop - part.start
+
+
+def refuse_capture(field: Tensor) -> None:
+    """Keep exchanges among ranks out of compiled sequences: all ranks must take part in each."""
+    if torch_private.is_fake(field):
+        raise ExchangeError("it exchanges parts of the box among ranks")
 
 
 def three(tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:

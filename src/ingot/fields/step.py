@@ -28,12 +28,16 @@ __all__ = [
     "Buffer",
     "Constant",
     "Eager",
+    "Iteration",
     "Old",
+    "Quirk",
     "Refused",
     "Source",
     "State",
     "Step",
     "StepExecutor",
+    "Weight",
+    "WholeFields",
     "call",
     "described",
     "evaluate",
@@ -45,6 +49,9 @@ __all__ = [
 
 CHECKS = 2
 """How many calls are compared: a value frozen at the first passes the first."""
+
+COMPARED: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+"""How many calls of a step on parts of a box gave what it gives on the whole."""
 
 WATCHED: WeakKeyDictionary[object, int] = WeakKeyDictionary()
 """How many calls of a step or a postprocessor were seen to leave all numbers as they were."""
@@ -78,13 +85,41 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Ambient:
-    """What every step may ask for: the space, the time, the step size of the solver."""
+    """What every step may ask for: the space, the time, the solver's step, the time at its end."""
 
-    name: Literal["space", "time", "dt"]
+    name: Literal["space", "time", "dt", "end"]
 
 
-Source = Buffer | Old | Constant | Ambient
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a multistep solver multiplies the rate at an age with, in the present substep."""
+
+    age: int
+
+
+Source = Buffer | Old | Constant | Ambient | Weight
 """Where an argument that changes from call to call comes from."""
+
+
+Quirk = Callable[[tuple[int, ...], Mapping[str, Any]], str]
+"""Sizes of a grid, a step's arguments and options -> what it does otherwise, or nothing."""
+
+
+class Iteration(Protocol):
+    """Sequences of steps that run again and again until they converge."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps that it runs."""
+        ...
+
+    def begin(self, state: State) -> None:
+        """Fill buffers with what they hold before the first solve."""
+        ...
+
+    def solve(self, state: State, executor: StepExecutor) -> None:
+        """Run them by an executor and leave what they give in the state."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -93,6 +128,11 @@ class Step:
 
     `arguments` change from call to call, `options` are fixed and part of the code. A step with
     `once` runs at its first turn only. `reason` says why a step stays out of compiled sequences.
+    `starts` are buffers that are read before anything writes them, with their components' sizes:
+    they hold zeros at first, or what the buffer holds that they follow (`follows`). `iteration` is
+    what a step does that runs sequences of other steps until they converge, in place of calling
+    its function. `quirk` says what it does on a grid of some sizes as the reference does, where
+    that is not what the mathematics says.
     """
 
     name: str
@@ -103,6 +143,10 @@ class Step:
     once: bool = False
     reason: str = ""
     span: Span | None = None
+    starts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    follows: Mapping[str, str] = field(default_factory=dict)
+    iteration: Iteration | None = None
+    quirk: Quirk | None = None
 
     @property
     def jit(self) -> bool:
@@ -250,6 +294,19 @@ def is_ours(function: Callable[..., Any]) -> bool:
     return str(getattr(function, "__module__", "")).split(".")[0] == __name__.split(".")[0]
 
 
+def gives_spectra(function: Callable[..., Any]) -> bool:
+    """Whether what a function returns lies over wavenumbers."""
+    return returned_kinds(function) == (Spectrum,)
+
+
+def close(part: Tensor, expected: Tensor) -> bool:
+    """Whether two tensors hold the same up to rounding of sums over the box."""
+    if part.shape != expected.shape or not (part.is_floating_point() or part.is_complex()):
+        return torch.equal(part, expected)
+    largest = float(expected.abs().nan_to_num().max()) if expected.numel() else 0.0
+    return torch.allclose(part, expected, rtol=1e-8, atol=1e-8 * largest, equal_nan=True)
+
+
 def same_numbers(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors hold the same, NaN included."""
     return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
@@ -337,7 +394,7 @@ def told_of(name: str, span: Span | None, state: State, reads: Sequence[str]) ->
     except IngotError as error:
         found = (replace(each, span=each.span or span) for each in error.problems)
         raise IngotError(found) from error
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+    except (RuntimeError, ValueError, TypeError, IndexError, ArithmeticError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         message = f"'{name}' cannot be computed: {first}{own_line(error)}"
         inputs = ", ".join(f"'{each}' is {state.described(each)}" for each in reads)
@@ -363,7 +420,15 @@ class State:
     counts: dict[str, int] = field(default_factory=dict)
     time: float = 0.0
     dt: float = 0.0
+    sizes: tuple[float, ...] = ()
+    """The sizes of the last substeps, the newest first."""
+    weights: tuple[float, ...] = ()
+    """Of the rates in a multistep solver's present update, by age."""
+    ahead: float = 0.0
+    """How far the end of a solve's substep lies ahead of the time; 0 outside."""
     scalars: dict[float, Tensor] = field(default_factory=dict)
+    whole: Space | None = None
+    """The whole box, where this process holds a part of it."""
 
     def scalar(self, value: float) -> Tensor:
         """A number as a tensor of no axes, of the run's type; the last few are kept."""
@@ -381,7 +446,8 @@ class State:
             case Buffer(name):
                 return self.buffers[name] if name in self.buffers else self.zeros(name)
             case Old(name, age):
-                return self.old[name][age - 1]
+                past = self.old.get(name, ())
+                return past[age - 1] if age <= len(past) else self.zeros(name)
             case Constant(name):
                 return self.scalar(self.constants[name])
             case Ambient("space"):
@@ -390,6 +456,10 @@ class State:
                 return self.scalar(self.time)
             case Ambient("dt"):
                 return self.scalar(self.dt)
+            case Weight(age):
+                return self.scalar(self.weights[age])
+            case Ambient("end"):
+                return self.scalar(self.time + self.ahead)
             case _:
                 raise AssertionError(source)
 
@@ -410,10 +480,39 @@ class State:
         unwritten = "" if name in self.buffers else ", not written yet"
         return f"{kind} of {sizes}{unwritten}"
 
-    def perform(self, step: Step) -> None:
-        """Run one step by itself and store what it gives."""
+    def perform(self, step: Step, executor: StepExecutor) -> None:
+        """Run one step by itself and store what it gives; sequences inside go to the executor."""
         with told_of(step.name, step.span, self, step.reads):
-            self.buffers |= perform(step, self.look_up)
+            if step.iteration is not None:
+                step.iteration.solve(self, executor)
+                return
+            found = perform(step, self.look_up)
+            if self.whole is not None and not is_ours(step.function):
+                self.compare_parts(step, found)
+            self.buffers |= found
+
+    def compare_parts(self, step: Step, found: Mapping[str, Tensor]) -> None:
+        """Refuse a user's function that gives a part of the box something else than the whole.
+
+        A mean or a maximum of what a rank holds is not that of the field. Compared like writes.
+        """
+        compared, share = COMPARED.get(step, 0), self.space.share
+        if compared >= CHECKS or share is None:
+            return
+        assert self.whole is not None
+        expected = perform(step, self.over(self.whole).look_up)
+        spectral = gives_spectra(step.function)
+        same = all(
+            close(value, share.own(expected[name], spectral=spectral))
+            for name, value in found.items()
+        )
+        if not all(share.agree(same)):
+            message = (
+                f"{step.function.__name__} gives a part of the box other numbers than the whole"
+            )
+            fix = "use space.mean, space.sum and space.largest, and shift by space.roll"
+            raise Refused([Problem("not-by-parts", message, step.span, fix)])
+        COMPARED[step] = compared + 1
 
     def age(self, name: str) -> int:
         """How many old states of a buffer there are."""
@@ -425,9 +524,56 @@ class State:
             present = self.look_up(Buffer(name))
             self.old[name] = (present, *self.old.get(name, ()))[:depth]
 
+    def gather(self, name: str, value: Tensor) -> Tensor:
+        """The whole of what a buffer holds, of which this rank has a part."""
+        assert self.space.share is not None
+        return self.space.share.gather(value, spectral=name in self.spectra or value.is_complex())
+
+    def over(self, space: Space) -> State:
+        """The same on the whole box, fields gathered where they are looked up."""
+        fields: Any = (WholeFields(self, self.buffers), WholeFields(self, self.old))
+        return replace(self, space=space, buffers=fields[0], old=fields[1], whole=None)
+
+    def note_size(self) -> None:
+        """Remember the size of the substep that has just been taken."""
+        self.sizes = (self.dt, *self.sizes)[: max(self.depths.values(), default=0)]
+
+
+class WholeFields(Mapping[str, Any]):
+    """The fields of a state over the whole box, gathered from all ranks when they are asked for.
+
+    Every rank must ask for the same ones in the same order; each is gathered once.
+    """
+
+    def __init__(self, state: State, fields: Mapping[str, Any]) -> None:
+        self.state, self.fields = state, fields
+        self.gathered: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.gathered:
+            found = self.fields[name]
+            many = isinstance(found, tuple)
+            whole = tuple(self.state.gather(name, each) for each in (found if many else (found,)))
+            self.gathered[name] = whole if many else whole[0]
+        return self.gathered[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
 
 class StepExecutor(Protocol):
-    """What runs a sequence of steps on a state."""
+    """What runs a sequence of steps on a state.
+
+    compiles: whether it joins operations, so that computing again may be faster than reading
+    """
+
+    compiles: bool
 
     def run(self, steps: tuple[Step, ...], state: State) -> None:
         """Run the steps in order and store what they give."""
@@ -437,11 +583,13 @@ class StepExecutor(Protocol):
 class Eager:
     """Calls step after step."""
 
+    compiles = False
+
     def run(self, steps: tuple[Step, ...], state: State) -> None:
         """Run the steps in order and store what they give."""
         with torch.no_grad():
             for step in due(steps, state):
-                state.perform(step)
+                state.perform(step, self)
 
 
 def due(steps: tuple[Step, ...], state: State) -> tuple[Step, ...]:

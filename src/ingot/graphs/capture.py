@@ -9,6 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 import torch
@@ -20,7 +21,7 @@ from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.graphs.guards import Course, find_guards, find_inplace
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, find_fixed, open_sizes, print_size
-from ingot.graphs.spans import find_definition, find_span, find_span_in
+from ingot.graphs.spans import find_definition, find_layer, find_span_in, find_use, placed
 from ingot.graphs.torch_private import (
     Frame,
     autocast_now,
@@ -36,14 +37,12 @@ from ingot.graphs.torch_private import (
     trace_frame,
     uncompiled,
 )
-from ingot.graphs.tree import Tree, flatten, has_order, reorder, set_free, unflatten
+from ingot.graphs.tree import PLAIN, Tree, flatten, has_order, reorder, set_free, unflatten
 
 __all__ = [
-    "Captured", "Constant", "Input", "Leaf", "capture", "find_attribute", "find_fix",
+    "Captured", "Constant", "Input", "Leaf", "capture", "find_fix",
     "find_tensors",
 ]  # fmt: skip
-
-VALUES = (bool, int, float, str, type(None))
 
 # what Dynamo's guards ask of torch itself rather than of the user's module and configuration
 _OWN = re.compile(
@@ -51,12 +50,18 @@ _OWN = re.compile(
 )
 _MODULE = re.compile(r"G\['__import_(\w+)'\]")
 _TABLE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
+_CLOSURE = re.compile(r"^(.*?)\.__closure__\[(\d+)\]\.cell_contents")
+_KEYS = re.compile(r"\[list\(dict\.keys\(.*?\)\)\[(\d+)\]\]")
 _DICT = re.compile(r"\.__dict__\['(\w+)'\]")
 _ROOT = "L['source']"
 _FIX = "use tensor operations whose course does not depend on values"
+_BY_VALUE = "[Dd]ata-dependent"
+_AVERAGES = "give BatchNorm a momentum, as 0.1: without one it asks how many batches it has seen"
 _FIXES = (
     ("leaf Variable that requires grad", "write to a clone of it: x = x.clone()"),
-    ("[Dd]ata-dependent", "use torch.where, masks or torch.cond in the place of the branch"),
+    ("[Bb]ackwards hooks", "set a hook on a tensor, y.register_hook(hook), or on the joint itself"),
+    ("as_proxy", "give operations tensors and plain values, and no generator"),
+    (_BY_VALUE, "use torch.where, masks or torch.cond in the place of the branch"),
     (
         r"builtin operator|marked as skipped|print|logging",
         "do outside of it what is no operation on tensors: printing, files, other libraries",
@@ -107,7 +112,8 @@ class Captured:
     """A graph of torch's functions whose nodes keep `nn_module_stack` and `stack_trace`.
 
     arguments: the leaves of (positional, keyword), each with its name; axes: their open sizes;
-    leaves and tree: the result; written: attributes that the call binds to outputs of the graph;
+    leaves and tree: the result; written: attributes that the call binds to outputs of the graph,
+    and where; place: where the function begins;
     open: the example's number for each open size; guards: what was assumed of them, as text;
     names: all globals and attributes that the code may have asked for;
     asks_grad: whether the code asked if gradients are recorded, which was `grad`;
@@ -118,18 +124,19 @@ class Captured:
     name: str
     graph: GraphModule
     inputs: tuple[Input, ...]
-    arguments: tuple[tuple[str, Any], ...]
-    axes: tuple[dict[int, str], ...]
-    takes: Tree
     leaves: tuple[Leaf, ...]
     tree: Tree
-    written: tuple[tuple[str, int], ...]
-    constants: tuple[Constant, ...]
     open: dict[str, int]
-    guards: tuple[str, ...]
-    training: bool | None
     grad: bool
     autocast: dict[str, str]
+    arguments: tuple[tuple[str, Any], ...] = ()
+    axes: tuple[dict[int, str], ...] = ()
+    takes: Tree = Tree()  # noqa: RUF009 it is frozen
+    written: tuple[tuple[str, int, Span | None], ...] = ()
+    place: Span | None = None
+    constants: tuple[Constant, ...] = ()
+    guards: tuple[str, ...] = ()
+    training: bool | None = None
     names: frozenset[str] = frozenset()
     causes: dict[str, str] = field(default_factory=dict)
     asks_grad: bool = False
@@ -177,12 +184,14 @@ def capture(
     raise_if(_find_subclasses(frame))
     written = _find_written(name, module, frame)
     copied: list[str] = []
-    if written:
-        frame = trace(examples, [*written], ())
-        copied = _find_copied(name, module, frame, written, examples)
-    if copied:
-        frame = trace(examples, [*written], copied)
-    result, bound, _ = _run(frame)
+    place = find_definition(source)
+    with placed(place):
+        if written:
+            frame = trace(examples, [*written], ())
+            copied = _find_copied(name, module, frame, written, examples)
+        if copied:
+            frame = trace(examples, [*written], copied)
+        result, bound, _ = _run(frame)
     symbols = _name_symbols(name, frame, size_names)
 
     def retrace(fixed: Mapping[str, int]) -> Course:
@@ -219,9 +228,12 @@ def capture(
         arguments=arguments,
         axes=axes,
         takes=set_free(takes) if free else takes,
-        leaves=tuple(whose.find_leaf(name, source, *leaf) for leaf in nested),
+        leaves=tuple(whose.find_leaf(name, place, *leaf) for leaf in nested),
         tree=tree,
-        written=tuple((n, stand.index) for n, stand in new if isinstance(stand, _Stand)),
+        written=tuple(
+            (n, stand.index, written[n]) for n, stand in new if isinstance(stand, _Stand)
+        ),
+        place=place,
         constants=_find_constants(frame),
         open=hints,
         guards=(*bounds, *guards),
@@ -245,7 +257,7 @@ def _call(source: Any, values: tuple[Any, ...], named: dict[str, Any], written: 
     bound = []
     for words, is_copied in written:
         owner = source
-        for word in words:
+        for word in words:  # Dynamo does not follow attrgetter
             owner = getattr(owner, word)
         bound.append(owner.clone() if is_copied else owner)
     return result, bound, torch.empty(0)
@@ -272,6 +284,12 @@ class _Stand:
         told = f"the result is a tensor subclass, {kind.__name__}"
         fix = "return a plain tensor, for example y.as_subclass(torch.Tensor)"
         raise IngotError([Problem("tensor-subclass", told, None, fix)])
+
+    def item(self) -> Any:
+        """Refuse to be a number, which a graph gives as a tensor."""
+        told = "the result is a number that is computed from sizes, and no whole one"
+        fix = "return the sizes and compute it outside, or return a tensor"
+        raise IngotError([Problem("wrong-output", told, None, fix)])
 
 
 def _example(leaf: Any, opened: Mapping[int, str], fixed: Mapping[str, int]) -> Any:
@@ -321,18 +339,22 @@ def _trace(
     except IngotError:
         raise
     except Exception as error:
-        raise IngotError([Problem(
-            "untraceable-function", f"'{name}' cannot be traced: {_explain(error)}",
-            _find_line(stack_of_error(error)) or find_definition(source),
-            find_fix(str(error), name, source),
-        )]) from error  # fmt: skip
+        stack = "".join(traceback.format_list([*stack_of_error(error)]))
+        span = find_span_in(stack) or find_definition(source)
+        told = f"'{name}' cannot be traced: {_explain(error)}"
+        fix = find_fix(str(error), stack, name, source)
+        raise IngotError([Problem("untraceable-function", told, span, fix)]) from error
 
 
-def find_fix(text: str, name: str, source: Any = None) -> str:
-    """What to write in the place of what torch could not trace, by what it says of it."""
+def find_fix(text: str, stack: str, name: str, source: Any = None) -> str:
+    """What to write in the place of what torch could not trace, by what it says, and where."""
     if "failed to bind arguments" in text:
         takes = ", ".join(inspect.signature(getattr(source, "forward", source)).parameters)
         return f"{name}({takes}): give one tensor, a tuple of arguments, or a dict of named ones"
+    layer = find_layer(stack) if re.search(_BY_VALUE, text) else ""
+    if layer:
+        told = f"leave it out, or write its formula with tensors: {layer} asks for values"
+        return _AVERAGES if layer.startswith("batchnorm.py") else told
     return next((fix for words, fix in _FIXES if re.search(words, text)), _FIX)
 
 
@@ -350,12 +372,10 @@ def _find_subclasses(frame: Frame) -> Iterator[Problem]:
     places = frame.graph.graph.find_nodes(op="placeholder")
     for node, value in zip(places, frame.given, strict=True):
         if isinstance(value, Tensor) and type(value) not in (Tensor, nn.Parameter):
-            told = (
-                f"'{_told(frame.sources[node], '')}' is a tensor subclass, {type(value).__name__}"
-            )
-            users = [find_span(user) for user in node.users]
+            where, kind = _told(frame, frame.sources[node]), type(value).__name__
+            told = f"'{where}' is a tensor subclass, {kind}"
             fix = "replace it by a plain tensor before tracing"
-            yield Problem("tensor-subclass", told, next(iter(users), None), fix)
+            yield Problem("tensor-subclass", told, find_use(node), fix)
 
 
 def _find_line(stack: Sequence[traceback.FrameSummary]) -> Span | None:
@@ -400,7 +420,7 @@ def _find_written(name: str, module: nn.Module | None, frame: Frame) -> dict[str
         problems += [
             Problem(
                 "python-state",
-                f"a call of '{name}' sets '{_told(change.source, n)}', which a graph cannot",
+                f"a call of '{name}' sets '{_told(frame, change.source, n)}', which a graph cannot",
                 _find_line(change.stack), "keep it in a buffer of fixed shape, or return it",
             )
             for n in lost
@@ -419,7 +439,7 @@ def _find_copied(
     then, and one that is written to in place, which would be written to in both.
     """
     result, bound, _ = _run(frame)
-    now = {n: find_attribute(module, n) for n in written}
+    now = {n: attrgetter(n)(module) for n in written}
     changed = {n: x for n, x in zip(written, bound, strict=True) if x is not now[n]}
     existing = {n: x for n, x in changed.items() if not isinstance(x, _Stand)}
     arguments = {id(x) for x in examples if isinstance(x, Tensor)}
@@ -455,16 +475,15 @@ def _mark(value: Any) -> int:
     return -1 - value.index if isinstance(value, _Stand) else id(value)
 
 
-def find_attribute(source: Any, name: str) -> Any:
-    """What a dotted name leads to."""
-    for word in name.split("."):
-        source = getattr(source, word)
-    return source
-
-
-def _told(source: str, name: str) -> str:
+def _told(frame: Frame, source: str, name: str = "") -> str:
     """Where Dynamo found something, as the user would write it."""
-    words = _MODULE.sub(lambda m: m[1].replace("_dot_", "."), _TABLE.sub(r".\1", source))
+
+    def variable(match: re.Match[str]) -> str:
+        code = getattr(frame.evaluate(match[1]), "__code__", None)
+        return match[0] if code is None else f"{match[1]}.{code.co_freevars[int(match[2])]}"
+
+    words = _TABLE.sub(r".\1", _KEYS.sub(r"[\1]", _CLOSURE.sub(variable, source)))
+    words = _MODULE.sub(lambda m: m[1].replace("_dot_", "."), words)
     words = words.removeprefix(_ROOT).lstrip(".")
     return ".".join(w for w in (words, name) if w)
 
@@ -516,8 +535,8 @@ def _find_constants(frame: Frame) -> tuple[Constant, ...]:
         if _OWN.search(source) or source.startswith(("L['values']", "L['named']", "L['written']")):
             continue
         value = frame.evaluate(source)
-        if isinstance(value, VALUES) and not source.endswith(".training"):
-            found[source] = Constant(_told(source, "") or source, value)
+        if isinstance(value, PLAIN) and not source.endswith(".training"):
+            found[source] = Constant(_told(frame, source) or source, value)
     return tuple(found[source] for source in sorted(found))
 
 
@@ -534,6 +553,7 @@ class _Tensors:
             if isinstance(x, Tensor)
         }
         self.held |= {id(tensor): names[0] for names, tensor in find_tensors(module)}
+        self.names = {name: number for number, name in self.held.items()}
 
     def find_input(self, node: Node, value: Any, frame: Frame, symbols: Mapping[Any, Any]) -> Input:
         """What a placeholder stands for."""
@@ -550,9 +570,11 @@ class _Tensors:
         holder = _find_module(self.module, owner)
         if name and holder is not None and getattr(holder, leaf, None) is value:
             return Input("held", name, value=value)
-        return Input("constant", _told(source, ""), value=value)
+        word = _told(frame, source)
+        mine = self.names.setdefault(word, id(value)) == id(value)
+        return Input("constant", word if mine else source, value=value)
 
-    def find_leaf(self, name: str, source: Any, path: str, leaf: Any) -> Leaf:
+    def find_leaf(self, name: str, place: Span | None, path: str, leaf: Any) -> Leaf:
         """What a leaf of the result is."""
         if isinstance(leaf, _Stand):
             return Leaf("output", leaf.index)
@@ -560,7 +582,7 @@ class _Tensors:
             return Leaf("argument", self.arguments[id(leaf)])
         if id(leaf) in self.held:
             return Leaf("held", name=self.held[id(leaf)])
-        if isinstance(leaf, VALUES):
+        if type(leaf) in PLAIN:
             return Leaf("value", value=leaf)
         what = f"a {type(leaf).__name__}"
         fix = "return tensors, numbers, strings and None, in tuples, lists, dicts and dataclasses"
@@ -568,7 +590,7 @@ class _Tensors:
             what = "a tensor that is no result: a global, or what .T, .mT, .H or .data make of one"
             fix = "return a clone, or call a function: x.transpose(0, 1), x.detach()"
         told = f"the result of '{name}' holds {what}" + (f" at {path}" if path else "")
-        raise IngotError([Problem("wrong-output", told, find_definition(source), fix)])
+        raise IngotError([Problem("wrong-output", told, place, fix)])
 
 
 def _clean(frame: Frame) -> GraphModule:

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import enum
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -14,7 +15,12 @@ __all__ = [
     "set_free", "unflatten",
 ]  # fmt: skip
 
-Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "dataclass"]
+PLAIN = (bool, int, float, str, type(None))
+"""What a graph takes as it is, and a package holds; of what only derives from these it would lose
+the type.
+"""
+
+Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "dataclass", "enum"]
 
 
 _WORDS = {"leaf": "tensor or plain value", "tuple": "tuple", "list": "list", "dict": "dict"}
@@ -54,8 +60,8 @@ def flatten(value: Any) -> tuple[list[tuple[str, Any]], Tree]:
     leaves: list[tuple[str, Any]] = []
     children: list[Tree] = []
     for key, entry in zip(keys, entries, strict=True):
-        step = f".{key}" if kind in ("namedtuple", "dataclass") else f"[{key!r}]"
         inner, tree = flatten(entry)
+        step = _step(kind, key)
         leaves += [(step + path, leaf) for path, leaf in inner]
         children.append(tree)
     kept = () if kind in ("tuple", "list") else tuple(keys)
@@ -97,11 +103,15 @@ def find_mismatch(tree: Tree, value: Any, path: str) -> str | None:
     if kind == "dict":
         keys, entries = tree.keys, [value[key] for key in tree.keys]
     for key, entry, child in zip(keys, entries, tree.children, strict=True):
-        step = f".{key}" if kind in ("namedtuple", "dataclass") else f"[{key!r}]"
-        found = find_mismatch(child, entry, path + step)
+        found = find_mismatch(child, entry, path + _step(kind, key))
         if found is not None:
             return found
     return None
+
+
+def _step(kind: Kind, key: Any) -> str:
+    """The way from a value to one of its entries, as Python writes it."""
+    return f".{key}" if kind in ("namedtuple", "dataclass", "enum") else f"[{key!r}]"
 
 
 def _has_keys(tree: Tree, keys: Sequence[Any]) -> bool:
@@ -143,7 +153,7 @@ def _filled(tree: Tree, leaves: Iterator[Any]) -> Any:
         return entries if tree.kind == "list" else tuple(entries)
     if tree.kind == "dict":
         return _class(tree)(zip(tree.keys, entries, strict=True))
-    if tree.kind == "namedtuple":
+    if tree.kind in ("namedtuple", "enum"):
         return _class(tree)(*entries)
     made = object.__new__(_class(tree))
     for name, entry in zip(tree.keys, entries, strict=True):
@@ -161,6 +171,8 @@ def _parts(value: Any) -> tuple[Kind, Sequence[Any], Sequence[Any], str]:
         return "dict", list(value), list(value.values()), name
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return "namedtuple", kind._fields, value, _named(kind)
+    if isinstance(value, enum.Enum) and type(value.value) in PLAIN:
+        return "enum", ("value",), (value.value,), _named(kind)
     if dataclasses.is_dataclass(kind) and not isinstance(value, Mapping):
         fields = [f.name for f in dataclasses.fields(kind)]
         if set(getattr(value, "__dict__", fields)) <= set(fields):
@@ -182,7 +194,10 @@ def _class(tree: Tree) -> Any:
 
 @cache
 def _imported(name: str, kind: str, keys: tuple[Any, ...]) -> Any:
-    """A class by its name, or one of the same name and fields where its source is not there."""
+    """A class by its name, or one of the same name and fields where its source is not there.
+
+    Of a member of an enumeration its value is left then.
+    """
     module, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -190,6 +205,8 @@ def _imported(name: str, kind: str, keys: tuple[Any, ...]) -> Any:
             found = getattr(found, word)
         return found
     except (ImportError, AttributeError):
+        if kind == "enum":
+            return lambda value: value
         fields, word = [str(k) for k in keys], path.rpartition(".")[2]
         if kind == "namedtuple":
             return collections.namedtuple(word, fields)

@@ -10,10 +10,11 @@ import functools
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
+from ingot.messages import tell
 
 __all__ = [
     "BRACE",
@@ -145,7 +146,7 @@ def read_contents(path: Path, asked: Span | None = None) -> str:
     except FileNotFoundError:
         beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         fix = did_you_mean(path.name, beside)
-        problem = Problem("file-not-found", f"there is no file '{path}'", asked, fix)
+        problem = replace(tell("no stub file", asked, file=path, fix=""), fix=fix)
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
         problem = Problem("file-not-found", f"'{path}' cannot be opened: {reason}", asked)

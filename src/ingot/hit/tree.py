@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest
 from ingot.hit.arithmetic import shorten
+from ingot.messages import refuse, tell
 from ingot.options import allowed, fits, plain
 
 __all__ = ["Block", "Field", "Tree", "unknown_blocks", "unknown_fields", "unknown_sections"]
@@ -128,9 +129,8 @@ class Field:
     def choice(self, word: str, choices: tuple[str, ...]) -> str:
         """A word of the value that is one of the choices."""
         if word not in choices:
-            message = f"'{self.name}' is one of {', '.join(choices)}, not '{word}'"
-            fix = did_you_mean(word, choices)
-            raise IngotError([Problem("wrong-value", message, self.span, fix)])
+            told = {"name": self.name, "choices": ", ".join(choices), "word": word}
+            raise refuse("no choice", self.span, **told, fix=did_you_mean(word, choices))
         return word
 
     def float_of(self, word: str) -> float:
@@ -157,10 +157,9 @@ class Field:
         whole = shorten(self.text)
         found = whole if word is None else word
         shown = "text between three quotes" if self.verbatim else f"'{found}'" if found else "empty"
-        message = (
-            f"'{self.name}' should be {expected}, but {'is' if found == whole else 'holds'} {shown}"
-        )
-        return IngotError([Problem("wrong-value", message, word_span(self.value_span, found), fix)])
+        told = {"expected": expected, "verb": "is" if found == whole else "holds", "shown": shown}
+        span = word_span(self.value_span, found)
+        return refuse("wrong value", span, name=self.name, **told, fix=fix)
 
     def __str__(self) -> str:
         return f"{self.name} = {quote(self.text, verbatim=self.verbatim)}"
@@ -199,8 +198,7 @@ class Block:
         """The field of that name; its absence is an error."""
         found = self.field(name)
         if found is None:
-            message = f"{self.title} needs the option '{name}'"
-            raise IngotError([Problem("missing-option", message, self.span, f"add '{name} = ...'")])
+            raise refuse("missing option", self.span, title=self.title, name=name)
         return found
 
     def __str__(self) -> str:
@@ -248,8 +246,7 @@ class Tree:
             if asked is None and names:
                 fix = f"choose one of: {', '.join(names)}"
             fix = did_you_mean(name, names) or fix
-            message = f"[{section}] has no block '{name}'"
-            raise IngotError([Problem("missing-block", message, asked, fix)])
+            raise refuse("missing block", asked, section=section, name=name, fix=fix)
         return found
 
     def __str__(self) -> str:
@@ -260,16 +257,16 @@ def unknown_fields(block: Block, known: Collection[str]) -> Iterator[Problem]:
     """A problem for each field that is not known; `known` includes `type` where there is one."""
     for found in block.fields:
         if found.name not in known:
-            message = f"{block.title} has no option '{found.name}'"
-            yield Problem("unknown-option", message, found.span, choice(found.name, known))
+            told = {"title": block.title, "name": found.name, "fix": choice(found.name, known)}
+            yield tell("unknown option", found.span, **told)
 
 
 def unknown_blocks(block: Block, known: Collection[str] = ()) -> Iterator[Problem]:
     """A problem for each sub-block that is not known."""
     for found in block.blocks:
         if found.name not in known:
-            message = f"{block.title} has no sub-block '{found.name}'"
-            yield Problem("unknown-block", message, found.span, choice(found.name, known))
+            told = {"title": block.title, "name": found.name, "fix": choice(found.name, known)}
+            yield tell("unknown block", found.span, **told)
 
 
 def unknown_sections(tree: Tree, known: Collection[str]) -> Iterator[Problem]:

@@ -25,6 +25,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "ComposedModel": "ingot.program.combinators",
         "ImplicitUpdate": "ingot.program.combinators",
         "Normality": "ingot.program.combinators",
+        "LogarithmicStrain": "ingot.program.finite_strain",
         "ConstantExtrapolationPredictor": "ingot.program.predictors",
         "CoordinateDescentPredictor": "ingot.program.predictors",
         "LinearExtrapolationPredictor": "ingot.program.predictors",

@@ -143,9 +143,12 @@ class GivenField:
         if isinstance(value, np.ma.MaskedArray):
             raise self.wrong("numbers", value, "give value.filled(...)")
         if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iuf":
-            for number in np.unique(value):
+            wide = np.array(value, dtype=np.float64)
+            # only long doubles and large whole numbers may change; those that did are looked at
+            exact = value.dtype.kind == "f" and value.dtype.itemsize <= wide.itemsize
+            for number in () if exact else np.unique(value):
                 self.real(number)
-            return torch.from_numpy(np.array(value, dtype=np.float64))
+            return torch.from_numpy(wide)
         if isinstance(value, numbers.Real) and not isinstance(value, bool | np.generic):
             return self.real(value)
         raise self.wrong("numbers", value, "give a float, an array or a tensor")

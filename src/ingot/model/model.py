@@ -338,6 +338,10 @@ class Model(nn.Module):
         """Blocks `[output][input]`: (*batch, *axes, *axes, *base, *base)."""
         return self._evaluator(inputs).jacobian(inputs)
 
+    def value_and_jacobian(self, inputs: Arrays) -> tuple[dict[str, Tensor], Blocks]:
+        """The outputs, and what `jacobian` gives."""
+        return self._evaluator(inputs).value_and_jacobian(inputs)
+
     def param_jacobian(self, inputs: Arrays, params: Sequence[str] | None = None) -> Blocks:
         """Blocks `[output][parameter]`, with all parameters or with some."""
         return self._evaluator(inputs).param_jacobian(inputs, params)
@@ -370,6 +374,9 @@ def _like_value(name: str, held: Value, given: Any) -> Value:
             "call torch.func.functional_call(model, {name: tensor}, (inputs,)), or give a detached"
         )
         raise IngotError([Problem("no-gradient", told, None, fix)])
+    if isinstance(data, str):
+        told = f"'{name}' should be numbers, not {data!r}"
+        raise IngotError([Problem("wrong-input", told, None, fix)])
     try:
         data = torch.as_tensor(data).to(held.data)
         return type(held)(data, sub_batch_ndim=sub)

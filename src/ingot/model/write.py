@@ -22,7 +22,7 @@ from ingot.model.model import DataTensors, Law, Model
 from ingot.options import Newton, knobs_of
 from ingot.types import Scalar, Value
 
-__all__ = ["NOWHERE", "Writer", "expression", "section", "written"]
+__all__ = ["NOWHERE", "Writer", "expression", "section", "spell_block", "written"]
 
 NOWHERE = Span("", 0)
 WIDTH = 100  # of a line of an expression
@@ -202,7 +202,7 @@ class Writer:
         taken = self._reserved | self._sections[part].keys()
         if part in ("Models", "Tensors"):
             taken |= self._sections["Tensors" if part == "Models" else "Models"].keys()
-        stem = re.sub(r"[^\w.+~-]|^(?=\d)", "_", preferred)
+        stem = spell_block(preferred)
         alike = (f"{stem}_{i}" for i in itertools.count(2))
         name = next(n for n in itertools.chain([stem], alike) if n not in taken)
         hashed = isinstance(thing, str | msgspec.Struct)
@@ -214,6 +214,11 @@ class Writer:
     def _put(self, part: str, name: str, kind: str, fields: Iterable[Field]) -> None:
         every = (written("type", kind), *fields)
         self._sections[part][name] = Block(name, f"{part}/{name}", every, (), NOWHERE)
+
+
+def spell_block(name: str) -> str:
+    """The name of a block as near to one of Python as a file can hold."""
+    return re.sub(r"[^\w.+~-]|^(?=\d|$)", "_", name)
 
 
 def _reach(model: Model) -> list[Model]:

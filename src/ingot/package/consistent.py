@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ingot.execute.inductor_metadata import ImplicitSegment, InductorDescription
 from ingot.execute.segments_run import SegmentedInfo
+from ingot.messages import word
 from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
 from ingot.types import KINDS
 from ingot.types.batches import EVERY_POINT
@@ -36,28 +37,31 @@ def find_inconsistencies(meta: Metadata) -> Iterator[str]:
     yield from _find_twice("solver", [s.name for s in meta.solvers])
     yield from _find_twice("derivative", [f"{b.output}:{b.input}" for b in meta.derivatives])
     for b in meta.derivatives:
-        yield from _find_unknown(f"a derivative of '{b.output}'", [b.output], outputs)
-        yield from _find_unknown(f"a derivative of '{b.output}'", [b.input], [*inputs, *given])
+        yield from _find_unknown(word("derivative", name=b.output), [b.output], outputs)
+        yield from _find_unknown(word("derivative", name=b.output), [b.input], [*inputs, *given])
     known = {*inputs, *given, *constants}
     known |= {given_name(name) for name in known if name in _find_given(meta)}
     for s in meta.segments:
-        yield from _find_unknown(f"the segment '{s.name}'", s.reads, known)
+        yield from _find_unknown(word("segment", name=s.name), s.reads, known)
         known |= set(s.gives)
-    yield from _find_unknown("the list of outputs", outputs, known)
+    yield from _find_unknown(word("outputs"), outputs, known)
     implicit = [s.name for s in meta.segments if s.kind == "implicit"]
     solves = [s.name for s in meta.solvers]
-    # a solver without a segment stands in the residuals of the next that has one
-    if implicit != [n for n in solves if n in implicit] or implicit[-1:] != solves[-1:]:
-        yield "solvers and implicit segments are not the same"
+    # A solver without a segment stands in the residuals of one that has a segment, or in the one
+    # segment of a model that gives derivatives of solves. One that stands in residuals and behind
+    # as well, as in mixed control, is listed once, where it is met first.
+    alone = len(meta.segments) == 1
+    if not set(implicit) <= set(solves) or (bool(solves) != bool(implicit) and not alone):
+        yield word("implicit")
     for solver in meta.solvers:
         if not solver.unknowns:
-            yield f"the solver '{solver.name}' has no unknowns"
+            yield word("unknowns", name=solver.name)
     if meta.kernel is None and meta.inductor is None:
-        yield "there is no backend"
+        yield word("backend")
     if meta.inductor is not None and meta.device != "cpu":
-        yield f"there are graphs, and the package is for {meta.device}"
+        yield word("graphs device", device=meta.device)
     if meta.adjoints and meta.kernel is None:
-        yield "there are adjoints, and no kernel that gives them"
+        yield word("adjoints")
     yield from _check_kernel(meta)
     if meta.inductor is not None:
         yield from _check_graphs(meta, meta.inductor)
@@ -69,14 +73,15 @@ def _check_kernel(meta: Metadata) -> Iterator[str]:
         return
     targets = meta.kernel.libraries
     if not targets:
-        yield "the kernel has no library"
+        yield word("library")
     if (meta.kernel.header is None) != (meta.device == "cuda"):
-        yield f"a kernel for {meta.device} {'lacks' if meta.device == 'cpu' else 'has'} a header"
+        has = "lacks" if meta.device == "cpu" else "has"
+        yield word("header", device=meta.device, has=has)
     if meta.device == "cuda":
         for target in targets:
             kind, _, number = target.rpartition("_")
             if kind not in ("sm", "compute") or not number.isdecimal():
-                yield f"'{target}' is no architecture of a GPU"
+                yield word("architecture", name=target)
 
 
 def _find_given(meta: Metadata) -> set[str]:
@@ -90,34 +95,35 @@ def _check_variables(parameters: Iterable[ParameterInfo]) -> list[VariableInfo]:
 
 def _check_variable(v: VariableInfo) -> Iterator[str]:
     if v.kind not in KINDS:
-        yield f"'{v.name}' is of a kind '{v.kind}' that does not exist"
+        yield word("kind", name=v.name, kind=v.kind)
     elif v.base != KINDS[v.kind].base:
-        yield f"'{v.name}' has base {v.base}, a {v.kind} has {KINDS[v.kind].base}"
+        wanted = KINDS[v.kind].base
+        yield word("base", name=v.name, base=v.base, kind=v.kind, wanted=wanted)
     if min((1, *v.sub_batch)) < 1 or v.size != math.prod((*v.sub_batch, *v.base)):
-        yield f"'{v.name}' has {v.size} numbers, its axes {v.sub_batch} and {v.base} do not"
+        yield word("size", name=v.name, size=v.size, axes=v.sub_batch, base=v.base)
 
 
 def _check_value(p: ParameterInfo) -> Iterator[str]:
     shape, own = p.value.shape, (*p.variable.sub_batch, *p.variable.base)
     fits = shape[len(shape) - len(own) :] == own and len(shape) >= len(own)
     if not fits or min((1, *shape)) < 0 or math.prod(shape) != len(p.value.values):
-        told = f"has shape {shape} and {len(p.value.values)} numbers"
-        yield f"the value of '{p.variable.name}' {told}"
+        count = len(p.value.values)
+        yield word("value", name=p.variable.name, shape=shape, count=count)
 
 
 def _check_graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
     if d.dtype != meta.dtype:
-        yield f"the graphs compute in {d.dtype}"
+        yield word("graphs dtype", dtype=d.dtype)
     values = {v.name: v for v in d.values}
     names = {d.given.get(n, n): n for n in (*d.inputs, *d.parameters)}
     yield from _find_twice("value", [v.name for v in d.values])
-    yield from _find_unknown("the table of given names", d.given, [*d.inputs, *d.parameters])
+    yield from _find_unknown(word("given names"), d.given, [*d.inputs, *d.parameters])
     wanted = [*meta.inputs, *_check_variables(meta.parameters), *_check_variables(meta.constants)]
     if sorted(names) != sorted(v.name for v in wanted):
-        yield "the graphs take other inputs than the package"
+        yield word("graphs inputs")
     if list(d.outputs) != [v.name for v in meta.outputs]:
-        yield "the graphs give other outputs than the package"
-    yield from _find_unknown("the graphs", [*names.values(), *d.outputs], values)
+        yield word("graphs outputs")
+    yield from _find_unknown(word("graphs"), [*names.values(), *d.outputs], values)
     for v in (*wanted, *meta.outputs):
         inner = values.get(names.get(v.name, v.name))
         if inner is not None and (inner.kind, inner.sizes, inner.base) != (
@@ -125,12 +131,12 @@ def _check_graphs(meta: Metadata, d: InductorDescription) -> Iterator[str]:
             v.sub_batch,
             v.base,
         ):
-            yield f"'{v.name}' has another shape in the graphs"
+            yield word("graphs shape", name=v.name)
     pairs = [(s.output, s.input, s.batch_independent) for s in d.slopes]
     if pairs != [(b.output, b.input, b.batch_independent) for b in meta.derivatives]:
-        yield "the graphs have other derivatives than the package"
+        yield word("graphs derivatives")
     if d.solves != tuple(s.name for s in meta.solvers):
-        yield "the graphs have other solves than the package"
+        yield word("graphs solves")
     yield from _run(d)
 
 
@@ -200,22 +206,22 @@ def _run(d: InductorDescription) -> Iterator[str]:
     values = {v.name for v in d.values}
     known = {*d.inputs, *d.parameters}
     for s in d.segments:
-        yield from _find_unknown("a segment of the graphs", s.reads, known)
+        yield from _find_unknown(word("graphs segment"), s.reads, known)
         known |= set(s.gives)
-        yield from _find_unknown("a segment of the graphs", s.gives, values)
+        yield from _find_unknown(word("graphs segment"), s.gives, values)
         if isinstance(s, ImplicitSegment):
-            yield from _find_unknown("a solve", [*s.columns, *s.guesses], s.reads)
+            yield from _find_unknown(word("a solve"), [*s.columns, *s.guesses], s.reads)
             if s.inner is not None:
                 yield from _check_residuals(s, s.inner, d)
             elif s.rhs is None or s.step is None or (s.ift is None) != (not s.columns):
-                yield f"the solve '{s.name}' lacks a graph"
+                yield word("solve graph", name=s.name)
             if (s.predictor is None) != bool(s.guesses) or len(s.guesses) not in (0, len(s.gives)):
-                yield f"the solve '{s.name}' has not one guess for each unknown"
+                yield word("solve guess", name=s.name)
         else:
             for slope in s.slopes:
-                yield from _find_unknown("a derivative of a segment", [slope.output], s.gives)
-                yield from _find_unknown("a derivative of a segment", [slope.input], s.reads)
-    yield from _find_unknown("the graphs", d.outputs, known)
+                yield from _find_unknown(word("slope"), [slope.output], s.gives)
+                yield from _find_unknown(word("slope"), [slope.input], s.reads)
+    yield from _find_unknown(word("graphs"), d.outputs, known)
 
 
 def _check_residuals(
@@ -227,24 +233,24 @@ def _check_residuals(
     unknowns, rows = d.inputs[:count], d.outputs
     shapes = [[sizes.get(n, 0) for n in names] for names in (s.gives, unknowns, rows)]
     if len(rows) != count or shapes[0] != shapes[1] or sum(shapes[2]) != sum(shapes[0]):
-        yield f"the solve '{s.name}' has not one residual for each unknown"
+        yield word("solve residual", name=s.name)
     yield from _find_unknown(
-        f"the residuals of '{s.name}'", [*d.inputs[count:], *d.parameters], s.reads
+        word("residuals", name=s.name), [*d.inputs[count:], *d.parameters], s.reads
     )
     wanted = {(r, x) for r in rows for x in (*unknowns, *s.columns)}
     if {(b.output, b.input) for b in d.slopes} != wanted:
-        yield f"the solve '{s.name}' lacks derivatives of its residuals"
+        yield word("solve derivatives", name=s.name)
     yield from _run(d)
 
 
 def _find_twice(what: str, names: Sequence[str]) -> Iterator[str]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield f"the {what} '{name}' is there {count} times"
+            yield word("twice", what=what, name=name, count=count)
 
 
 def _find_unknown(where: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
     have = set(known)
     for name in names:
         if name not in have:
-            yield f"{where} names '{name}', which is not there"
+            yield word("not there", where=where, name=name)

@@ -99,6 +99,8 @@ def write_header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 i
     names, real = _Names(meta), "double" if meta.dtype == "float64" else "float"
     name = names.short
     declared = [*meta.entries, "default_rules", "message"]
+    if meta.kernel is not None and meta.kernel.umat is not None:
+        declared.append("umat")
     sections = [
         _remark(*_write_preamble(meta, name)),
         _write_guard(names, declared),
@@ -368,6 +370,23 @@ def _write_prototypes(meta: Metadata, name: str, real: str) -> list[str]:
             f"    const {name}_values* parameters, const {name}_rules* rules,",
             f"    const {real}* const* cotangents, {real}* const* outputs,",
             f"    {real}* const* adjoints, {name}_status* status);", "",
+        ]  # fmt: skip
+    if meta.kernel is not None and meta.kernel.umat is not None:
+        rows += [
+            *_remark(
+                "The user material under a name of its own: for an umat_ that chooses by cmname.",
+                f"{meta.kernel.umat} tells what statev and props hold.",
+            ),
+            f"void {name}_umat(double* stress, double* statev, double* ddsdde, double* sse,",
+            "    double* spd, double* scd, double* rpl, double* ddsddt, double* drplde,",
+            "    double* drpldt, const double* stran, const double* dstran, const double* time,",
+            "    const double* dtime, const double* temp, const double* dtemp,",
+            "    const double* predef, const double* dpred, const char* cmname, const int* ndi,",
+            "    const int* nshr, const int* ntens, const int* nstatv, const double* props,",
+            "    const int* nprops, const double* coords, const double* drot, double* pnewdt,",
+            "    const double* celent, const double* dfgrd0, const double* dfgrd1,",
+            "    const int* noel, const int* npt, const int* layer, const int* kspt,",
+            "    const int* kstep, const int* kinc);", "",
         ]  # fmt: skip
     return [
         *rows,

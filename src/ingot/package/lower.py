@@ -37,6 +37,7 @@ from ingot.package.metadata import (
     VariableInfo,
 )  # fmt: skip
 from ingot.package.seal import read_torch_version
+from ingot.package.umat import find_interface, write_include, write_umat
 from ingot.program import (
     Choices,
     Parameter,
@@ -107,7 +108,8 @@ def kernel_files(c: Compilation) -> KernelFiles:
         return KernelFiles(codes, f"{name}.cu", None, prefix)
     levels = choose_levels() if c.target.baseline else choose_levels()[:1]
     libraries = {level: f"{name}-{level}.so" for level in levels}
-    return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", prefix)
+    umat = f"{name}-umat.inc" if c.target.umat else None
+    return KernelFiles(libraries, f"{name}.cpp", f"{name}.h", prefix, umat)
 
 
 def _compile_kernels(c: Compilation) -> tuple[dict[str, Program], dict[str, SegmentedInfo]]:
@@ -163,13 +165,28 @@ def _print_kernels(
     ]
     start = [f"#define INGOT_REAL {_name_real(meta)}", write_rules_struct(), LANES.join_headers()]
     source = "\n".join([*start, *parts])
-    notes = Notes(find_first_guesses(c.program), _renamed(c.inputs), _renamed(c.outputs))
-    meta, kernel = _name_by_content(meta, [source, write_wrapper(meta), write_header(meta, notes)])
+    guesses = find_first_guesses(c.program)
+    notes = Notes(guesses, _renamed(c.inputs), _renamed(c.outputs))
+    texts = [source, write_wrapper(meta), write_header(meta, notes)]
+    interface = None
+    if c.target.umat:
+        raise_if(_find_coupled(meta))
+        interface = find_interface(meta, guesses, c.target)
+        texts.append(write_umat(meta, interface))
+    meta, kernel = _name_by_content(meta, texts)
     assert kernel.header is not None
-    return meta, {
-        kernel.header: write_header(meta, notes),
-        kernel.source: f"{source}\n{write_wrapper(meta)}",
-    }
+    whole = f"{source}\n{write_wrapper(meta)}"
+    files = {kernel.header: write_header(meta, notes), kernel.source: whole}
+    if interface is not None and kernel.umat is not None:
+        files[kernel.source] += f"\n{write_umat(meta, interface)}"
+        files[kernel.umat] = write_include(meta, interface)
+    return meta, files
+
+
+def _find_coupled(meta: Metadata) -> Iterator[Problem]:
+    if meta.cuts:
+        message = f"'{meta.name}' sums over points, and a UMAT is called for one"
+        yield Problem("wrong-umat", message, None, "compile the model of one point")
 
 
 def _print_device_kernels(

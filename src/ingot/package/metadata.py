@@ -87,17 +87,20 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_independent: bool
 
 
-class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The kernel backend: one library for each CPU level, its source and header; for GPUs a cubin
     for each architecture, and PTX for newer ones, and no header.
 
-    prefix: what all names begin with that the libraries show, of this package and of no other
+    prefix: what all names begin with that the libraries show, of this package and of no other;
+    umat: what tells the places of STATEV and PROPS, of a package that is a user material too, whose
+    libraries also show `umat_` and `vumat_`
     """
 
     libraries: dict[str, str]
     source: str
     header: str | None
     prefix: str
+    umat: str | None = None
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -164,6 +167,8 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         own = () if kernel is None else (*kernel.libraries.values(), kernel.source)
         if kernel is not None and kernel.header is not None:
             own = (*own, kernel.header)
+        if kernel is not None and kernel.umat is not None:
+            own = (*own, kernel.umat)
         return (*own, *(self.inductor.files if self.inductor is not None else ()))
 
 

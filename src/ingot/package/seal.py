@@ -17,11 +17,13 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 import msgspec
 
 from ingot.codegen.cpu_levels import find_supported_levels
-from ingot.errors import IngotError, Problem, raise_if
+from ingot.errors import Problem, raise_if
 from ingot.graphs.torch_private import VERSION
+from ingot.messages import refuse, tell
 
 __all__ = [
     "BLANK",
+    "GRAPHS",
     "Digest",
     "Seal",
     "compute_contract",
@@ -40,6 +42,9 @@ __all__ = [
 
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 """A SHA-256 in hexadecimal."""
+
+GRAPHS = "graphs.json"
+"""What describes a package of a joint or of regions; that of a model is NAME_meta.json."""
 
 BLANK = "0" * 64
 """What stands in the place of the seal while it is computed."""
@@ -169,32 +174,41 @@ def open_metadata(file: Path, kind: type[T], form: str, schema: int, again: str)
     try:
         head: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _refuse("broken-package", f"{file.name} is no JSON: {error}", again) from None
+        raise refuse("no json", file=file.name, error=_tell_fault(error), again=again) from None
     if not isinstance(head, dict) or head.get("format") != form:
-        raise _refuse("broken-package", f"{file.name} describes no package '{form}'", again)
+        raise refuse("no format", file=file.name, form=form, again=again)
     if head.get("schema_version") != schema:
         origin = head.get("origin")
         command = origin.get("command") if isinstance(origin, dict) else None
-        raise _refuse(
-            "wrong-schema",
-            f"{file.name} has schema version {head.get('schema_version')}, this Ingot reads"
-            f" {schema}",
-            f"compile it again: {command}" if command else again,
-        )
+        again = f"compile it again: {command}" if command else again
+        found = head.get("schema_version")
+        raise refuse("schema", file=file.name, found=found, schema=schema, again=again)
     try:
         found = _decode(text, kind)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-        raise _refuse("broken-package", f"{file.name}: {error}", again) from None
+        raise refuse("layout", file=file.name, error=error, again=again) from None
     if text != seal(text):
-        raise _refuse("broken-package", f"{file.name} was changed after it was compiled", again)
+        raise refuse("seal", file=file.name, again=again)
     return found
+
+
+def _tell_fault(error: ValueError | RecursionError) -> str:
+    """An error of Python's reader of JSON in the words of all its versions: newer ones tell a comma
+    before a bracket, older ones what is missing behind it.
+    """
+    comma = "Illegal trailing comma before end of "
+    if not isinstance(error, json.JSONDecodeError) or not error.msg.startswith(comma):
+        return str(error)
+    missing = "Expecting property name enclosed in double quotes"
+    told = "Expecting value" if error.msg.endswith("array") else missing
+    at = len(error.doc) - len(error.doc[error.pos + 1 :].lstrip())
+    return str(json.JSONDecodeError(told, error.doc, at))
 
 
 def find_other_torch(version: str, again: str) -> Iterator[Problem]:
     """Graphs run only with the torch that compiled them."""
     if version != read_torch_version():
-        told = f"the package was compiled by torch {version}, this is {read_torch_version()}"
-        yield Problem("wrong-torch", told, None, again)
+        yield tell("other torch", held=version, here=read_torch_version(), again=again)
 
 
 def find_other_level(level: str) -> Iterator[Problem]:
@@ -225,22 +239,18 @@ def find_wrong_files(
     """
     named = set(metadata.files)
     for name in sorted(named - set(metadata.digests)):
-        told = f"the metadata names '{name}', and holds no digest of it"
-        yield Problem("broken-package", told, None, again)
+        yield tell("no digest", file=name, again=again)
     for name in sorted(set(metadata.digests) - named):
-        told = f"the metadata holds a digest of '{name}', which it does not name"
-        yield Problem("broken-package", told, None, again)
+        yield tell("no name", file=name, again=again)
     contract = MARK + compute_contract(metadata).encode()
     for name, wanted in metadata.digests.items():
         problem, content = _read_content(folder, name, again)
         if problem is not None:
             yield problem
         elif hashlib.sha256(content).hexdigest() != wanted:
-            told = f"'{name}' was changed after it was compiled"
-            yield Problem("broken-package", told, None, again)
+            yield tell("digest", file=name, again=again)
         elif name.endswith((".pt2", *ENDS)) and content.rstrip(b"\n")[-len(contract) :] != contract:
-            told = f"'{name}' was compiled with other metadata than lies beside it"
-            yield Problem("broken-package", told, None, again)
+            yield tell("contract", file=name, again=again)
         elif contents is not None:
             contents[name] = content
 
@@ -248,24 +258,20 @@ def find_wrong_files(
 def _read_content(folder: Path, name: str, again: str) -> tuple[Problem | None, bytes]:
     """The content of a file that lies in a folder itself, or why there is none."""
 
-    def refused(told: str) -> tuple[Problem, bytes]:
-        return Problem("broken-package", told, None, again), b""
+    def refused(key: str, **values: object) -> tuple[Problem, bytes]:
+        return tell(key, **{"file": name, "folder": folder, "again": again, **values}), b""
 
     if not name or name in (".", "..") or any(c in name for c in "/\\\0"):
-        return refused(f"{name!r} is no name of a file in the folder of the package")
+        return refused("bad name", file=repr(name))
     file = folder / name
     try:
         real = file.resolve()
         if not file.exists():
-            return refused(f"'{name}' is missing from {folder}")
+            return refused("missing file")
         if real.parent != folder.resolve():
-            return refused(f"'{name}' is a link that leads out of {folder}")
+            return refused("link")
         if not real.is_file():
-            return refused(f"'{name}' in {folder} is no file")
+            return refused("no file")
         return None, real.read_bytes()
     except (OSError, RuntimeError) as error:
-        return refused(f"'{name}' cannot be read: {error}")
-
-
-def _refuse(code: str, message: str, fix: str) -> IngotError:
-    return IngotError([Problem(code, message, None, fix)])
+        return refused("unreadable file", error=error)

@@ -19,10 +19,12 @@ from ingot.package.header import write_c_name
 from ingot.package.lower import lower
 from ingot.package.names import rename, resolve_pairs, split_histories
 from ingot.package.target import IN_PROCESS, Target
+from ingot.package.umat import list_pairs
 from ingot.program import Parameter, Program, Variable, trace, with_adjoint, with_jacobian
 from ingot.program import freeze as fold_parameters
 from ingot.program.boundaries import find_segments
 from ingot.program.opaque import find_misplaced
+from ingot.program.partition import has_tangents
 from ingot.types import Value
 from ingot.types.spellings import Spellings, resolve_name, with_root
 
@@ -94,6 +96,9 @@ def route(c: Compilation) -> Compilation:
     pairs = resolve_pairs(
         c.target.derivative, [*outputs.values()], [*inputs.values()], others, c.spellings, c.command
     )
+    if c.target.umat:
+        wanted = list_pairs([*inputs.values()], [*outputs.values()])
+        pairs = (*pairs, *(pair for pair in wanted if pair not in pairs))
     return replace(c, inputs=inputs, parameters=parameters, outputs=outputs, pairs=pairs)
 
 
@@ -143,6 +148,10 @@ def partition(c: Compilation) -> Compilation:
     """
     whole = find_misplaced(c.program, "a package")
     raise_if(problem for problem in whole if problem.code == "opaque-model")
+    if "inductor" in c.target.backend and has_tangents(c.program):
+        message = f"[{c.model.name}] gives derivatives of an implicit update, which no graph holds"
+        fix = "give --backend kernel, or ask for them by -d OUT:IN instead"
+        raise IngotError([Problem("wrong-backend", message, None, fix)])
     adjoint = None
     if c.target.train:
         by = [*c.inputs.values(), *c.parameters.values()]

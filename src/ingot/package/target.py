@@ -8,7 +8,7 @@ import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES, read_architecture
 from ingot.errors import IngotError, Problem
-from ingot.options import Device, PackagedBackend
+from ingot.options import Device, Host, PackagedBackend
 
 if TYPE_CHECKING:
     from ingot.program.regions import Inline
@@ -48,6 +48,9 @@ class Target:
     rename_output: outputs to rename, OLD:NEW
     rename_parameter: promoted parameters to rename, OLD:NEW
     c_prefix: what the names of its C functions begin with, if not with the model's name
+    umat: whether its library is a user material too: `umat_` and `vumat_`
+    umat_host: whose user material: CalculiX asks for other measures at finite strain than Abaqus
+    umat_initial: initial values of states, VAR=1 0 0, which are zero otherwise
     inline: which instances of repeated blocks are written out: all, as it pays, or none
     jobs: how many compilers run at once
     stub: whether to write a stub beside the package
@@ -68,6 +71,9 @@ class Target:
     rename_output: tuple[str, ...] = ()
     rename_parameter: tuple[str, ...] = ()
     c_prefix: str = ""
+    umat: bool = False
+    umat_host: Host = "abaqus"
+    umat_initial: tuple[str, ...] = ()
     inline: "Inline" = "auto"
     jobs: int = 2
     stub: bool = True
@@ -78,6 +84,14 @@ class Target:
         if self.train and "kernel" not in self.backend:
             message = "train compiles adjoints into a kernel, and no kernel is asked for"
             fix = "give --backend kernel inductor, or --backend kernel; in Python backend='kernel'"
+            raise IngotError([Problem("wrong-usage", message, None, fix)])
+        if (self.umat_initial or self.umat_host != "abaqus") and not self.umat:
+            option = "umat_initial" if self.umat_initial else "umat_host"
+            message = f"{option} is of a user material, which is not asked for"
+            raise IngotError([Problem("wrong-usage", message, None, "give --umat")])
+        if self.umat and ("kernel" not in self.backend or "cpu" not in self.device):
+            message = "umat is compiled into a kernel for CPUs, and none is asked for"
+            fix = "give --backend kernel --device cpu"
             raise IngotError([Problem("wrong-usage", message, None, fix)])
         if isinstance(self.device, str):
             object.__setattr__(self, "device", (self.device,))

@@ -9,6 +9,7 @@ from ingot.model import Model
 from ingot.program import axis_operations as axis_operations
 from ingot.program import contraction as contraction
 from ingot.program import interpolation as interpolation
+from ingot.program import logarithm as logarithm
 from ingot.program import repeat_operation as repeat_operation
 from ingot.program.builder import Axis, Builder, Node, Space, sort_lines
 from ingot.program.derivatives import (

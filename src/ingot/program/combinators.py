@@ -9,6 +9,7 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model
 from ingot.options import NotNegativeCount
+from ingot.program.complement import balance_complements
 from ingot.program.differentiate import gradient
 from ingot.program.implicit import Solve, read_items
 from ingot.program.program import Newton, Variable
@@ -316,6 +317,9 @@ class ImplicitUpdate:
             tuple(sorted(tracer.clocks)),
         )  # fmt: skip
         first = tuple(n for name in self.unknowns for n in guesses[name].nodes)
+        rows = iter(balance_complements(tracer.builder, solve.rows, solve.columns, first))
+        residuals = [replace(v, nodes=tuple(next(rows) for _ in v.nodes)) for v in residuals]
+        solve = replace(solve, residuals=tuple(residuals))
         if self.level:
             substeps = find_substeps(
                 self.level, solve.rows, solve.columns, first, follows, model.name

@@ -1,6 +1,5 @@
 """Which axes each value of a file has; unnamed ones take their names from laws that read them."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ingot.errors import IngotError, Problem
@@ -18,9 +17,11 @@ class Restart(Exception):
 
 def parse_axis(text: str) -> Axis:
     """An axis as a kind writes it: `slip`, `cell+1`, `cell-1`; `*knot` is one of any name."""
-    match = re.fullmatch(r"(\*?\w+?)([+-]\d+)?", text)
-    assert match is not None, text
-    return Axis(match[1], int(match[2] or 0))
+    for sign in "+-":
+        name, found, steps = text.partition(sign)
+        if found:
+            return Axis(name, int(sign + steps))
+    return Axis(text)
 
 
 class Layouts:

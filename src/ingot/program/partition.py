@@ -17,7 +17,7 @@ from ingot.program.schedule import schedule_lines
 from ingot.types import Scalar
 from ingot.types.history import given_name, source_name
 
-__all__ = ["Segment", "build_program", "check_segments", "partition"]
+__all__ = ["Segment", "build_program", "check_segments", "has_tangents", "partition"]
 
 MIN_LINES_TO_PASS = 64
 """From how many lines on a segment is given what another computed, instead of computing it too."""
@@ -70,12 +70,23 @@ class Segment:
 
 
 def partition(program: Program) -> tuple[Segment, ...]:
-    """Cut at every solve, in the order they run; lines between are computed as late as they may."""
+    """Cut at every solve, in the order they run; lines between are computed as late as they may.
+
+    A program that gives derivatives of its own solves among its values is one segment: what a
+    linear system is of stands in the same lines.
+    """
+    if has_tangents(program):
+        return (Segment("forward", program),)
     cut = _Cut(program)
     cut.ask()
     cut.place()
     cut.share()
     return tuple(cut.build_segments())
+
+
+def has_tangents(program: Program) -> bool:
+    """Whether values are derivatives of implicit updates."""
+    return any(n.op in ("linear", "accumulate") for n in program.lines)
 
 
 def check_segments(segments: Sequence[Segment], program: Program) -> None:
@@ -89,7 +100,8 @@ def check_segments(segments: Sequence[Segment], program: Program) -> None:
         assert known >= set(segment.reads), f"reads {set(segment.reads) - known} too early"
         assert not known & set(segment.gives), f"gives {known & set(segment.gives)} again"
         solves = [n for n in segment.program.lines if n.op == "solve"]
-        assert len(solves) == (segment.kind == "implicit")
+        whole = has_tangents(segment.program)
+        assert len(solves) == (segment.kind == "implicit") or whole
         known |= set(segment.gives)
     assert known >= given, f"{given - known} is never given"
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
+from ingot.messages import tell
 from ingot.model import Factory
 from ingot.options import Count, Meta, Newton, NotNegative, knobs_of
 
@@ -165,7 +166,7 @@ def find_unknown_type(kind: Field, known: Iterable[str], what: str) -> Iterator[
     """A problem where a block's type is none of the known ones."""
     if kind.string() not in known:
         fix = did_you_mean(kind.string(), known) or f"one of: {', '.join(known)}"
-        yield Problem("unknown-type", f"no {what} '{kind.string()}'", kind.span, fix)
+        yield tell("unknown type", kind.span, what=what, name=kind.string(), fix=fix)
 
 
 def _find_unknown(block: Block, known: Iterable[str]) -> Iterator[Problem]:

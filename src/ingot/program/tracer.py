@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from ingot.catalog import Declared
+from ingot.catalog.declare import locate_law
 from ingot.errors import IngotError, Problem
 from ingot.model import DataTensors, Law, Model, find_buffers, walk
 from ingot.program.builder import Axis, Builder, Node, Symbol
@@ -193,7 +194,7 @@ class Tracer:
                 result = declared.function(**arguments, **options)
             except Exception as error:
                 raise _translate_error(model, declared, error) from error
-            return _require_declared(model, declared, result)
+            return _require_declared(declared, result)
 
         code = declared.function.__code__
         content = (declared.function.__module__, declared.function.__qualname__, code.co_code,
@@ -238,22 +239,25 @@ class Tracer:
                 given[option.argument] = _Held(self, model.data["_cg"], local)
         try:
             result = declared.function(**{**options, **given})
-            return self._require_kinds(model, declared, result, local)
+            return self._require_kinds(declared, result, local)
         except (IngotError, Restart):
             raise
         except Exception as error:
             raise _translate_error(model, declared, error) from error
 
     def _require_kinds(
-        self, model: Model, declared: Declared, result: Any, own: Mapping[str, Axis]
+        self, declared: Declared, result: Any, own: Mapping[str, Axis]
     ) -> tuple[tuple[Node, ...], ...]:
         """What a law returned, as it was declared."""
-        results = _require_declared(model, declared, result)
+        results = _require_declared(declared, result)
         for value, output in zip(results, declared.outputs, strict=True):
             if type(value) is not output.kind:
                 found = "None" if value is None else f"a {type(value).__name__}"
                 told = f"{declared.name} returns {found}, declared as {output.kind.__name__}"
-                raise _refuse_law(model, "wrong-kind", told)
+                fix = f"return a {output.kind.__name__}"
+                if value is not None and isinstance(value, Value):
+                    fix += f", or declare '-> {type(value).__name__}'"
+                raise _refuse_result(declared, told, fix)
         constant = Symbol(self.builder, self.builder.zero, own)
         return tuple(
             tuple(x.node for x in (v.data if isinstance(v.data, tuple) else constant.constants(v)))
@@ -376,14 +380,19 @@ def _translate_error(model: Model, declared: Declared, error: Exception) -> Ingo
     return IngotError([Problem("law-failed", message, blamed(error) or model.span, fix)])
 
 
-def _require_declared(model: Model, declared: Declared, result: Any) -> tuple[Any, ...]:
+def _require_declared(declared: Declared, result: Any) -> tuple[Any, ...]:
     """What a law returned, as many values as it declares."""
     results = result if isinstance(result, tuple) else (result,)
     if len(results) != len(declared.outputs):
         told = f"{declared.name} returns {len(results)} values, not {len(declared.outputs)}"
-        raise _refuse_law(model, "wrong-kind", told)
+        fix = "return as many values as 'gives' has names"
+        raise _refuse_result(declared, told, fix)
     return results
 
 
 def _refuse_law(model: Model, code: str, message: str) -> IngotError:
     return IngotError([Problem(code, message, model.span, None)])
+
+
+def _refuse_result(declared: Declared, message: str, fix: str) -> IngotError:
+    return IngotError([Problem("wrong-kind", message, locate_law(declared.function), fix)])

@@ -40,6 +40,7 @@ from ingot.train import (
 )
 from ingot.train.ambient import find_ambient
 from ingot.train.call import describe_tensor, renew
+from ingot.train.compile import QUICK
 from ingot.train.package import Described as Package
 from ingot.train.package import (
     find_folder,
@@ -156,7 +157,7 @@ def _compile(traced: Traced, compiler: Compiler) -> tuple[Code, Unit]:
     """The code of a piece, and the same as the report counts it."""
     begun = time.perf_counter()
     compiler = compiler if _computes(traced) else "eager"
-    (code,) = assembled(partition(traced), compiler, compiler).codes
+    (code,) = assembled(partition(traced), compiler, compiler, settings=QUICK).codes
     return code, Unit(code.forward, code.signature.constraints, time.perf_counter() - begun)
 
 
@@ -373,13 +374,11 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
             k: source.meta[k] for k in ("stack_trace", "nn_module_stack") if k in source.meta
         }
     outputs = one.piece.outputs
-    name = one.piece.name or "glue"
     captured = Captured(
-        name=name, graph=graph, inputs=tuple(inputs), arguments=(), axes=(), takes=Tree(),
+        name=one.piece.name or "glue", graph=graph, inputs=tuple(inputs),
         leaves=tuple(Leaf("output", i) for i in range(len(outputs))),
-        tree=Tree("tuple", (Tree(),) * len(outputs)), written=(), constants=(),
-        open=one.operands.hints, guards=(), training=None, grad=torch.is_grad_enabled(),
-        autocast=torch_private.autocast_now(),
+        tree=Tree("tuple", (Tree(),) * len(outputs)), open=one.operands.hints,
+        grad=torch.is_grad_enabled(), autocast=torch_private.autocast_now(),
     )  # fmt: skip
     names = tuple(a.name for a in arguments)
     return trace(Call(
@@ -422,18 +421,11 @@ def _sign(
 
     outputs = tuple(output(leaf) for leaf in captured.leaves)
     held = {name: i for i, h in enumerate(call.held) for name in h.names}
-    mutated = tuple((held[name], note(nodes[i])) for name, i in captured.written)
-    signature = Signature(
-        name=call.name, training=captured.training, held=call.held, arguments=call.arguments,
-        names=call.names, positional=call.positional, defaults=call.defaults, tree_in=call.tree,
-        outputs=outputs, tree_out=captured.tree, mutated=mutated, draws=(), gradients=(),
-        results=tuple(
-            describe_tensor(f"result{i}", x, call.open) for i, x in enumerate(results.values())
-        ),
-        tangents=(), sizes=call.axes, constraints=rules, autocast=captured.autocast, indices=(),
-        constants={c.name: repr(c.value) for c in captured.constants},
-        places=call.places, modes=call.modes, ambient=find_ambient(call),
-        causes=captured.causes, unnamed=captured.unnamed,
+    mutated = tuple((held[name], note(nodes[i])) for name, i, _ in captured.written)
+    values = [describe_tensor(f"result{i}", x, call.open) for i, x in enumerate(results.values())]
+    signature = call.sign(
+        outputs=outputs, results=tuple(values), mutated=mutated, constraints=rules,
+        ambient=find_ambient(call), causes=captured.causes,
     )  # fmt: skip
     return signature, tuple(results)
 

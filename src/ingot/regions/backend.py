@@ -115,6 +115,7 @@ class Stitching:
             call.node.target = _named(unit, call.piece)
         (end,) = self.module.graph.find_nodes(op="output")
         self.graph.node_copy(end, self.at.__getitem__)
+        torch_private.write_checkpoints(self.graph)
         run = fx.GraphModule(self.module, self.graph, "Stitched").forward
         switches = any(torch_private.is_mode_switch(node.target) for node in self.graph.nodes)
         return _left_on_error(run) if switches else run

@@ -20,6 +20,7 @@ from ingot.regions.compiled import Compiled, name_parameters
 from ingot.regions.mark import Blocks, find_marks, find_no_switch
 from ingot.regions.recorded import compile_recorded
 from ingot.regions.units import UNITS, Compiler
+from ingot.train.call import split_example
 
 if TYPE_CHECKING:
     from ingot.regions.aot import Loaded
@@ -100,7 +101,7 @@ def compile(
         place = choose_place(output)  # before anything is compiled
         found = package(module, example, blocks, dynamic, place, grad=wanted, compiler=backend)
         if measure:
-            found.report.whole_seconds = measure_whole(module, *_arguments(example))
+            found.report.whole_seconds = measure_whole(module, *split_example(example))
         return found
     compiler = COMPILERS.get(backend, backend) if isinstance(backend, str) else backend
     if compiler is torch_private.compile_by_inductor and cuda_graphs:
@@ -151,7 +152,7 @@ def _measure(result: Compiled, example: object) -> None:
     if example is None:
         told, fix = "measure=True needs a call to measure", "give an example"
         raise IngotError([Problem("region-argument", told, None, fix)])
-    args, kwargs = _arguments(example)
+    args, kwargs = split_example(example)
     trial = copy.deepcopy(result)
     kept = UNITS.copy()
     UNITS.clear()
@@ -172,13 +173,6 @@ def measure_whole(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     took = time.perf_counter() - begun
     torch.compiler.reset()
     return took
-
-
-def _arguments(example: object) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments: of a tensor, a tuple, or a dictionary."""
-    if isinstance(example, Mapping):
-        return (), dict(example)
-    return tuple(example) if isinstance(example, (tuple, list)) else (example,), {}
 
 
 def _differentiate(

@@ -20,9 +20,9 @@ __all__ = ["Chain", "UnitCall"]
 class UnitCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One call of a unit: which values it reads and gives, and which nobody reads after it.
 
-    Values are numbered, the primals of the module first. place: what runs there, for readers.
-    sizes: the unit's open sizes as Python over the module's; carries: whether the unit is given
-    them by the shape of an empty tensor.
+    Values are numbered, the primals of the module first; those that a call gives follow one
+    another. place: what runs there, for readers. sizes: the unit's open sizes as Python over the
+    module's; carries: whether the unit is given them by the shape of an empty tensor.
     """
 
     unit: int
@@ -48,8 +48,8 @@ class Chain(Entry):
         self.count = max((i for c in calls for i in c.gives), default=first - 1) + 1 - first
 
 
-Link = tuple[Callable[[list[Any]], Sequence[Any]], tuple[int, ...], list[Tensor],
-             tuple[int, ...], tuple[int, ...]]  # fmt: skip
+Link = tuple[Callable[[list[Any]], Sequence[Any]], tuple[int, ...], list[Tensor], int, int,
+             tuple[int, ...]]  # fmt: skip
 
 
 class _Ready:
@@ -82,18 +82,18 @@ class _Ready:
             carried = [torch.empty([*sizes.values(), 0], device=unit.device)] * call.carries
             given = [*(values[i] for i in call.reads), *carried]
             ready = Ready(unit, given, sizes)
-            for i, value in zip(call.gives, ready.checked(given), strict=True):
-                values[i] = value
-            links.append((ready.fastest(), call.reads, carried, call.gives, call.ends))
+            first = call.gives[0] if call.gives else len(values)
+            last = first + len(call.gives)
+            values[first:last] = ready.checked(given)
+            links.append((ready.fastest(), call.reads, carried, first, last, call.ends))
         self.links = links
         return self._finish([values[i] for i in self.chain.results], primals)
 
     def _run(self, values: list[Any]) -> list[Any]:
         values += [None] * self.chain.count
-        for run, reads, carried, gives, ends in self.links:
-            found = run([*[values[i] for i in reads], *carried])
-            for i, value in zip(gives, found, strict=False):
-                values[i] = value
+        value = values.__getitem__
+        for run, reads, carried, first, last, ends in self.links:
+            values[first:last] = run([*map(value, reads), *carried])[: last - first]
             for i in ends:
                 values[i] = None
         return [values[i] for i in self.chain.results]

@@ -5,6 +5,7 @@ differs between instances is numbers. Open sizes are traced as symbols of the un
 the trace takes for granted of them is asked of every graph that uses the unit.
 """
 
+import operator
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -215,7 +216,7 @@ def text_of(
 
     def target(node: fx.Node) -> Hashable:
         if node.op == "get_attr":
-            held = _attribute(module, str(node.target))
+            held = operator.attrgetter(str(node.target))(module)
             opened = isinstance(held, fx.GraphModule)
             return text_of(held, held.graph.nodes) if opened else _Same(held)
         if node.op == "placeholder":
@@ -225,9 +226,3 @@ def text_of(
     return len(given), *(
         (node.op, target(node), told(node.args), told(node.kwargs)) for node in nodes
     )
-
-
-def _attribute(module: Any, path: str) -> Any:
-    for word in path.split("."):
-        module = getattr(module, word)
-    return module

@@ -19,6 +19,7 @@ from ingot.execute.status import Status, failures, may_be, spoil_rows
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
+from ingot.messages import refuse, tell
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.package.target import IN_PROCESS
 from ingot.runtime.backends import Backend, shape_of, tensor_of
@@ -27,7 +28,7 @@ from ingot.types.card import Card, Row, show_html, show_text
 from ingot.types.spellings import find_named, resolve_name
 from ingot.types.variables import VariableSpec
 
-__all__ = ["Artifact"]
+__all__ = ["Artifact", "as_tensor"]
 
 Arrays = Mapping[str, Any]
 Blocks = dict[str, dict[str, Tensor]]
@@ -35,6 +36,7 @@ Pair = tuple[str, str]
 Word = Literal["input", "output", "parameter"]
 Slopes = dict[Pair, Tensor]
 
+MAX_PAIRS_SHOWN = 12  # one line each; beyond, a line for each output fits on a screen
 PLAIN = frozenset((Tensor, nn.Parameter, nn.Buffer))
 """The kinds of tensors whose numbers lie where their address says."""
 
@@ -120,8 +122,13 @@ class Artifact(nn.Module):
             size = f"{parameter.item():g}" if parameter.ndim == 0 else f"{tuple(parameter.shape)}"
             rows.append(Row("param", name, size))
         rows += [Row("solve", s.name, ", ".join(s.unknowns)) for s in meta.solvers]
-        pairs = (f"d({b.output})/d({b.input})" for b in meta.derivatives)
-        rows += [Row("slope", pair, "compiled") for pair in pairs]
+        if len(meta.derivatives) <= MAX_PAIRS_SHOWN:
+            pairs = (f"d({b.output})/d({b.input})" for b in meta.derivatives)
+            rows += [Row("slope", pair, "compiled") for pair in pairs]
+        else:
+            for output in dict.fromkeys(b.output for b in meta.derivatives):
+                inputs = [b.input for b in meta.derivatives if b.output == output]
+                rows.append(Row("slope", f"d({output})/d(...)", f"by {', '.join(inputs)}"))
         return Card(
             f"Artifact [{meta.name}], {self.backend}, {meta.device}, {meta.dtype}", (*rows,)
         )
@@ -153,7 +160,8 @@ class Artifact(nn.Module):
         """The promoted parameter that a word means."""
         spelled = self._spell("parameter", "NAME")
         fix = f"compile with {spelled}, a name that `ingot show FILE MODEL` prints"
-        return resolve_name(word, self._spellings, f"'{word}' is not promoted", fix=fix)
+        missing = tell("not promoted", name=word, fix=fix)
+        return resolve_name(word, self._spellings, missing.message, fix=missing.fix)
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Give a promoted parameter another value, batched or not, which the package can hold."""
@@ -170,7 +178,7 @@ class Artifact(nn.Module):
 
     def _parameter_value(self, name: str, value: Any) -> Tensor:
         """A value in the precision of the package, refused where that would lose any of it."""
-        given = value if isinstance(value, bool | int | float) else _as_tensor(value)
+        given = value if isinstance(value, bool | int | float) else as_tensor(value)
         if isinstance(value, list | tuple):
             with contextlib.suppress(TypeError, ValueError):
                 given = torch.tensor(value, dtype=self.dtype, device=self.device)
@@ -292,6 +300,10 @@ class Artifact(nn.Module):
 
         One that is the same for all points has no batch, and is so whatever became of a point.
         """
+        return self._blocks(inputs, set(self._shapes))[1]
+
+    def value_and_jacobian(self, inputs: Arrays) -> tuple[dict[str, Tensor], Blocks]:
+        """The outputs, and what `jacobian` gives, by one call of the compiled code."""
         return self._blocks(inputs, set(self._shapes))
 
     def param_jacobian(self, inputs: Arrays, params: Sequence[str] | None = None) -> Blocks:
@@ -299,7 +311,7 @@ class Artifact(nn.Module):
         with some, which are called as they are asked for.
         """
         asked = self._asked(params)
-        found = self._blocks(inputs, set(asked.values()))
+        found = self._blocks(inputs, set(asked.values()))[1]
         return {
             y: {word: blocks[n] for word, n in asked.items() if n in blocks}
             for y, blocks in found.items()
@@ -333,8 +345,7 @@ class Artifact(nn.Module):
             means = [word] if word in self._shapes else find_named(str(word), self._spellings)
             name = self._resolved(word) if len(means) > 1 else (*means, word)[0]
             if name in found:
-                told = f"'{found[name]}' and '{word}' are the same parameter"
-                raise _problem("wrong-input", told, "give one of the two")
+                raise refuse("twice", first=found[name], second=word)
             found[name] = word
         return {name: tangents[word] for name, word in found.items()}
 
@@ -395,7 +406,7 @@ class Artifact(nn.Module):
         some, every = (self._spell("derivative", pair) for pair in ("OUT:IN", ":"))
         fix = f"compile with {some}, or {every} for all pairs"
         fix += self._or_train(" for all gradients") if backwards else ""
-        raise _problem("no-derivatives", f"the package was compiled without {what}", fix)
+        raise refuse("no derivatives", what=what, fix=fix)
 
     def _or_train(self, what: str = "") -> str:
         """The other remedy where a gradient is missing: graphs have none, but the kernel may."""
@@ -508,15 +519,15 @@ class Artifact(nn.Module):
         inputs = dict(zip(self._shapes, values, strict=False))
         raise_if(find_lost_gradients({**inputs, **along}, "a derivative"))
 
-    def _blocks(self, inputs: Arrays, by: set[str]) -> Blocks:
+    def _blocks(self, inputs: Arrays, by: set[str]) -> tuple[dict[str, Tensor], Blocks]:
         values, key = self._checked(inputs)
         self._once(values, {})
-        blocks = self._both(values, key, by, spread=False)[1]
+        outputs, blocks, _ = self._both(values, key, by, spread=False)
         found: Blocks = {}
         for y, x in self._pairs:
             if x in by:
                 found.setdefault(y, {})[x] = blocks[y, x]
-        return found
+        return outputs, found
 
     def _pushed(self, blocks: Slopes, tangents: Mapping[str, Tensor]) -> dict[str, Tensor]:
         known = {**self._shapes, **self._parameter_shapes}
@@ -568,8 +579,8 @@ class Artifact(nn.Module):
         whole = [n for n, pairs in missing.items() if not pairs]
         if not whole and missing:
             y, x = next(iter(missing.values()))[0]
-            fix = f"compile with {self._spell('derivative', f'{y}:{x}')}{remedy}"
-            raise _problem("no-derivatives", f"the pair {y}:{x} was not compiled", fix)
+            spelled = self._spell("derivative", f"{y}:{x}")
+            raise refuse("no pair", output=y, input=x, spelled=spelled, remedy=remedy)
         return whole
 
     # checks
@@ -597,10 +608,7 @@ class Artifact(nn.Module):
     def _examined(self, inputs: Arrays) -> dict[str, Tensor]:
         """The inputs as tensors, each examined."""
         given, problems = self._read(inputs, self._shapes, "input")
-        problems += [
-            Problem("missing-input", f"the input '{n}' is missing", None, f"give '{n}'")
-            for n in self._shapes if n not in inputs
-        ]  # fmt: skip
+        problems += [tell("missing input", name=n) for n in self._shapes if n not in inputs]
         raise_if(problems)
         return given
 
@@ -634,9 +642,8 @@ class Artifact(nn.Module):
             fix = f"give a dictionary of {', '.join(known)}"
             raise _problem("wrong-input", told, fix)
         problems = [
-            Problem("unknown-input" if word == "input" else "unknown-output",
-                    f"there is no {word} '{n}'", None,
-                    did_you_mean(str(n), known) or f"one of: {', '.join(known)}")
+            tell("unknown input" if word == "input" else "unknown direction", name=n, word=word,
+                 fix=did_you_mean(str(n), known) or f"one of: {', '.join(known)}")
             for n in values if n not in known
         ]  # fmt: skip
         given: dict[str, Tensor] = {}
@@ -644,7 +651,7 @@ class Artifact(nn.Module):
             found = values[name]
             if isinstance(found, Value) and type(found).__name__ == self._kinds[name]:
                 found = found.data
-            value = _as_tensor(found)
+            value = as_tensor(found)
             if value is None:
                 problems.append(_unreadable(name, found, self._kinds[name]))
                 continue
@@ -659,15 +666,14 @@ class Artifact(nn.Module):
         known = {lag(n)[0]: s for n, s in {**self._output_shapes, **self._shapes}.items()}
         for values, steps in ((transient.prescribed, transient.steps), (transient.initial, None)):
             for name, given in values.items():
-                x = _as_tensor(given)
+                x = as_tensor(given)
                 if name not in known:
                     fix = did_you_mean(name, known) or f"one of: {', '.join(known)}"
-                    yield Problem("unknown-input", f"there is no input '{name}'", None, fix)
+                    yield tell("unknown input", name=name, fix=fix)
                 elif x is None or not isinstance(given, Tensor):
                     yield _unreadable(name, given, self._kinds[name])
                 elif steps is not None and (x.ndim == 0 or len(x) != steps):
-                    told = f"'{name}' has shape {tuple(x.shape)}, the transient has {steps} steps"
-                    yield Problem("wrong-shape", told, None, f"give it the shape ({steps}, ...)")
+                    yield tell("steps", name=name, shape=tuple(x.shape), steps=steps)
                 else:
                     now = x if steps is None else x.new_empty(x.shape[1:])
                     now = now.to(self.dtype) if x.is_floating_point() else now
@@ -683,20 +689,16 @@ class Artifact(nn.Module):
                 else f"convert the model: model.to(torch.{kind})"
             )
             other = f", or {flag}" if self._fix_dtype(kind) else ""
-            found.append(Problem(
-                "wrong-dtype", f"'{name}' is {kind}, {self._who} computes in {self.metadata.dtype}",
-                None, f"convert it to {self.metadata.dtype}{other}",
-            ))  # fmt: skip
+            held = {"who": self._who, "held": self.metadata.dtype}
+            found.append(tell("precision", name=name, dtype=kind, other=other, **held))
         if value.device != self.device:
-            found.append(Problem(
-                "wrong-device", f"'{name}' is on {value.device}, {self._who} runs on"
-                f" {self.device}", None, f"move it to {self.device}",
-            ))  # fmt: skip
+            held = {"who": self._who, "held": self.device}
+            found.append(tell("device", name=name, device=value.device, **held))
         want = shape.sizes + shape.base
         if tuple(value.shape[value.ndim - len(want) :]) != want or value.ndim < len(want):
-            told = f"'{name}' has shape {tuple(value.shape)}, expected {_expected(want)}"
+            told = {"shape": tuple(value.shape), "wanted": _expected(want)}
             fix = self._find_extents(shape, value) or "give the batch axes first"
-            found.append(Problem("wrong-shape", told, None, fix))
+            found.append(tell("shape", name=name, **told, fix=fix))
         return found
 
     def _find_extents(self, shape: ValueShape, value: Tensor) -> str:
@@ -822,7 +824,7 @@ def _summed_to(x: Tensor, shape: torch.Size) -> Tensor:
     return x.sum_to_size(shape) if x.shape != shape else x
 
 
-def _as_tensor(value: Any) -> Tensor | None:
+def as_tensor(value: Any) -> Tensor | None:
     """A tensor that holds the numbers of a torch or NumPy array, if it is one."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray) or value.dtype.kind not in "biufc":

@@ -3,12 +3,12 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.execute.devices import require_device
 from ingot.laws import declaration_of
 from ingot.model import Model, bind
@@ -44,6 +44,11 @@ def compile(
     if dtype not in (torch.float64, torch.float32):
         message = f"dtype is torch.float64 or torch.float32, not {dtype}"
         raise IngotError([Problem("wrong-value", message, caller(), "give dtype=torch.float64")])
+    if backend not in get_args(PackagedBackend):
+        known = ", ".join(get_args(PackagedBackend))
+        message = f"what is compiled runs on one of {known}, not {backend!r}"
+        fix = did_you_mean(str(backend), get_args(PackagedBackend)) or "give backend='kernel'"
+        raise IngotError([Problem("wrong-value", message, caller(), fix)])
     place = require_device(device, "compile it for the CPU: device='cpu'")
     cuda = place.type == "cuda"
     major, minor = torch.cuda.get_device_capability(place) if cuda else (0, 0)

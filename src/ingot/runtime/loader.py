@@ -16,14 +16,15 @@ from ingot.codegen.architectures import choose_target
 from ingot.codegen.cpu_levels import choose_flags, find_supported_levels
 from ingot.codegen.cuda import open_functions
 from ingot.codegen.library import open_library
-from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.devices import name_device, require_device, tell_missing
 from ingot.execute.kernel_cuda import open_device_runners
 from ingot.execute.kernel_run import Runners, open_native_runners
+from ingot.messages import refuse
 from ingot.options import PackagedBackend
 from ingot.package.consistent import find_inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, KernelFiles, Metadata
-from ingot.package.seal import find_other_torch, open_metadata, read_files
+from ingot.package.seal import GRAPHS, find_other_torch, open_metadata, read_files
 from ingot.package.write import find_older
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, load_kernel
@@ -73,10 +74,7 @@ def load(
     contents = read_files(meta, folder, again_of(meta))
     chosen = backend or ("kernel" if meta.kernel is not None else "inductor")
     if getattr(meta, chosen) is None:
-        raise _problem(
-            "wrong-backend", f"the package holds no {chosen} backend",
-            f"compile with --backend {chosen}",
-        )  # fmt: skip
+        raise refuse("no backend", backend=chosen)
     if chosen == "kernel":
         return Artifact(meta, load_kernel(meta, _open_kernel(meta, contents, device)))
     raise_if(find_other_torch(meta.torch_version, again_of(meta)))
@@ -91,7 +89,7 @@ def _find_package(place: Path, name: str, device: str) -> Path:
     if name in known or not known:
         return known.get(name, place)  # where there is none, it is told when it is read
     fix = did_you_mean(name, known) or f"one of: {', '.join(known)}"
-    raise _problem("unknown-name", f"there is no package '{name}' in '{place}'", fix)
+    raise refuse("unknown package", name=name, place=place, fix=fix)
 
 
 def again_of(meta: Metadata) -> str:
@@ -106,26 +104,25 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
         if not files:
             continue
         if len(files) > 1:
-            told = f"{folder} holds {' and '.join(f.name for f in files)}: which is meant?"
-            raise _problem("broken-package", told, "keep that of one package")
+            names = " and ".join(f.name for f in files)
+            raise refuse("two packages", folder=folder, files=names)
         meta = open_metadata(files[0], Metadata, FORMAT, SCHEMA, AGAIN)
         if files[0].name != f"{meta.name}_meta.json":
-            told = f"{files[0].name} describes '{meta.name}'"
-            raise _problem("broken-package", told, again_of(meta))
+            named = {"file": files[0].name, "name": meta.name}
+            raise refuse("other name", **named, again=again_of(meta))
         if folder.name == meta.device and meta.device in find_older(folder.parent):
-            told = f"{folder} is older than what stands beside it: a compile was ended in between"
-            raise _problem("broken-package", told, again_of(meta))
+            raise refuse("older", folder=folder, again=again_of(meta))
         told = (f"{files[0].name}: {text}" for text in find_inconsistencies(meta))
         raise_if(Problem("broken-package", text, None, again_of(meta)) for text in told)
         return meta, folder
     found = place.glob("*/*_meta.json") if os.path.isdir(place) else ()
     have = sorted(p.parent.name for p in found if not p.parent.name.startswith("."))
     if have:
-        raise _problem(
-            "wrong-device", f"{place} holds a package for {', '.join(have)}, not for '{device}'",
-            fix_device(have[0]),
-        )  # fmt: skip
-    raise _problem("file-not-found", f"no package in '{place}'", "compile one: ingot compile FILE")
+        held, fix = ", ".join(have), fix_device(have[0])
+        raise refuse("other devices", place=place, held=held, device=device, fix=fix)
+    if (place / GRAPHS).is_file():
+        raise refuse("torch package", place=place)
+    raise refuse("no package", place=place)
 
 
 AGAIN = "compile the package again"
@@ -140,16 +137,11 @@ def fix_device(held: str) -> str:
 
 def _check(meta: Metadata, device: str, dtype: torch.dtype | None) -> None:
     if meta.device != _read_kind(device):
-        raise _problem(
-            "wrong-device", f"the package runs on {meta.device}, not on {device}",
-            fix_device(meta.device),
-        )  # fmt: skip
+        fix = fix_device(meta.device)
+        raise refuse("other device", held=meta.device, device=device, fix=fix)
     wanted = None if dtype is None else str(dtype).removeprefix("torch.")
     if wanted is not None and wanted != meta.dtype:
-        raise _problem(
-            "wrong-dtype", f"the package computes in {meta.dtype}, not in {wanted}",
-            f"compile with --dtype {wanted}",
-        )  # fmt: skip
+        raise refuse("other precision", held=meta.dtype, dtype=wanted)
 
 
 def _read_kind(device: str) -> str:
@@ -181,8 +173,8 @@ def _choose_code(meta: Metadata, kernel: KernelFiles, device: torch.device) -> s
     own = "{}{}".format(*capability)
     if target is None:
         name = torch.cuda.get_device_name(device)
-        told = f"the package holds {', '.join(kernel.libraries)}; '{device}' is sm_{own} ({name})"
-        raise _problem("wrong-architecture", told, f"compile with --cuda-arch {own}")
+        held = ", ".join(kernel.libraries)
+        raise refuse("other architecture", held=held, device=device, own=own, name=name)
     if target.startswith("compute_"):
         LOG.warning("%s: the driver compiles %s, this GPU is sm_%s", meta.name, target, own)
     return target
@@ -202,11 +194,7 @@ def _open_library(
     try:
         compiler.find_compiler()
     except IngotError:
-        raise _problem(
-            "wrong-level",
-            f"the package holds {held}, this machine runs {have[0]}, and there is no compiler",
-            "install g++, or compile the package on a machine like this one",
-        ) from None
+        raise refuse("other level", held=held, here=have[0]) from None
     LOG.warning("%s: rebuilding for %s, the package holds %s", meta.name, have[0], held)
     with tempfile.TemporaryDirectory() as scratch:
         library = Path(scratch) / "rebuilt.so"
@@ -215,7 +203,3 @@ def _open_library(
         source.write_bytes(contents[kernel.source])
         compiler.translate(source, chosen, library)
         return open_library(library.read_bytes())
-
-
-def _problem(code: str, message: str, fix: str, span: Span | None = None) -> IngotError:
-    return IngotError([Problem(code, message, span, fix)])

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.execute.status import Status
+from ingot.messages import refuse
 from ingot.options import Newton, PackagedBackend
 from ingot.package.metadata import Metadata, SolverInfo, VariableInfo
 from ingot.runtime.artifact import Artifact
@@ -185,11 +186,7 @@ def require_stub(tree: "Tree") -> "Block":
     """The only model of a stub."""
     block = stub_block(tree)
     if block is None:
-        raise IngotError([Problem(
-            "no-stub",
-            f"{tree.file} is no stub: it does not hold one model of type AOTIModel alone", None,
-            "name the package's folder, or the stub that was written beside it",
-        )])  # fmt: skip
+        raise refuse("no stub", file=tree.file)
     return block
 
 
@@ -236,8 +233,7 @@ def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:
     chosen: dict[str, Newton] = {}
     named: dict[str, Any] = {}
     if one is not None and each is not None:
-        message = "'solver' is for all updates, 'solvers' says which is whose"
-        raise IngotError([Problem("wrong-value", message, one.span, "keep one of the two")])
+        raise refuse("two ways", one.span)
     if one is not None:
         chosen = dict.fromkeys(updates, read_newton(factory, one))
     for word in each.words() if each is not None else ():
@@ -268,12 +264,10 @@ def _pair(
     if not solver:
         raise field.wrong("pairs such as update:newton", word)
     if update not in updates:
-        message = f"the package has no update '{update}'"
         fix = did_you_mean(update, updates) or f"its updates are: {', '.join(updates) or 'none'}"
-        raise IngotError([Problem("unknown-update", message, span, fix)])
+        raise refuse("unknown update", span, name=update, fix=fix)
     if update in known:
-        message = f"'solvers' names two solvers for '{update}'"
-        raise IngotError([Problem("wrong-value", message, span, "keep one of the two")])
+        raise refuse("two solvers", span, name=update)
     return update, replace(field, text=solver, span=span)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ingot.errors import Problem
-from ingot.graphs.torch_private import Modes, note_operations
+from ingot.graphs.torch_private import Modes, note_operations, silence_fakes
 from ingot.train.call import Call, renew
 from ingot.train.signature import Signature
 
@@ -74,7 +74,7 @@ def _run(call: Call, surroundings: AbstractContextManager[Any]) -> Any:
     """What a call does on fake tensors, as far as it runs; what fails is told by the trace."""
     trial = renew(call, [False] * len(call.primals))
     try:
-        with Modes.now().entered(), torch.no_grad(), trial.open.mode, surroundings:
+        with silence_fakes(), Modes.now().entered(), torch.no_grad(), trial.open.mode, surroundings:
             return note_operations(lambda: trial.run(trial.primals))
     except Exception as error:
         return type(error), str(error)

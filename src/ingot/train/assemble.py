@@ -79,6 +79,7 @@ def assembled(
     compile_forward: Compiler = "inductor",
     compile_backward: Compiler = "inductor",
     time_limit: float = TIME_LIMIT,
+    settings: Mapping[str, Any] = {},
 ) -> Joint:
     """Compile the halves of each signature and join them; what they hold they share."""
     every = [halves] if isinstance(halves, Halves) else [*halves]
@@ -87,19 +88,20 @@ def assembled(
         call = each.traced.call
         for held, tensor in zip(call.held, call.tensors, strict=True):
             tensors.setdefault(held, tensor)
-    codes = [_compile(each, compile_forward, compile_backward, time_limit) for each in every]
+    ways = compile_forward, compile_backward
+    codes = [_compile(each, *ways, limit=time_limit, settings=settings) for each in every]
     return Joint(codes, [*tensors.values()], list_global_hooks())
 
 
 def _compile(
-    halves: Halves, compile_forward: Compiler, compile_backward: Compiler, time_limit: float
+    halves: Halves, compile_forward: Compiler, compile_backward: Compiler, **options: Any
 ) -> Code:
     shapes = halves.traced.call.open
-    forward = compile_half(halves.forward, compile_forward, "forward", shapes, time_limit)
+    forward = compile_half(halves.forward, compile_forward, "forward", shapes, **options)
     forward = replace(forward, text=write_graph(halves, "forward"))
     backward = None
     if halves.backward is not None:
-        backward = compile_half(halves.backward, compile_backward, "backward", shapes, time_limit)
+        backward = compile_half(halves.backward, compile_backward, "backward", shapes, **options)
         backward = replace(backward, text=write_graph(halves, "backward"))
     return Code(
         halves.signature, halves.saved, forward, backward, halves=halves, strategy=halves.strategy

@@ -3,18 +3,19 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 import torch
 from torch import Tensor, nn
-from torch.fx import Interpreter, Node
+from torch.fx import Interpreter
 
-from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.capture import VALUES, Captured, capture, find_attribute, find_tensors
+from ingot.errors import IngotError, Problem, Span, raise_if
+from ingot.graphs.capture import Captured, capture, find_tensors
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, Open, evaluated
-from ingot.graphs.spans import find_span
+from ingot.graphs.spans import find_use
 from ingot.graphs.torch_private import (
     Modes,
     autocast_now,
@@ -23,8 +24,8 @@ from ingot.graphs.torch_private import (
     uncompiled,
     without_storage,
 )
-from ingot.graphs.tree import Tree, flatten
-from ingot.train.signature import Argument, Held, Shaped
+from ingot.graphs.tree import PLAIN, Tree, flatten
+from ingot.train.signature import Argument, Held, Shaped, Signature
 
 __all__ = [
     "Call",
@@ -34,6 +35,7 @@ __all__ = [
     "plain_tensor",
     "prepare",
     "renew",
+    "split_example",
 ]
 
 
@@ -63,6 +65,17 @@ class Call:
         """The name of the function or of the module's class."""
         return self.captured.name
 
+    def sign(self, **traced: Any) -> Signature:
+        """What a call takes, with what tracing it has told."""
+        captured = self.captured
+        return Signature(
+            name=self.name, training=captured.training, held=self.held, arguments=self.arguments,
+            names=self.names, positional=self.positional, defaults=self.defaults,
+            tree_in=self.tree, tree_out=captured.tree, sizes=self.axes, autocast=captured.autocast,
+            constants={c.name: repr(c.value) for c in captured.constants}, places=self.places,
+            modes=self.modes, unnamed=captured.unnamed, **traced,
+        )  # fmt: skip
+
     def run(self, primals: Sequence[Tensor]) -> list[Any]:
         """The leaves of the result; attributes that are bound anew are written to instead."""
         captured = self.captured
@@ -80,9 +93,8 @@ class Call:
         except BaseException:
             modes.restore(reversed(interpreter.env.values()))
             raise
-        nodes: Any = captured.graph.graph.output_node().args[0]
-        for name, index in captured.written:
-            _write(name, held[name], outputs[index], nodes[index])
+        for name, index, where in captured.written:
+            _write(name, held[name], outputs[index], where)
         leaves = {
             "output": lambda x: outputs[x.index], "argument": lambda x: given[x.index],
             "held": lambda x: held[x.name], "value": lambda x: x.value,
@@ -103,7 +115,7 @@ def prepare(
     open sizes of 0 and 1 are fixed.
     """
     source: Callable[..., Any] = uncompiled(function)
-    positional, keyword = _example(example)
+    positional, keyword = split_example(example)
     parameters, defaults, named = _parameters(source, len(positional))
     names = (*parameters[: len(positional)], *keyword)
     absent = {name: value for name, value in defaults.items() if name not in names}
@@ -121,8 +133,8 @@ def prepare(
     found = {name for h in held for name in h.names}
     others = {i.name: i.value for i in captured.inputs if i.kind in ("held", "constant")}
     returned = [leaf.name for leaf in captured.leaves if leaf.kind == "held"]
-    for name in (*returned, *(name for name, _ in captured.written)):
-        others.setdefault(name, find_attribute(source, name))
+    for name in (*returned, *(name for name, *_ in captured.written)):
+        others.setdefault(name, attrgetter(name)(source))
     extra = {name: value for name, value in others.items() if name not in found}
     raise_if(_hidden(extra, captured))
     held += tuple(Held((n,), describe_tensor(n, v), False, False) for n, v in extra.items())
@@ -183,7 +195,8 @@ def _prepared(
     )
 
 
-def _example(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def split_example(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional and the named arguments that an example stands for."""
     if isinstance(example, Mapping):
         return (), dict(example)
     if isinstance(example, tuple | list):
@@ -206,7 +219,7 @@ def _parameters(
     single = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     known = [p.name for p in found if p.kind in single]
     known += [f"argument{i}" for i in range(len(known), count)]
-    defaults = {p.name: p.default for p in found if isinstance(p.default, VALUES)}
+    defaults = {p.name: p.default for p in found if type(p.default) in PLAIN}
     more = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in found)
     return tuple(known), defaults, {p.name for p in found} if more else None
 
@@ -231,7 +244,7 @@ def _refused(path: str, leaf: Any) -> list[Problem]:
             return []
         fix = "pass a plain strided tensor, for example x.as_subclass(torch.Tensor)"
         return [Problem("tensor-subclass", f"'{path}' is {why}", None, fix)]
-    if isinstance(leaf, VALUES):
+    if type(leaf) in PLAIN:
         return []
     told = f"'{path}' is a {type(leaf).__name__}"
     fix = "pass tensors, numbers and strings, in tuples, lists, dicts and dataclasses"
@@ -257,13 +270,13 @@ def held_tensors(module: nn.Module | None) -> tuple[tuple[Held, ...], list[Tenso
 
 def _hidden(tensors: Mapping[str, Tensor], captured: Captured) -> Iterator[Problem]:
     places = captured.graph.graph.find_nodes(op="placeholder")
-    read = {i.name: node.users for i, node in zip(captured.inputs, places, strict=True)}
+    read = {i.name: node for i, node in zip(captured.inputs, places, strict=True)}
     for name, value in tensors.items():
         if value.requires_grad:
-            span = next((find_span(user) for user in read.get(name, ())), None)
+            span = find_use(read[name]) if name in read else None
             told = f"'{name}' asks for a gradient and is no argument"
             fix = "pass it as an argument, or make it a parameter of a module"
-            yield Problem("hidden-parameter", told, span, fix)
+            yield Problem("hidden-parameter", told, span or captured.place, fix)
 
 
 def _fake(shapes: Open, value: Tensor, axes: Mapping[int, str]) -> Tensor:
@@ -306,12 +319,12 @@ def describe_tensor(
     return Shaped(name, sizes, dtype, value.device.type, wanted, order_of(value))
 
 
-def _write(name: str, given: Tensor, now: Any, node: Node) -> None:
+def _write(name: str, given: Tensor, now: Any, where: Span | None) -> None:
     """A tensor that is bound anew is as good as one that was written to."""
     if now.shape != given.shape or now.dtype != given.dtype:
         raise IngotError([Problem(
             "reshaped-input", f"'{name}' becomes another shape or type during the call",
-            find_span(node), "keep shapes and types of parameters and buffers fixed",
+            where, "keep shapes and types of parameters and buffers fixed",
         )])  # fmt: skip
     with torch.set_grad_enabled(now.requires_grad and not given.requires_grad):
         given.copy_(now)

@@ -7,9 +7,9 @@ import operator
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
 
 __all__ = [
+    "QUICK",
+    "WORTH_THREADS",
     "Compiler",
     "Half",
     "Run",
@@ -58,9 +60,19 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+QUICK: dict[str, Any] = {
+    # a call takes 12 µs less, after others have filled the caches 70; g++ takes two seconds more
+    "aot_inductor.compile_wrapper_opt_level": "O1",
+}
+"""Settings for graphs of which many run in turn at every call."""
+
+
 @dataclass(frozen=True, slots=True)
 class Half:
-    """A compiled graph: how to run it, the archive or the source to save it by, and its text."""
+    """A compiled graph: how to run it, the archive or the source to save it by, and its text.
+
+    large: the same for calls that are known to be worth all threads, if `run` asks.
+    """
 
     kind: str
     run: Run
@@ -69,19 +81,25 @@ class Half:
     constants: dict[str, Tensor] = field(default_factory=dict)
     seconds: float = 0.0
     text: str = ""
+    large: Run | None = None
 
 
 def compile_half(
-    graph: GraphModule, how: Compiler, name: str, shapes: Open, time_limit: float = TIME_LIMIT
-) -> Half:
-    """Compile a graph as asked; a callable takes the graph and its inputs without numbers."""
+    graph: GraphModule, how: Compiler, name: str, shapes: Open, limit: float = TIME_LIMIT,
+    settings: Mapping[str, Any] = {},
+) -> Half:  # fmt: skip
+    """Compile a graph as asked; a callable takes the graph and its inputs without numbers.
+
+    settings: of Inductor, which go before ours.
+    """
     begun = time.perf_counter()
     if how == "eager":
         return Half("eager", eager(graph), source=graph.code, constants=constants_of(graph))
     if how == "inductor":
-        make = partial(_compile_apart, graph, name, shapes, time_limit)
-        archive = open_cache().obtain("graph", _key(graph, shapes), make)
-        return Half("inductor", inductor(archive), archive, seconds=time.perf_counter() - begun)
+        chosen = {**SETTINGS, **settings}
+        make = partial(_compile_apart, graph, name, shapes, limit, chosen)
+        archive = open_cache().obtain("graph", _key(graph, shapes, chosen), make)
+        return replace(inductor(archive), seconds=time.perf_counter() - begun)
     raise_if(find_no_compiler(name, how))
     assert not isinstance(how, str)
     made = how(graph, inputs_of(graph))
@@ -100,7 +118,7 @@ def eager(graph: GraphModule) -> Run:
     return lambda given: graph(*given)
 
 
-def inductor(archive: bytes) -> Run:
+def inductor(archive: bytes) -> Half:
     """Run a compiled graph; callers pass what it was compiled for, nothing is checked here."""
     graph = torch_private.load_graph(archive).boxed_run
     numel, threads = Tensor.numel, torch.get_num_threads
@@ -111,7 +129,7 @@ def inductor(archive: bytes) -> Run:
         with run_alone(True):
             return graph(given)
 
-    return run
+    return Half("inductor", run, archive, large=graph)
 
 
 def from_source(source: str, constants: dict[str, Tensor]) -> Run:
@@ -129,13 +147,15 @@ def from_source(source: str, constants: dict[str, Tensor]) -> Run:
     return lambda given: forward(root, *given)
 
 
-def _compile_apart(graph: GraphModule, name: str, shapes: Open, limit: float) -> bytes:
+def _compile_apart(
+    graph: GraphModule, name: str, shapes: Open, limit: float, settings: Mapping[str, Any]
+) -> bytes:
     """The archive of a graph, made by a child process, or here where only this one can."""
     if not _is_portable(graph):
-        return compile_archive(graph, name, shapes)
+        return compile_archive(graph, name, shapes, settings)
     bare = GraphModule({name: getattr(graph, name) for name in constants_of(graph)}, graph.graph)
     job = {"graph": bare, "takes": _takes(graph, shapes), "open": _hints(shapes), "name": name,
-           "modes": _modes()}  # fmt: skip
+           "modes": _modes(), "settings": settings}  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch)
         torch.save(job, place / "job.pt")
@@ -159,7 +179,8 @@ def compile_job(folder: Path) -> None:
         lies = [[evaluated(n, shapes.symbols) for n in x] for x in (sizes, strides)]
         with shapes.mode:
             place.meta["val"] = torch.empty_strided(*lies, dtype=dtype, device=device)
-    (folder / "graph.pt2").write_bytes(compile_archive(job["graph"], job["name"], shapes))
+    archive = compile_archive(job["graph"], job["name"], shapes, job["settings"])
+    (folder / "graph.pt2").write_bytes(archive)
 
 
 def _is_portable(graph: GraphModule) -> bool:
@@ -193,7 +214,9 @@ def _fix(name: str) -> str:
     return f"compile_{name}='eager' runs it meanwhile"
 
 
-def compile_archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
+def compile_archive(
+    graph: GraphModule, name: str, shapes: Open, settings: Mapping[str, Any] = SETTINGS
+) -> bytes:
     """Compile a graph ahead of time into an archive of torch's."""
     compiler.find_compiler()
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
@@ -202,7 +225,7 @@ def compile_archive(graph: GraphModule, name: str, shapes: Open) -> bytes:
             with torch.no_grad(), without_autocast(), warnings.catch_warnings():
                 # 2.13: torch warns of its own way to copy what it compiles
                 warnings.simplefilter("ignore", FutureWarning)
-                files = torch_private.compile_ahead(graph, inputs_of(graph), place, **SETTINGS)
+                files = torch_private.compile_ahead(graph, inputs_of(graph), place, **settings)
         except Exception as error:
             raise_if_full(str(error))
             told = f"torch could not compile the {name} graph: {type(error).__name__}: {error}"
@@ -226,11 +249,11 @@ def without_autocast() -> AbstractContextManager[Any]:
     return stack
 
 
-def _key(graph: GraphModule, shapes: Open) -> str:
+def _key(graph: GraphModule, shapes: Open, settings: Mapping[str, Any]) -> str:
     """What a compiled graph depends on."""
     held = [_bytes(x) for x in constants_of(graph).values()]
     parts = [
-        graph.code, repr(_takes(graph, shapes)), repr(_hints(shapes)), *held, repr(SETTINGS),
+        graph.code, repr(_takes(graph, shapes)), repr(_hints(shapes)), *held, repr(settings),
         repr(_modes()), Path(str(torch_private.inductor.__file__)).read_text(),
         torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip

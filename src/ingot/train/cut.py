@@ -56,7 +56,11 @@ def cut(
     values = [source.meta["val"] for source in sources]
     restrided = any(not is_arranged(x, order_of(x)) for x in values)
     wanted = [*targets, *([] if carry else _checks(module, sources))]
-    needed = _needed(wanted, set(sources), size is not None)
+
+    def is_known(node: Node) -> bool:
+        return node in known or (size is not None and str(node.target) in READS)
+
+    needed = ahead(wanted, is_known)
     for node in module.graph.nodes:
         if node in known or node not in needed:
             continue
@@ -68,19 +72,6 @@ def cut(
                 known[node].target = ATEN.reshape.default
     graph.output(tuple(known[t] for t in targets))
     return GraphModule(module, graph)
-
-
-def _needed(targets: Sequence[Node], sources: set[Node], sized: bool) -> set[Node]:
-    found: set[Node] = set()
-    left = list(targets)
-    while left:
-        node = left.pop()
-        if node in found or node in sources:
-            continue
-        found.add(node)
-        if not (sized and str(node.target) in READS):
-            left.extend(node.all_input_nodes)
-    return found
 
 
 def _checks(module: GraphModule, sources: Sequence[Node]) -> list[Node]:
@@ -113,15 +104,15 @@ def _sizes(graph: Graph, carrier: Node, shapes: Open) -> Callable[[Any], Any]:
     return size
 
 
-def ahead(results: Sequence[Node]) -> set[Node]:
-    """What nodes are computed from, themselves included."""
+def ahead(results: Sequence[Node], stop: Callable[[Node], bool] = lambda _: False) -> set[Node]:
+    """What nodes are computed from, themselves included, up to and with those that stop it."""
     found: set[Node] = set()
     left = list(results)
     while left:
         node = left.pop()
         if node not in found:
             found.add(node)
-            left.extend(node.all_input_nodes)
+            left.extend(() if stop(node) else node.all_input_nodes)
     return found
 
 

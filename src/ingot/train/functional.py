@@ -1,7 +1,7 @@
 """A function of tensors -> the graph of what it computes, without writes, on ATen."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache, wraps
 from typing import Any
 
@@ -35,7 +35,7 @@ def graph_of(
     noted = torch_private.note_writes(shapes.mode)
     free = torch_private.free_convolutions()
     learns = any(t.requires_grad for group in groups for t in group)
-    written = torch_private.write_recurrences() if learns else nullcontext()
+    written = torch_private.write_recurrences(learns)
     with _without_kept_casts(), torch_private.keep_lines(), noted, free, written:
         module = torch_private.trace_values(function, [list(g) for g in groups], table)
     torch_private.take_out_tokens(module.graph)
@@ -51,9 +51,13 @@ def decompositions() -> dict[Any, Any]:
     sizes of the example would be bounds of every call.
     """
     aten = torch.ops.aten
-    kept = {k: v for k, v in torch_private.inductor_table().items() if str(k) not in DRAWS}
+    # eager draws for negative values alone, its decomposition for all
+    by_value = ("aten.rrelu.default", "aten.rrelu_with_noise_functional.default")
+    apart = {*DRAWS, *by_value}
+    kept = {k: v for k, v in torch_private.inductor_table().items() if str(k) not in apart}
     asking = {op: _unless_open(kept[op]) for op in (aten.mm.default, aten.addmm.default)}
-    return {**kept, **asking, aten.native_dropout.default: _dropout}
+    own = {aten.native_dropout.default: _dropout, aten.bernoulli.default: _bernoulli}
+    return {**kept, **asking, **own}
 
 
 def _unless_open(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,10 +73,21 @@ def _unless_open(rule: Callable[..., Any]) -> Callable[..., Any]:
     return decompose
 
 
+def _bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    if generator is not None:
+        return NotImplemented
+    # as torch does, which draws double numbers for double ones only
+    double = probability.dtype == torch.float64
+    dtype = torch.float64 if double else torch.float32
+    drawn = torch.rand(probability.shape, dtype=dtype, device=probability.device)
+    return (drawn < probability).to(probability.dtype)
+
+
 def _dropout(value: Tensor, probability: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if train is False or probability == 0:
         return value.clone(), torch.ones_like(value, dtype=torch.bool)
+    if probability == 1:  # torch draws none then
+        return value * 0, torch.zeros_like(value, dtype=torch.bool)
     # as torch does: numbers are drawn in the order in which the tensor lies
     kept = torch.ops.aten.bernoulli.p(torch.empty_like(value), 1 - probability)
-    scale = 0.0 if probability == 1 else 1 / (1 - probability)
-    return value * (kept * scale), kept.to(torch.bool)
+    return value * (kept / (1 - probability)), kept.to(torch.bool)

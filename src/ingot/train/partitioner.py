@@ -131,19 +131,12 @@ def _is_new_tensor(node: Node) -> bool:
 
 def _reached(gradients: Sequence[Node], stops: set[Node]) -> set[Node]:
     """Where a walk from the gradients stops; sizes are known to the backward anyway."""
-    seen: set[Node] = set()
-    found: set[Node] = set()
-    left = list(gradients)
-    while left:
-        node = left.pop()
-        if node in seen or isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat):
-            continue
-        seen.add(node)
-        if node in stops:
-            found.add(node)
-        else:
-            left.extend(node.all_input_nodes)
-    return found
+
+    def is_size(node: Node) -> bool:
+        return isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat)
+
+    found = ahead(gradients, lambda node: node in stops or is_size(node))
+    return {node for node in found & stops if not is_size(node)}
 
 
 def _settled(

@@ -27,7 +27,10 @@ LIKE = (
     "randint_like.low_dtype", "uniform.default", "normal_functional.default",
     "exponential.default", "geometric.default", "log_normal.default", "cauchy.default",
 )  # fmt: skip
-NEW = ("rand.default", "randn.default", "randint.default", "randint.low", "randperm.default")
+NEW = (
+    "rand.default", "randn.default", "randint.default", "randint.low", "randperm.default",
+    "normal.float_float",
+)  # fmt: skip
 IN_PLACE = "aten.bernoulli.p"
 """What torch writes for dropout's `bernoulli_` once there are no writes."""
 

@@ -22,7 +22,7 @@ from ingot.graphs.torch_private import (
 from ingot.graphs.tree import unflatten
 from ingot.train.ambient import find_other_defaults
 from ingot.train.check import bind, is_same, look_of, out_of_bounds, overlaps, sizes_of
-from ingot.train.compile import Half, without_autocast
+from ingot.train.compile import WORTH_THREADS, Half, without_autocast
 from ingot.train.partitioner import Halves
 from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
@@ -149,6 +149,8 @@ class Ready:
             torch.empty([*map(sizes.__getitem__, code.saved.sizes), 0], device=code.device)
         ]  # fmt: skip
         self.outputs = make_outputs(code.signature, sizes)
+        large = sum(map(Tensor.numel, primals)) >= WORTH_THREADS
+        self.run = (code.forward_half.large if large else None) or code.forward
 
     def __call__(self, primals: list[Tensor]) -> Any:
         """What the function gives for tensors that lie as those did."""
@@ -165,7 +167,7 @@ class Ready:
         in_order = plain and [o.index for o in outputs] == [*range(len(outputs))]
         if self.differs or self.code.edges or not (in_order and self.quiet):
             return self
-        return self.forward if self.loose else self.code.forward
+        return self.forward if self.loose else self.run
 
     def checked(self, primals: list[Tensor]) -> Any:
         """The same for tensors of which nothing is known but that they fit."""
@@ -207,7 +209,7 @@ class Ready:
         given = list(primals)
         for i, order in self.loose:
             given[i] = whole(given[i], order)
-        return self.code.forward(given)
+        return self.run(given)
 
     def backward(self, saved: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list[Any]:
         """The gradient of each primal, or None."""

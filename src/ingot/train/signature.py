@@ -124,14 +124,14 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tree_out: Tree
     results: tuple[Shaped, ...]
     mutated: tuple[tuple[int, int], ...]
-    draws: tuple[Draw, ...]
-    gradients: tuple[int, ...]
-    tangents: tuple[tuple[int, ...], ...]
     sizes: dict[str, tuple[int, int]]
     constraints: tuple[str, ...]
     autocast: dict[str, str]
-    indices: tuple[str, ...]
     constants: dict[str, str]
+    draws: tuple[Draw, ...] = ()
+    gradients: tuple[int, ...] = ()
+    tangents: tuple[tuple[int, ...], ...] = ()
+    indices: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
     ambient: dict[str, str] = {}

@@ -3,7 +3,8 @@
 The graph writes to nothing, holds no dead lines and draws no numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,10 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.graphs.capture import VALUES, find_fix
+from ingot.graphs.capture import find_fix
 from ingot.graphs.guards import find_excluded
 from ingot.graphs.sizes import find_fixed
-from ingot.graphs.spans import find_span, find_span_in
+from ingot.graphs.spans import find_span, find_span_in, placed
 from ingot.graphs.torch_private import (
     base_of,
     follow_gradients,
@@ -71,8 +72,13 @@ def trace(
     ambient: the defaults that the call depends on, where they are known.
     """
     ambient = find_ambient(call) if ambient is None else dict(ambient)
+    with placed(call.captured.place):
+        return _trace(call, {**functional.decompositions(), **(decompositions or {})}, ambient)
+
+
+def _trace(call: Call, table: dict[Any, Any], ambient: dict[str, str]) -> Traced:
     survey = _survey(call)
-    graph, wanted = _joint(call, survey, {**functional.decompositions(), **(decompositions or {})})
+    graph, wanted = _joint(call, survey, table)
     draws = random.lift(graph, call.open)
     _without_aliases(graph)
     given = _flat_output(graph)
@@ -87,22 +93,16 @@ def trace(
     results += [(node.meta["val"], False) for node in told]
     first = count - len(survey.mutated)
     constraints, causes = _constraints(call, graph)
-    signature = Signature(
-        name=call.name, training=call.captured.training, held=call.held, arguments=call.arguments,
-        names=call.names, positional=call.positional, defaults=call.defaults, tree_in=call.tree,
-        outputs=survey.outputs, tree_out=call.captured.tree,
+    signature = call.sign(
+        outputs=survey.outputs,
         results=tuple(
             describe_tensor(f"result{i}", value, call.open, differ=differ)
             for i, (value, differ) in enumerate(results)
         ),
         mutated=tuple((primal, first + i) for i, primal in enumerate(survey.mutated)),
         draws=draws, gradients=tuple(gradients),
-        tangents=_tangents(graph, len(results), survey.requires_grad), sizes=call.axes,
-        constraints=constraints, autocast=call.captured.autocast,
-        indices=tuple(indices),
-        constants={c.name: repr(c.value) for c in call.captured.constants},
-        places=call.places, modes=call.modes, ambient=ambient, causes=causes,
-        unnamed=call.captured.unnamed,
+        tangents=_tangents(graph, len(results), survey.requires_grad),
+        constraints=constraints, indices=tuple(indices), ambient=ambient, causes=causes,
     )  # fmt: skip
     return Traced(call, signature, graph, len(results))
 
@@ -186,7 +186,9 @@ def _described(
     outputs: list[Output] = []
     for i, leaf in enumerate(leaves):
         if i not in tops:
-            outputs.append(_plain_output(leaf, i, call))
+            size = isinstance(leaf, torch.SymInt)
+            value = str(call.open.text(leaf)) if size else leaf
+            outputs.append(Output("size" if size else "value", value=value))
             continue
         node, start = tops[i], roots[i]
         path = steps(node, start, call.open)
@@ -228,38 +230,21 @@ def _representative(
     return None
 
 
-def _plain_output(leaf: Any, index: int, call: Call) -> Output:
-    if isinstance(leaf, torch.SymInt):
-        return Output("size", value=str(call.open.text(leaf)))
-    if isinstance(leaf, VALUES):
-        return Output("value", value=leaf)
-    raise IngotError([Problem(
-        "wrong-output", f"output {index} of '{call.name}' is a {type(leaf).__name__}", None,
-        "return tensors, numbers, strings and None, in tuples, lists and dicts",
-    )])  # fmt: skip
-
-
-class _translated:
+@contextmanager
+def _translated(call: Call) -> Iterator[None]:
     """Torch's complaints about a function, as ours."""
-
-    def __init__(self, call: Call) -> None:
-        self._name = call.name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, error: BaseException | None, trail: object) -> None:
-        if error is None or isinstance(error, IngotError) or not isinstance(error, Exception):
-            return
+    try:
+        yield
+    except IngotError:
+        raise
+    except Exception as error:
         if refuses_generator(error):
-            raise random.undrawable(f"a number of '{self._name}'", "it has a generator") from error
+            raise random.undrawable(f"a number of '{call.name}'", "it has a generator") from error
         text = str(error).split("\n")[0]
-        raise IngotError([Problem(
-            "untraceable-function",
-            f"'{self._name}' cannot be traced: {type(error).__name__}: {text}",
-            find_span_in(str(error)),
-            find_fix(str(error), self._name),
-        )]) from error  # fmt: skip
+        told = f"'{call.name}' cannot be traced: {type(error).__name__}: {text}"
+        span = find_span_in(str(error))
+        fix = find_fix(str(error), str(error), call.name)
+        raise IngotError([Problem("untraceable-function", told, span, fix)]) from error
 
 
 def _named(call: Call) -> list[str]:

@@ -104,10 +104,7 @@ def decoded(value: Any, sizes: Mapping[str, int]) -> Any:
 
 def operation(name: str) -> Any:
     """An operation by its name, such as aten.view.default."""
-    found: Any = torch.ops
-    for word in name.split("."):
-        found = getattr(found, word)
-    return found
+    return operator.attrgetter(name)(torch.ops)
 
 
 def prepared(path: tuple[Step, ...], sizes: Mapping[str, int]) -> Path:

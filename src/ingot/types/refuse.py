@@ -47,9 +47,14 @@ def blamed(error: BaseException) -> Span | None:
 
 
 def caller() -> Span | None:
-    """The innermost line outside Ingot that is running, if it stands in a file."""
+    """The innermost line outside Ingot that is running, if it stands in a file.
+
+    Below a command there is none: what calls it is no code of the user.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _INGOT in Path(frame.f_code.co_filename).parents:
+        if _INGOT / "cli" in Path(frame.f_code.co_filename).parents:
+            return None
         frame = frame.f_back
     if frame is None or not linecache.getline(frame.f_code.co_filename, frame.f_lineno):
         return None  # typed at a prompt that keeps no lines

@@ -4,8 +4,11 @@ from collections.abc import Collection, Mapping
 from collections import Counter
 
 from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.messages import refuse
 
-__all__ = ["Spellings", "find_named", "resolve_name", "with_root"]
+__all__ = ["Spellings", "find_named", "resolve_name", "shorten_name", "with_root"]
+
+MAX_NAMES_SHOWN = 30  # a screenful; `ingot show` lists all
 
 Spellings = Mapping[str, Collection[str]]
 """Of every name all others that mean the same, in full."""
@@ -42,10 +45,22 @@ def resolve_name(
     if len(found) == 1:
         return found[0]
     if found:
-        message = f"'{word}' may be {' or '.join(sorted(found))}"
-        fix = f"write more of it, such as '{min(found)}'"
-        raise IngotError([Problem("ambiguous-parameter", message, None, fix)])
+        ends = sorted(shorten_name(name, spellings) for name in found)
+        raise refuse("ambiguous", name=word, found=" or ".join(ends), first=ends[0])
     ends = Counter(name.rpartition(".")[2] for name in spellings)
     known = [*spellings, *(end for end, count in ends.items() if count == 1)]
-    told = did_you_mean(word, known) or fix or f"one of: {', '.join(spellings) or 'none'}"
+    told = did_you_mean(word, known) or fix or f"one of: {_list_names(spellings)}"
     raise IngotError([Problem(code, missing, None, told)])
+
+
+def _list_names(spellings: Spellings) -> str:
+    shown = [shorten_name(name, spellings) for name in list(spellings)[:MAX_NAMES_SHOWN]]
+    left = len(spellings) - len(shown)
+    return ", ".join(shown or ["none"]) + (f" and {left} more" if left else "")
+
+
+def shorten_name(name: str, spellings: Spellings) -> str:
+    """As much of the end of a name as means it alone."""
+    parts = name.split(".")
+    ends = (".".join(parts[-count:]) for count in range(1, len(parts)))
+    return next((end for end in ends if find_named(end, spellings) == [name]), name)

@@ -195,3 +195,47 @@ def test_a_nan_that_was_cast_to_an_integer_is_told(simulate: Simulate) -> None:
 """
     with pytest.warns(IngotWarning, match="not finite: 'r' in 2 of 4 numbers"):
         simulate(text)
+
+
+def test_whole_numbers_have_a_mean_and_an_integral(simulate: Simulate) -> None:
+    blocks = "".join(
+        f"[{name}]\ntype = {kind}\nbuffer = n\n{more}\n[]\n"
+        for name, kind, more in (
+            ("mean", "TensorAveragePostprocessor", ""),
+            ("whole", "TensorIntegralPostprocessor", ""),
+            ("most", "TensorExtremeValuePostprocessor", "value_type = MAX"),
+            ("change", "TensorIntegralChangePostprocessor", ""),
+            ("speed", "TensorInterfaceVelocityPostprocessor", ""),
+            ("number", "ComputeReynoldsNumber", "tau = 1\ndiameter = 2"),
+        )
+    )
+    text = f"""[Domain]
+dim = 2
+nx = 3
+ny = 4
+xmax = 2
+[]
+[TensorComputes]
+[Solve]
+[n]
+type = ParsedCompute
+buffer = n
+expression = 'x > 1 & t > 0.5'
+extra_symbols = true
+is_integer = true
+expand = REAL
+[]
+[]
+[]
+[Postprocessors]
+{blocks}[]
+[Executioner]
+type = Transient
+num_steps = 3
+[]
+"""
+    last = simulate(text).values[2]
+    # the cells that change lie where the field is level
+    assert last == pytest.approx(
+        {"mean": 1 / 3, "whole": 2 / 3, "most": 1, "change": 2 / 3, "speed": 0, "number": 4}
+    )

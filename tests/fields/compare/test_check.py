@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingot.drivers import Verdict
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, warn_of
 from ingot.fields.compare import Skipped, Spec, chains, check_all, read_specs
 
 TABLE = "time,a\n0,1\n1,2\n"
@@ -28,6 +28,8 @@ class Fake:
             raise IngotError([Problem("wrong-value", given["stop"])])
         if "bug" in given:
             raise ZeroDivisionError("division by zero")
+        if "warn" in given:
+            warn_of([Problem("unused-override", given["warn"])])
         if "say" in given:
             print(given["say"])
             print("to stderr", file=sys.stderr)
@@ -152,6 +154,17 @@ def test_words_that_are_printed(folder: Path, lines: str, told: str | None) -> N
         assert isinstance(result, Verdict) and result.passed
     else:
         assert says(result) == told
+
+
+def test_a_warning_is_seen_in_every_spec_that_gives_it(folder: Path) -> None:
+    lines = "cli_args = warn=careful\n"
+    some = [block(f"is{n}", lines + "expect_out = careful", "RunApp") for n in range(2)]
+    some += [block("not", lines + "absent_out = careful", "RunApp")]
+    found = results(folder, "".join(some), Fake())
+    assert says(found["not"]) == "the run printed 'careful'"
+    for name in ("is0", "is1"):
+        result = found[name]
+        assert isinstance(result, Verdict) and result.passed
 
 
 def test_spec_that_runs_nothing_compares_the_results_of_another(folder: Path) -> None:

@@ -439,10 +439,8 @@ def test_what_nothing_reads_does_not_leave_its_sequence(tmp_path: Path) -> None:
     executor = jit(simulation)
     assert executor.private == {"mu", "kick", "cbar", "rate", "noise"}
     result = run(simulation, tmp_path, executor=executor)
-    assert not {"kick", "cbar", "rate"} & set(result.state.buffers)
-    assert {"c", "mu", "noise"} <= set(
-        result.state.buffers
-    )  # the last two are read by a later part
+    # mu and noise are read by a later part, and leave the state after it
+    assert {*result.state.buffers} & {*executor.private, "c"} == {"c"}
     assert executor.statistics.calls == 6
 
 

@@ -1,10 +1,11 @@
 """Axes that lie as one in all operands are one; the others keep their strides."""
 
+import pytest
 import torch
 
 from ingot.codegen.grids import THREADS_PER_GROUP as THREADS
 from ingot.fields.jit.launch import Launch
-from ingot.fields.jit.layout import joined, order_of
+from ingot.fields.jit.layout import Layout, joined, order_of
 
 
 def test_contiguous_operands_have_one_axis() -> None:
@@ -41,7 +42,15 @@ def test_a_gpu_is_told_of_axes_that_are_not_in_use() -> None:
     launch.run([11, 12], [2.5], launch.arranged(layout, 1))
     ((blocks, task),) = told
     assert blocks == -(-1200 // THREADS)
-    words = torch.frombuffer(bytearray(task), dtype=torch.int64).tolist()
+    words = torch.frombuffer(bytearray(task[:32]), dtype=torch.int64).tolist()
     assert words[:2] == [11, 12]
     assert torch.tensor([words[2]]).view(torch.float64).item() == 2.5
-    assert words[3:] == [1200, 1, 1, 4, 300, 0, 300, 1, 0, 1, 0]
+    assert words[3] == 1200
+    rest = torch.frombuffer(bytearray(task[32:]), dtype=torch.int32).tolist()
+    assert rest == [1, 1, 4, 300, 0, 300, 1, 0, 1, 0]
+
+
+def test_a_field_too_large_for_a_gpu_loop_is_refused() -> None:
+    layout = Layout(1, (4,), ((2**31,),))
+    with pytest.raises(OverflowError, match="too large"):
+        Launch(lambda *task: None).arranged(layout, 1)

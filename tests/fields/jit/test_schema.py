@@ -5,6 +5,7 @@ import dataclasses
 import torch
 
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
+from ingot.fields.shares import Share, parts_of
 from ingot.fields.step import Ambient, Buffer, Old, State, Step
 
 from .cases import cahn_hilliard, parsed
@@ -70,3 +71,15 @@ def test_a_digest_is_the_same_for_equal_steps_alone() -> None:
         digest((*cahn_hilliard()[:-1], parsed("c", "2*mu", "mu")), ("c",), made, ""),
     ]
     assert len({one, *others}) == 7
+
+
+def test_a_part_of_a_box_has_code_of_its_own() -> None:
+    """Where ranks shift and add up otherwise, what was compiled for a whole box is not theirs."""
+    whole, steps = state_of((16, 16), "c"), cahn_hilliard()
+    part = state_of((16, 16), "c")
+    share = Share(parts_of((16, 16), "FFT_SLAB", (1,)), 0)
+    part.space = dataclasses.replace(part.space, share=share)
+    found = [schema(state, steps) for state in (whole, part)]
+    assert found[0].shapes == found[1].shapes
+    names = {digest(steps, ["c"], each, "") for each in found}
+    assert len(names) == 2

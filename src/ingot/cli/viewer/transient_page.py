@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Source", "report_page"]
 
 HERE = Path(__file__).parent
+SCRIPTS = ("axes.js", "charts.js")
 MOST_STEPS = 2000  # of a curve on a page
 MOST_QUANTITIES = 150  # to choose from
 MOST_FAILURES = 20  # rows of a table
@@ -56,7 +57,7 @@ def report_page(result: "Result", source: Source) -> str:
         failures_note=note, timing=list_timing(result, source.timing),
         variables=list_rows(result), model=describe_model(source.driver),
         source={"name": source.file, "lines": source.text.splitlines()} if source.text else None,
-        data=Markup(data), script=Markup((HERE / "charts.js").read_text()),
+        data=Markup(data), script=Markup("".join((HERE / name).read_text() for name in SCRIPTS)),
     )  # fmt: skip
 
 

@@ -51,6 +51,8 @@ def save_arrays(content: Content, stream: Any) -> None:
 
 def load_arrays(file: Any) -> tuple[Header, dict[str, Array]]:
     """The header and the arrays of NumPy's archive; nothing in it is executed."""
+    if isinstance(file, Path) and not zipfile.is_zipfile(file):
+        raise ValueError("it is no archive of NumPy")  # which would speak of pickles else
     with np.load(file, allow_pickle=False) as stored:
         arrays = {key: stored[key] for key in stored.files if key != HEADER}
         return Header.from_json(str(stored[HEADER])), arrays

@@ -10,11 +10,12 @@ from typing import Literal
 import torch
 
 from ingot.errors import IngotError, Problem
-from ingot.fields.spaces import Mode, Space, space
+from ingot.fields.shares import Mode, deal, parts_of, share_of
+from ingot.fields.spaces import Space, space
 from ingot.hit import Block
 from ingot.options import Count, NotNegativeCount
 
-__all__ = ["Domain", "check_domain", "ranks_of", "space_of", "split"]
+__all__ = ["Domain", "World", "check_domain", "precision_of", "ranks_of", "space_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Domain:
     device_weights: the relative widths of their parts
     floating_precision: the type of real numbers
     debug: whether to print what is compiled
-    gpu_aware_mpi: accepted, without effect in one process
+    gpu_aware_mpi: accepted: torch.distributed moves what ranks exchange
     """
 
     dim: Literal["1", "2", "3"]
@@ -108,33 +109,42 @@ def ranks_of(domain: Domain) -> int:
     return max(len(domain.device_names), 2 if shared else 1) if shared else 1
 
 
-def split(count: int, weights: tuple[int, ...]) -> tuple[int, ...]:
-    """Rows dealt out by weight; each part gets one at least, the last takes the rest."""
-    parts: list[int] = []
-    for at, weight in enumerate(weights):
-        left = count - sum(parts)
-        whole = max(1, left * weight // sum(weights[at:]))
-        parts.append(whole if at < len(weights) - 1 else left)
-    return tuple(parts)
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process among those that share a box; `local` counts those of one machine."""
+
+    rank: int
+    count: int
+    local: int = 0
 
 
-def space_of(domain: Domain, device: str, ranks: int) -> Space:
-    """The space of a domain."""
+def precision_of(domain: Domain, device: str) -> torch.dtype:
+    """The type of real numbers of a run on a device."""
     single = domain.floating_precision == "SINGLE" or device.startswith("mps")
+    return torch.float32 if single else torch.float64
+
+
+def space_of(domain: Domain, device: str, ranks: int, world: World | None = None) -> Space:
+    """The space of a domain: the whole of it, or the part of this process in a world of them."""
     weights = domain.device_weights if len(domain.device_weights) == ranks else (1,) * ranks
-    slabs = split(domain.ny, weights) if ranks > 1 and domain.parallel_mode == "FFT_SLAB" else ()
+    slabs = deal(domain.ny, weights) if ranks > 1 and domain.parallel_mode == "FFT_SLAB" else ()
     mode: Mode = domain.parallel_mode
     try:
-        return space(
+        whole = space(
             domain.sizes,
             domain.lower,
             domain.upper,
             mode=mode,
             slabs=slabs,
-            dtype=torch.float32 if single else torch.float64,
+            dtype=precision_of(domain, device),
             device=device,
         )
     except (RuntimeError, ValueError) as error:
         sizes = " x ".join(map(str, domain.sizes))
         message = f"a grid of {sizes} cells cannot be made: {str(error).splitlines()[0]}"
         raise IngotError([Problem("wrong-value", message, fix="give fewer cells")]) from error
+    if world is None:
+        return whole
+    given = domain.device_weights if len(domain.device_weights) == world.count else ()
+    parts = parts_of(domain.sizes, mode, given or (1,) * world.count)
+    return whole.part(share_of(parts, world.rank))

@@ -14,7 +14,13 @@ from ingot.fields.declare import FunctionName
 from ingot.hit import Block
 from ingot.options import Factor, NotNegative, NotNegativeCount, Positive, Share
 
-__all__ = ["STEPPERS", "Executioner", "Progress", "Stepper", "check_executioner", "shortened"]
+__all__ = [
+    "SAME_SIZE", "STEPPERS", "Executioner", "Progress", "Stepper", "check_executioner", "shortened",
+]  # fmt: skip
+
+SAME_SIZE = 1e-6
+"""Relative difference up to which two step sizes are one: the time, a sum of many steps, is rounded
+by more than a bit, and neither a sliver of a step at the end nor a lost history must come of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ class IterationAdaptiveDT:
 
     dt: the size of the first step
     growth_factor: how much longer each step is than the last
-    cutback_factor: how much shorter a step is after too many iterations
+    cutback_factor: accepted, without effect: there are no nonlinear iterations
     cutback_factor_at_failure: how much shorter a failed step is tried again
     optimal_iterations: accepted, without effect: there are no nonlinear iterations
     iteration_window: accepted, without effect
@@ -231,4 +237,4 @@ def shortened(executioner: Executioner, time: float, size: float) -> float:
         raise IngotError([Problem("wrong-value", message, fix=fix)])
     size = min(max(size, executioner.dtmin), executioner.dtmax)
     left = executioner.end_time - time
-    return left if size > left or math.isclose(size, left, rel_tol=1e-12) else size
+    return left if size > left or math.isclose(size, left, rel_tol=SAME_SIZE) else size

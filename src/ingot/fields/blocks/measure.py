@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.fields.blocks.bind import Binder, Bound
+from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.options import place
 from ingot.fields.blocks.variables import Sectioned
 from ingot.fields.declare import POSTPROCESSORS, DeclaredCompute
@@ -83,8 +84,8 @@ class Terminator:
     """Ends the run when an expression of postprocessors is true.
 
     expression: the expression
-    message: accepted, without effect
-    fail_mode: accepted: the run always ends
+    message: accepted: the run ends without words
+    fail_mode: accepted, without effect: the run always ends
     """
 
     expression: str
@@ -122,7 +123,9 @@ class Measure:
             yield from self.rule.reads
 
 
-def read_measures(whole: Sectioned, binder: Binder, groups: list[str]) -> tuple[Measure, ...]:
+def read_measures(
+    whole: Sectioned, binder: Binder, groups: list[str], domain: Domain
+) -> tuple[Measure, ...]:
     """All measures of a file; those made of others come after them."""
     reader = binder.reader
     found: list[Measure] = []
@@ -139,6 +142,8 @@ def read_measures(whole: Sectioned, binder: Binder, groups: list[str]) -> tuple[
             events = reader.either(block, "execute_on", tuple[Event, ...], ("TIMESTEP_END",))
             if isinstance(kind, DeclaredCompute):
                 rule = binder.bound(block, kind, ALSO)
+                if rule is not None:
+                    reader.problems += wrong_variable(rule, block, events, domain)
             else:
                 rule = reader.made(block, kind, ALSO)
             if isinstance(rule, TensorHistogram) and (rule.min > rule.max or rule.bins < 1):
@@ -158,6 +163,33 @@ def read_measures(whole: Sectioned, binder: Binder, groups: list[str]) -> tuple[
     except IngotError as error:
         reader.problems += error.problems
         return tuple(found)
+
+
+def wrong_variable(
+    bound: Bound, block: Block, events: tuple[Event, ...], domain: Domain
+) -> Iterator[Problem]:
+    """What is wrong with a measure of a variable of the mesh."""
+    if bound.mapped is None:
+        return
+    name, mapped = bound.mapped.variable, bound.mapped
+    if domain.mesh_mode != "DOMAIN":
+        message = f"the variable '{name}' shows no field where mesh_mode = {domain.mesh_mode}"
+        fix = "set mesh_mode = DOMAIN in [Domain]"
+        yield Problem("wrong-value", message, place(block, "variable"), fix)
+    if {*events} & {"TIMESTEP_END", "FINAL"} and "TIMESTEP_END" not in mapped.events:
+        message = f"the variable '{name}' is not renewed after steps, when it is measured"
+        fix = "let its execute_on in [AuxKernels] hold TIMESTEP_END"
+        yield Problem("wrong-value", message, place(block, "variable"), fix)
+    point, box = bound.options.get("point"), tuple(zip(domain.lower, domain.upper, strict=True))
+    if point is not None and len(point) != 3:
+        message = f"'point' has {len(point)} numbers, not 3"
+        yield Problem("wrong-value", message, place(block, "point"), "write x y z")
+    elif point is not None:
+        for axis, at, (low, high) in zip("xyz", point, box[: len(domain.sizes)], strict=False):
+            if not low <= at <= high:
+                message = f"'point' lies outside the box: {axis} = {at:g}"
+                fix = f"give {axis} from {low:g} to {high:g}"
+                yield Problem("wrong-value", message, place(block, "point"), fix)
 
 
 def in_turn(measures: list[Measure]) -> tuple[Measure, ...]:
@@ -249,7 +281,7 @@ def measured(
                 values.setdefault(measure.name, 0.0)
             case Bound() as bound:
                 with told_of(measure.name, measure.span, state, bound.reads):
-                    values[measure.name] = taken(bound, state, previous)
+                    values[measure.name] = taken(bound, state, previous, event)
             case ComputeGroupExecutionCount(compute_group=name):
                 values[measure.name] = float(state.counts.get(name, 0))
             case TimestepSize():
@@ -261,9 +293,16 @@ def measured(
                 )
 
 
-def taken(bound: Bound, state: State, previous: Mapping[str, Tensor] | None) -> float:
+def taken(
+    bound: Bound,
+    state: State,
+    previous: Mapping[str, Tensor] | None,
+    event: Event = "TIMESTEP_END",
+) -> float:
     """The number that a declared postprocessor gives."""
     arguments = looked_up(bound.declared.function, bound.arguments, state.look_up)
+    if bound.mapped is not None and event == "INITIAL" and event not in bound.mapped.events:
+        arguments["variable"] = state.space.full(bound.mapped.initial)  # it is not set yet
     for name, buffer in bound.past.items():
         if previous is None:
             arguments[name] = state.old.get(buffer, ())

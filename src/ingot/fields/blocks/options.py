@@ -18,6 +18,9 @@ from ingot.options import plain
 __all__ = ["Reader", "place"]
 
 Made = TypeVar("Made")
+IDLE = "accepted, without effect"
+"""What the sentence of an option begins with that is read for the sake of old files."""
+
 FLAGS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False,
          "on": True, "off": False}  # fmt: skip
 
@@ -30,6 +33,8 @@ class Reader:
     problems: list[Problem] = field(default_factory=list)
     constants: dict[str, Field] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    doubts: list[Problem] = field(default_factory=list)
+    """Options that are set and change nothing."""
 
     def values(
         self, block: Block, options: Iterable[ComputeOption], also: Iterable[str] = ("type",),
@@ -51,6 +56,8 @@ class Reader:
         for option in options:
             try:
                 values[option.name] = self.value(block, option)
+                if option.doc.startswith(IDLE):
+                    self.tell_idle(block, option, values[option.name])
             except IngotError as error:
                 self.problems += error.problems
         return values if len(self.problems) == before else None
@@ -61,6 +68,15 @@ class Reader:
         if found is None:
             return option.default if option.default is not REQUIRED else block.require(option.name)
         return self.read(found, option.type)
+
+    def tell_idle(self, block: Block, option: ComputeOption, value: Any) -> None:
+        """Keep a doubt about an option without effect, if the block sets it to anything."""
+        if block.field(option.name) is None or value == option.default:
+            return
+        message = f"'{option.name}' of {block.title} has no effect"
+        message += option.doc.removeprefix(IDLE) if option.doc.startswith(IDLE) else " here"
+        span = place(block, option.name)
+        self.doubts.append(Problem("idle-option", message, span, "leave it out"))
 
     def either(self, block: Block, name: str, kind: Any, default: Any) -> Any:
         """One option by itself, or its default, also where it is wrong."""
@@ -75,6 +91,8 @@ class Reader:
         if get_origin(kind) is Annotated:
             if "constant" in kind.__metadata__:
                 return self.constant(found)
+            if "constants" in kind.__metadata__:
+                return tuple(self.constant_of(found, word) for word in found.words())
             numeric = plain(kind) in (int, float)
             return word_as(found, found.string().strip(), kind) if numeric else found.string()
         if get_origin(kind) in (Union, types.UnionType):
@@ -88,10 +106,13 @@ class Reader:
 
     def constant(self, found: Field) -> float | Constant:
         """A number, or a constant that the problem names."""
+        return self.constant_of(found, found.string().strip())
+
+    def constant_of(self, found: Field, name: str) -> float | Constant:
+        """A word of a field as a number or a constant."""
         try:
-            return word_as(found, found.string().strip(), float)
+            return word_as(found, name, float)
         except IngotError:
-            name = found.string().strip()
             if not re.fullmatch(r"[A-Za-z_]\w*", name) or NUMBER.fullmatch(name):
                 raise
             self.constants.setdefault(name, found)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ingot.errors import Problem
 from ingot.fields.blocks.options import Reader
 from ingot.hit import Block
-from ingot.options import Count
+from ingot.options import Count, NotNegative
 
-__all__ = ["MOOSE_ONLY", "ProblemOptions", "read_problem"]
+__all__ = ["MOOSE_ONLY", "PROBLEMS", "LatticeOptions", "ProblemOptions", "read_problem"]
 
 MOOSE_ONLY = (
     "solve_type", "scheme", "petsc_options", "petsc_options_iname", "petsc_options_value",
@@ -41,12 +41,31 @@ class ProblemOptions:
     marlin_compatible: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatticeOptions(ProblemOptions):
+    """A run of lattice Boltzmann steps.
+
+    binary_media: the buffer that is 0 in solid cells
+    enable_slip: accepted, without effect
+    substeps: how many steps of the lattice each step takes
+    tolerance: the run ends once LBMComputeResidual finds less
+    """
+
+    binary_media: str = ""
+    enable_slip: bool = False
+    substeps: Count = 1
+    tolerance: NotNegative = 1e-15
+
+
+PROBLEMS = {"TensorProblem": ProblemOptions, "LatticeBoltzmannProblem": LatticeOptions}
+
+
 def read_problem(block: Block | None, reader: Reader) -> tuple[ProblemOptions, dict[str, float]]:
     """The options of a [Problem] block, and the constants it declares."""
     if block is None:
         return ProblemOptions(), {}
-    reader.type_of(block, {"TensorProblem": ProblemOptions}, "TensorProblem")
-    options = reader.made(block, ProblemOptions, ("type", *CHECKS))
+    kind = reader.type_of(block, PROBLEMS, "TensorProblem") or ProblemOptions
+    options = reader.made(block, kind, ("type", *CHECKS))
     if options is None:
         return ProblemOptions(), {}
     names, values = options.scalar_constant_names, options.scalar_constant_values

@@ -8,7 +8,7 @@ from ingot.fields.compare.check import Runner, Skipped, chains, check_all
 from ingot.fields.compare.csvdiff import compare_csv
 from ingot.fields.compare.difference import Compared, Finding, Limits
 from ingot.fields.compare.exodiff import compare_exodus
-from ingot.fields.compare.exodus import Exodus, grid, read_exodus, write_exodus
+from ingot.fields.compare.exodus import Exodus, append_exodus, grid, read_exodus, write_exodus
 from ingot.fields.compare.hdf5diff import compare_hdf5
 from ingot.fields.compare.spec import Spec, read_specs
 from ingot.fields.compare.xmldiff import compare_xml
@@ -21,6 +21,7 @@ __all__ = [
     "Runner",
     "Skipped",
     "Spec",
+    "append_exodus",
     "chains",
     "check_all",
     "compare_csv",

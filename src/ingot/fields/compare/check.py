@@ -7,12 +7,13 @@ import contextlib
 import io
 import logging
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ingot.drivers.verdict import Verdict
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, IngotWarning, Problem
 from ingot.fields.compare.csvdiff import compare_csv
 from ingot.fields.compare.difference import Compared
 from ingot.fields.compare.spec import DIFFS, Spec
@@ -114,18 +115,22 @@ def check(spec: Spec, run: Runner, folder: Path) -> Verdict:
 
 
 def outcome(spec: Spec, run: Runner, folder: Path) -> tuple[str, IngotError | None]:
-    """What a run said, and the error it ended with."""
-    said = io.StringIO()
+    """What a run said and warned of, and the error it ended with."""
+    said, raised = io.StringIO(), None
     handler, logger = logging.StreamHandler(said), logging.getLogger("ingot")
     logger.addHandler(handler)
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            run(spec, folder)
-    except IngotError as error:
-        return said.getvalue() + str(error), error
-    finally:
-        logger.removeHandler(handler)
-    return said.getvalue(), None
+    with warnings.catch_warnings(record=True) as doubts:
+        # a warning that an earlier spec of the same input gave is given again
+        warnings.simplefilter("always", IngotWarning)
+        try:
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                run(spec, folder)
+        except IngotError as error:
+            raised = error
+        finally:
+            logger.removeHandler(handler)
+    words = [said.getvalue(), *(str(each.message) for each in doubts)]
+    return "\n".join([*words, str(raised or "")]), raised
 
 
 def judged_end(spec: Spec, raised: IngotError | None) -> Iterator[Problem]:

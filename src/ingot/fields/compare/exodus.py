@@ -3,7 +3,7 @@
 In: the path of an Exodus file, classic netCDF inside. Out: an Exodus; and back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -12,9 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingot.errors import IngotError, Problem
-from ingot.fields.compare.netcdf import Netcdf, NetcdfVariable, read_netcdf, write_netcdf
+from ingot.fields.compare.netcdf import (
+    Netcdf,
+    NetcdfVariable,
+    append_record,
+    read_netcdf,
+    write_netcdf,
+)
 
-__all__ = ["Exodus", "grid", "read_exodus", "write_exodus"]
+__all__ = ["Exodus", "append_exodus", "grid", "read_exodus", "write_exodus"]
 
 Numbers = NDArray[np.float64]
 SHAPES = {1: "EDGE2", 2: "QUAD4", 3: "HEX8"}
@@ -155,6 +161,18 @@ def write_exodus(path: Path, exodus: Exodus) -> None:
         "title": text(path.name),
     }
     write_netcdf(path, Netcdf(dimensions, variables, attributes, "time_step"))
+
+
+def append_exodus(
+    path: Path,
+    time: float,
+    nodal: Iterable[Numbers],
+    elemental: Iterable[Numbers],
+    scalar: Sequence[float],
+) -> None:
+    """Add a time to a file, its variables in the order they were written in."""
+    numbers = [np.array(scalar, np.float64)] if scalar else []
+    append_record(path, [np.array(time, np.float64), *nodal, *elemental, *numbers])
 
 
 def text(words: str) -> NDArray[np.bytes_]:

@@ -3,7 +3,8 @@
 In: a path, or dimensions, attributes and arrays. Out: the same, with no library but numpy.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from numpy.typing import NDArray
 from ingot.errors import IngotError, Problem
 from ingot.package.write import put_file
 
-__all__ = ["Netcdf", "NetcdfVariable", "read_netcdf", "write_netcdf"]
+__all__ = ["Netcdf", "NetcdfVariable", "append_record", "read_netcdf", "write_netcdf"]
 
 Array = NDArray[Any]
 TYPES = {1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: "u1", 8: ">u2", 9: ">u4",
          10: ">i8", 11: ">u8"}  # fmt: skip
 WRITTEN = {"S": 2, "i4": 4, "f4": 5, "f8": 6}
 DIMENSION, VARIABLE, ATTRIBUTE = 10, 11, 12
+RECORDS_AT = 4
+"""Where a file has the count of its records, in four bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,22 @@ def write_netcdf(path: Path, file: Netcdf) -> None:
         body += parts if len(parts) == 1 else [pad(part) for part in parts]
     headers = (entry + offsets[name] for name, entry in entries.items())
     put_file(head + b"".join((*headers, *body)), path)
+
+
+def append_record(path: Path, values: Sequence[Array]) -> None:
+    """Add a record, a value for each variable that has records, in the order of the file.
+
+    Readers go by the count of records in the header, which changes once all bytes are there.
+    """
+    parts = [coded(each)[1].tobytes() for each in values]
+    with path.open("r+b") as file:
+        file.seek(RECORDS_AT)
+        records = int.from_bytes(file.read(4), "big")
+        file.seek(0, os.SEEK_END)
+        file.write(b"".join(parts if len(parts) == 1 else map(pad, parts)))
+        file.flush()
+        file.seek(RECORDS_AT)
+        file.write(word(records + 1))
 
 
 def moves(dimensions: tuple[str, ...], record: str | None) -> bool:

@@ -1,5 +1,24 @@
 """The library of computes, one file per family; importing this declares them all."""
 
-from ingot.fields.computes import basic, boundary, models, parsed, spectral
+import ingot.fields.lbm  # noqa: F401  declares computes of lattices
+from ingot.fields.computes import (
+    basic,
+    boundary,
+    elasticity,
+    galerkin,
+    mechanics,
+    models,
+    parsed,
+    spectral,
+)
 
-__all__ = ["basic", "boundary", "models", "parsed", "spectral"]
+__all__ = [
+    "basic",
+    "boundary",
+    "elasticity",
+    "galerkin",
+    "mechanics",
+    "models",
+    "parsed",
+    "spectral",
+]

@@ -14,7 +14,7 @@ from ingot.fields.blocks.options import place
 from ingot.fields.declare import Compatible, FunctionName, Number, Time, compute
 from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.hit import Block
-from ingot.options import NotNegative
+from ingot.options import Count, NotNegative
 
 __all__ = [
     "ConstantReciprocalTensor", "ConstantTensor", "MooseFunctionTensor", "RandomTensor",
@@ -27,7 +27,7 @@ def ConstantTensor(space: Space, *, real: Number = 0.0, full: bool = False) -> G
     """The same number everywhere.
 
     real: the number, or the name of a constant
-    full: accepted, without effect: the buffer is always filled
+    full: accepted: the buffer is always filled
     """
     return space.full(real)
 
@@ -40,7 +40,7 @@ def ConstantReciprocalTensor(
 
     real: its real part, or the name of a constant
     imaginary: its imaginary part, or the name of a constant
-    full: accepted, without effect: the buffer is always filled
+    full: accepted: the buffer is always filled
     """
     parts = (torch.as_tensor(part).to(space.k2) for part in (real, imaginary))
     return torch.complex(*parts).expand(space.spectrum_shape).contiguous()
@@ -72,12 +72,15 @@ def RandomTensor(
     """
     device = "cpu" if generate_on_cpu else space.k2.device
     drawn: list[Tensor] = []
-    for width in space.slabs or space.shape[1:2] or (1,):
+    # every rank draws the whole box, so that its numbers do not depend on how many there are
+    sizes = space.whole_shape
+    for width in space.slabs or sizes[1:2] or (1,):
         if seed is not None:
             torch.manual_seed(seed)
-        shape = (*space.shape[:1], *((width,) if space.dim > 1 else ()), *space.shape[2:])
+        shape = (*sizes[:1], *((width,) if space.dim > 1 else ()), *sizes[2:])
         drawn.append(torch.rand(shape, dtype=space.k2.dtype, device=device))
     field = torch.cat(drawn, dim=1) if space.dim > 1 else drawn[0]
+    field = field if space.share is None else space.share.own(field)
     return field.to(space.k2.device) * (max - min) + min
 
 
@@ -98,10 +101,14 @@ def MooseFunctionTensor(
 
 
 @compute
-def RankTwoIdentity(space: Space) -> Grid:
-    """The identity matrix at every point."""
-    eye = torch.eye(space.dim, dtype=space.k2.dtype, device=space.k2.device)
-    return eye.expand(*space.shape, space.dim, space.dim).contiguous()
+def RankTwoIdentity(space: Space, *, size: Count | None = None) -> Grid:
+    """The identity matrix at every point.
+
+    size: its number of rows, that of axes unless given
+    """
+    rows = space.dim if size is None else size
+    eye = torch.eye(rows, dtype=space.k2.dtype, device=space.k2.device)
+    return eye.expand(*space.shape, rows, rows).contiguous()
 
 
 def check_rectangle(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
@@ -116,7 +123,12 @@ def check_rectangle(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
         yield Problem("missing-option", message, block.span, "add 'profile = COS' or TANH")
 
 
-@compute(check=check_rectangle)
+def idle_edge(values: dict[str, Any]) -> set[str]:
+    """The form of an edge that is sharp."""
+    return set() if values["int_width"] > 0 else {"profile"}
+
+
+@compute(check=check_rectangle, idle=idle_edge)
 def SmoothRectangleCompute(
     space: Space,
     *,

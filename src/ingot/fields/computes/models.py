@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
-from ingot.fields.declare import Loaded, Names, compute
+from ingot.execute.batch_shape import shape_of
+from ingot.fields.declare import Loaded, More, Names, compute
 from ingot.fields.jit.material import Material, material
 from ingot.fields.spaces import Grid, Narrow, Space
+from ingot.fields.step import Ambient, Buffer, Source
 from ingot.hit import Block, Field, Tree, read
 from ingot.model import build
-from ingot.program import trace
+from ingot.program import Program, trace, with_jacobian
 
 __all__ = ["LibtorchGibbsEnergy", "NEML2TensorCompute"]
 
@@ -115,30 +117,131 @@ def modernised(tree: Tree) -> Tree:
     return dataclasses.replace(tree, blocks=tuple(map(renamed, kept)))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PointModel:
+    """A material of a file, and what it takes and gives beyond the buffers that options name.
+
+    feeds: for each variable that no option names: the time at the end of a substep ("end"), the
+    time at its beginning ("begin"), or an old value ("old"), in the order of the material's inputs
+    reads: the clock, and the buffers of old values; gives: buffers that old inputs are kept in
+    starts: the components of buffers that hold zeros before the first step; follows: the inputs
+    that buffers of old inputs start from, where those are there before it
+    """
+
+    material: Material
+    feeds: tuple[str, ...] = ()
+    kept: tuple[int, ...] = ()
+    reads: tuple[Source, ...] = ()
+    gives: tuple[str, ...] = ()
+    starts: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    follows: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __call__(self, inputs: Sequence[Tensor], more: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The outputs at every point, and the inputs that are kept for the next step."""
+        if not self.feeds:
+            return self.material(inputs)
+        end, dt, *old = more
+        values = iter(old)
+        clock = {"end": end, "begin": end - dt}
+        fed = [clock[each] if each in clock else next(values) for each in self.feeds]
+        gives = self.material([*inputs, *fed])
+        return (*gives, *(inputs[at] for at in self.kept))
+
+
+CLOCK = {"t": "end", "forces/t": "end", "t~1": "begin", "old_forces/t": "begin"}
+"""The times that a material may ask for, as NEML2 3 and 2 spell them."""
+
+OLD = (("old_state/", "state/"), ("old_forces/", "forces/"))
+"""How NEML2 2 spells an old value."""
+
+
+def present(name: str) -> str | None:
+    """The variable that a name asks the old value of."""
+    if name.endswith("~1"):
+        return name.removesuffix("~1")
+    return next((new + name[len(old) :] for old, new in OLD if name.startswith(old)), None)
+
+
 def load_model(
     block: Block, options: dict[str, Any], folder: Path, *, untrusted: bool = False
-) -> Material:
+) -> PointModel:
     """The model of a material file, ready to run on fields."""
     path = existing(block.require("neml2_input_file"), folder)
     tree = modernised(read(path, options["cli_args"]))
     program = trace(build(tree, options["neml2_model"], untrusted=untrusted))
-    inputs = {variable.name for variable in program.inputs}
+    inputs = {variable.name: variable for variable in program.inputs}
     outputs = {variable.name for variable in program.outputs}
+    words = options["neml2_derivatives"]
+    pairs = tuple(zip(words[::2], words[1::2], strict=False))
+    feeds = {n: feed_of(n, options) for n in inputs if n not in options["neml2_inputs"]}
     raise_if(
         [
             *unpaired(block, options, "marlin_inputs", "neml2_inputs"),
             *unpaired(block, options, "marlin_outputs", "neml2_outputs"),
+            *odd_pairs(block, options),
             *strangers(block, "neml2_inputs", options["neml2_inputs"], inputs),
             *strangers(block, "neml2_outputs", options["neml2_outputs"], outputs),
-            *ungiven(block, inputs - set(options["neml2_inputs"])),
+            *strangers(block, "neml2_derivatives", [y for y, _ in pairs], outputs),
+            *strangers(block, "neml2_derivatives", [x for _, x in pairs], inputs),
+            *ungiven(block, {n for n, feed in feeds.items() if not feed}),
         ]
     )
+    if pairs:
+        program = with_jacobian(program, pairs)
+    takes = (*options["neml2_inputs"], *feeds)
+    gives = (*options["neml2_outputs"], *(f"{y}:{x}" for y, x in pairs))
     # by what is computed, since laws, tables and included files change under their names
     values = [p.value.data.contiguous() for p in program.parameters]
     parts = (program.digest, *(f"{x.shape} {x.numpy().tobytes().hex()}" for x in values))
-    parts += (*options["neml2_inputs"], "->", *options["neml2_outputs"])
+    parts += (*takes, "->", *gives)
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    return material(name, program, options["neml2_inputs"], options["neml2_outputs"])
+    found = material(name, program, takes, gives)
+    return fed_model(block, options, found, program, feeds)
+
+
+def feed_of(name: str, options: dict[str, Any]) -> str:
+    """Where a variable comes from that no option names: the clock, or an old value; else ''."""
+    if name in CLOCK:
+        return CLOCK[name]
+    known = (*options["neml2_outputs"], *options["neml2_inputs"])
+    return "old" if present(name) in known else ""
+
+
+def fed_model(
+    block: Block, options: dict[str, Any], found: Material, program: Program,
+    feeds: Mapping[str, str],
+) -> PointModel:  # fmt: skip
+    """A material with the buffers of its internal variables, and of inputs that it asks again."""
+    shapes = {v.name: shape_of(v, program) for v in program.inputs}
+    states = dict(zip(options["neml2_outputs"], options["marlin_outputs"], strict=True))
+    reads: list[Source] = []
+    kept: dict[str, str] = {}
+    starts: dict[str, tuple[int, ...]] = {}
+    for name in (n for n, feed in feeds.items() if feed == "old"):
+        now = present(name)
+        assert now is not None
+        if now not in states:
+            kept[now] = f"{block.path}#{now}"
+        buffer = states[now] if now in states else kept[now]
+        reads.append(Buffer(buffer))
+        starts[buffer] = (*shapes[name].sizes, *shapes[name].base)
+    clock = (Ambient("end"), Ambient("dt")) if feeds else ()
+    places = tuple(options["neml2_inputs"].index(name) for name in kept)
+    inputs = options["marlin_inputs"]
+    follows = {kept[now]: inputs[at] for now, at in zip(kept, places, strict=True)}
+    gives = tuple(kept.values())
+    return PointModel(
+        found, tuple(feeds.values()), places, (*clock, *reads), gives, starts, follows
+    )
+
+
+def odd_pairs(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
+    """Derivatives are pairs of an output and an input, and each has a buffer."""
+    count, buffers = len(options["neml2_derivatives"]), len(options["marlin_derivatives"])
+    if count != 2 * buffers:
+        message = f"neml2_derivatives has {count} entries, marlin_derivatives {buffers}"
+        fix = "give an output and an input of the model for each buffer"
+        yield Problem("wrong-value", message, block.span, fix)
 
 
 def unpaired(block: Block, options: dict[str, Any], ours: str, theirs: str) -> Iterator[Problem]:
@@ -148,7 +251,7 @@ def unpaired(block: Block, options: dict[str, Any], ours: str, theirs: str) -> I
 
 
 def strangers(
-    block: Block, option: str, names: Sequence[str], known: set[str]
+    block: Block, option: str, names: Sequence[str], known: Collection[str]
 ) -> Iterator[Problem]:
     for name in names:
         if name not in known:
@@ -166,8 +269,9 @@ def ungiven(block: Block, missing: set[str]) -> Iterator[Problem]:
 
 
 @compute(
-    gives=("marlin_outputs",),
-    many=("marlin_outputs",),
+    gives=("marlin_outputs", "marlin_derivatives"),
+    many=("marlin_outputs", "marlin_derivatives"),
+    unless={"marlin_derivatives": ()},
     load=load_model,
 )
 def NEML2TensorCompute(
@@ -175,19 +279,27 @@ def NEML2TensorCompute(
     *,
     names: Names,
     model: Loaded,
+    more: More,
     neml2_input_file: str,
     neml2_model: str,
     cli_args: tuple[str, ...] = (),
     neml2_inputs: tuple[str, ...] = (),
     neml2_outputs: tuple[str, ...] = (),
+    neml2_derivatives: tuple[str, ...] = (),
 ) -> tuple[Tensor, ...]:
-    """A material model evaluated at every point.
+    """A material model evaluated at every point, its internal variables kept there.
+
+    An old value (`x~1`) that `neml2_inputs` does not name is what the buffer of `x` held before,
+    and the times `t` and `t~1` are those of the substep.
 
     marlin_inputs: the buffers that are its inputs
+    marlin_outputs: the buffers that its outputs are written to
+    marlin_derivatives: the buffers that derivatives are written to
     neml2_input_file: the file that holds it
     neml2_model: its name there
     cli_args: values that replace those of that file
     neml2_inputs: the variables that the buffers stand for
     neml2_outputs: the variables that are written to buffers
+    neml2_derivatives: an output and an input for each derivative, such as 'stress strain'
     """
-    return model(marlin_inputs)
+    return model(marlin_inputs, more)

@@ -53,11 +53,11 @@ def check(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
 
 def formula_from(options: dict[str, Any]) -> Formula:
     """The formula of a block's options."""
-    constants = numbers_of(options["constant_names"], options["constant_expressions"])
-    extra = options["extra_symbols"]
-    symbols = (*constants, *(SYMBOLS.items() if extra else ()))
+    names, expressions = (options.get(f"constant_{each}", ()) for each in ("names", "expressions"))
+    extra = options.get("extra_symbols", False)
+    symbols = (*numbers_of(names, expressions), *(SYMBOLS.items() if extra else ()))
     variables = (*options["inputs"], *(TENSORS if extra else ()))
-    return formula(options["expression"], variables, options["derivatives"], symbols)
+    return formula(options["expression"], variables, options.get("derivatives", ()), symbols)
 
 
 @compute(check=check)
@@ -86,13 +86,15 @@ def ParsedCompute(
     extra_symbols: whether x y z kx ky kz k2 t i pi e have a meaning
     expand: whether the result is spread over the whole grid or spectrum
     is_integer: whether the result is cast to whole numbers
-    enable_fpoptimizer: accepted, without effect: expressions are always simplified
+    enable_fpoptimizer: accepted: expressions are always simplified
     """
     found = formula_from({
         "inputs": names, "expression": expression, "derivatives": derivatives,
         "constant_names": constant_names, "constant_expressions": constant_expressions,
         "extra_symbols": extra_symbols,
     })  # fmt: skip
+    if found.transforms:
+        space.require_one("FFT or iFFT in an expression")
     values = dict(zip(names, inputs, strict=True))
     if extra_symbols:
         given = (*space.axes, *space.waves, space.k2, time)

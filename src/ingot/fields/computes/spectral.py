@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -63,7 +63,12 @@ def SwiftHohenbergLinear(space: Space, *, r: float = -0.5, alpha: float = 1.0) -
     return r - alpha * alpha * (1 - space.k2) ** 2
 
 
-@compute
+def idle_filter(values: dict[str, Any]) -> set[str]:
+    """What shapes a smooth filter, where it is sharp."""
+    return {"p", "alpha"} if values["method"] == "SHARP" else set()
+
+
+@compute(idle=idle_filter)
 def DeAliasingTensor(
     space: Space, *, method: Literal["SHARP", "HOULI"], p: Positive = 16.0, alpha: float = 36.0
 ) -> Spectrum:
@@ -75,7 +80,7 @@ def DeAliasingTensor(
     """
     parts = []
     for wave in space.waves[: space.dim]:
-        largest = wave.abs().max()
+        largest = space.largest(wave.abs())
         if method == "SHARP":
             parts.append((wave.abs() <= largest * 2 / 3).to(space.k2.dtype))
         else:
@@ -157,7 +162,7 @@ def FiniteDifferenceLaplacian(
         difference = torch.zeros_like(input)
         for distance, weight in STENCILS[stencil_width]:
             shifted = input if distance == 0 else (
-                torch.roll(input, distance, axis) + torch.roll(input, -distance, axis)
+                space.roll(input, [distance], [axis]) + space.roll(input, [-distance], [axis])
             )  # fmt: skip
             difference = difference + weight * shifted
         total = total + difference / space.spacing[axis] ** 2

@@ -46,6 +46,11 @@ class Formula:
         """The variables that it reads."""
         return tuple(node.attr[0] for node in self.variables)
 
+    @property
+    def transforms(self) -> bool:
+        """Whether it holds a transform, which goes along a whole axis."""
+        return any(node.op in TRANSFORMS for node, _ in self.lines)
+
     def __call__(
         self,
         values: Mapping[str, Tensor],
@@ -113,7 +118,11 @@ def formula_of(line: Node) -> Formula:
     return Formula(variables, tuple(lines), line)
 
 
-@functools.lru_cache(maxsize=1024)
+FORMULAS_KEPT = 2**14
+"""How many formulas are kept: more than an input has, since a direct run asks again each step."""
+
+
+@functools.lru_cache(maxsize=FORMULAS_KEPT)
 def formula(
     text: str,
     inputs: tuple[str, ...] = (),
@@ -121,21 +130,28 @@ def formula(
     constants: tuple[tuple[str, complex], ...] = (),
 ) -> Formula:
     """The formula of a text, differentiated by each of `derivatives` in turn."""
-    names = {name: variable(name) for name in inputs}
-    names |= {name: number(value) for name, value in constants}
     try:
-        expression = parse(text, names)
+        expression = expression_of(text, inputs, constants)
         for name in derivatives:
             if name not in inputs:
                 fix = did_you_mean(name, inputs) or "it is not one of the inputs"
                 raise ExpressionError(f"cannot differentiate by '{name}': {fix}", text, 0)
-            expression = differentiate(expression, names[name])
+            expression = differentiate(expression, variable(name))
         return formula_of(expression)
     except RecursionError:
         message = "it is nested too deeply; give parts of it names, such as a := x + y;"
         raise ExpressionError(message, text, 0) from None
     except NoValue as error:
         raise ExpressionError(str(error), text, 0) from None
+
+
+@functools.lru_cache(maxsize=64)
+def expression_of(
+    text: str, inputs: tuple[str, ...], constants: tuple[tuple[str, complex], ...]
+) -> Node:
+    """The expression of a text; one energy is differentiated by many order parameters."""
+    names = {name: variable(name) for name in inputs}
+    return parse(text, names | {name: number(value) for name, value in constants})
 
 
 def constants_of(names: Sequence[str], expressions: Sequence[str]) -> dict[str, float]:

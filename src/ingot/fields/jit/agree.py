@@ -67,7 +67,7 @@ def corner(
 
     What a sequence makes of them means nothing, but it must make the same of them as its steps.
     """
-    if math.prod(space.shape) < LARGE:
+    if space.share is not None or math.prod(space.shape) < LARGE:
         return None
     grid = {f"n{axis}": min(size, CORNER[space.dim]) for axis, size in enumerate(space.shape)}
     sizes = grid | {f"k{name[1:]}": size // 2 + 1 for name, size in grid.items()}

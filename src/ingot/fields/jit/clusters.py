@@ -33,11 +33,16 @@ class KernelCall:
 
 Unit = Loop | KernelCall
 
+MAX_LOOP_NODES = 3072
+"""Above so many operations a loop is cut: from twice as many on, g++ takes four times as long for a
+function of twice the length. A step of a lattice, which must be one pass, has fewer."""
+
 
 def clustered(captured: Captured, view: View) -> tuple[Unit, ...]:
     """The units of a graph, in an order that works."""
-    made = Clusters()
-    for at, node in enumerate(captured.module.graph.nodes):
+    made = Clusters(view)
+    place = {node: at for at, node in enumerate(captured.module.graph.nodes)}
+    for node, at in place.items():
         if node.op in ("placeholder", "output") or node in view.floating:
             continue
         values = set(reads(node, view))
@@ -47,27 +52,53 @@ def clustered(captured: Captured, view: View) -> tuple[Unit, ...]:
         unit = Loop(sizes_of(node))
         made.add(node, unit, values, at)
         near = {made.owner[each] for each in values if each in made.owner}
-        shared = [u for u in made.after if u not in near and beside(u, values, view)]
-        for other in [*sorted(near, key=lambda u: -made.last[u]), *reversed(shared)]:
+        shared = made.beside(values) - near
+        for other in [*sorted(near, key=lambda u: -made.last[u]),
+                      *sorted(shared, key=lambda u: -made.births[u])]:  # fmt: skip
             unit = made.joined(unit, other)
+    for unit in made.after:
+        if isinstance(unit, Loop):
+            unit.nodes.sort(key=place.__getitem__)
     return tuple(ordered(made.after, made.last))
 
 
 @dataclass(slots=True)
 class Clusters:
-    """Units while they grow: the nodes they own, the units they need, where they end."""
+    """Units while they grow: the nodes they own, the units they need, where they end.
 
+    readers: the loops that read a value at their own points; births: where a unit began
+    """
+
+    view: View
     owner: dict[Node, Unit] = field(default_factory=dict)
     after: dict[Unit, set[Unit]] = field(default_factory=dict)
+    needed_by: dict[Unit, set[Unit]] = field(default_factory=dict)
     last: dict[Unit, int] = field(default_factory=dict)
+    births: dict[Unit, int] = field(default_factory=dict)
+    readers: dict[Node, set[Loop]] = field(default_factory=dict)
 
     def add(self, node: Node, unit: Unit, values: Iterable[Node], at: int) -> None:
         """A unit of one node."""
         if isinstance(unit, Loop):
             unit.nodes.append(node)
+            for each in self.shares(unit, [node]):
+                self.readers.setdefault(each, set()).add(unit)
         self.owner[node] = unit
         self.after[unit] = {self.owner[each] for each in values if each in self.owner}
-        self.last[unit] = at
+        self.needed_by[unit] = set()
+        for each in self.after[unit]:
+            self.needed_by[each].add(unit)
+        self.last[unit] = self.births[unit] = at
+
+    def shares(self, loop: Loop, nodes: Iterable[Node]) -> Iterator[Node]:
+        """The values that nodes of a loop read and that have the sizes of the loop."""
+        for each in (self.view.seen(x) for node in nodes for x in node.all_input_nodes):
+            if isinstance(each.meta["val"], Tensor) and sizes_of(each) == loop.shape:
+                yield each
+
+    def beside(self, values: Iterable[Node]) -> set[Loop]:
+        """The loops that read one of these values, too."""
+        return set[Loop]().union(*(self.readers.get(each, ()) for each in values))
 
     def needs(self, start: Iterable[Unit], goal: Unit) -> bool:
         """Whether any of some units needs another."""
@@ -85,31 +116,31 @@ class Clusters:
         """Two loops as one, where they have one shape and nothing must run between them."""
         if unit is other or other not in self.after or not isinstance(other, Loop):
             return unit
-        apart = self.needs(self.after[unit] - {other}, other)
-        apart = apart or self.needs(self.after[other] - {unit}, unit)
-        if unit.shape != other.shape or apart:
+        if unit.shape != other.shape or len(unit.nodes) + len(other.nodes) > MAX_LOOP_NODES:
             return unit
-        other.nodes += unit.nodes
-        for node in unit.nodes:
-            self.owner[node] = other
-        self.after[other] = (self.after[other] | self.after.pop(unit)) - {unit, other}
-        self.last[other] = max(self.last[other], self.last.pop(unit))
-        for needed in self.after.values():
-            if unit in needed:
-                needed.remove(unit)
-                needed.add(other)
-        return other
-
-
-def beside(loop: Unit, values: set[Node], view: View) -> bool:
-    """Whether a loop reads a whole value that is among those given."""
-    if not isinstance(loop, Loop):
-        return False
-    near = (view.seen(each) for node in loop.nodes for each in node.all_input_nodes)
-    return any(
-        each in values and isinstance(each.meta["val"], Tensor) and sizes_of(each) == loop.shape
-        for each in near
-    )
+        if self.needs(self.after[unit] - {other}, other):
+            return unit
+        if self.needs(self.after[other] - {unit}, unit):
+            return unit
+        # the smaller moves, so that no node moves more often than the logarithm of their number
+        small, large = sorted((unit, other), key=lambda each: len(each.nodes))
+        for each in self.shares(small, small.nodes):
+            self.readers[each].discard(small)
+            self.readers[each].add(large)
+        large.nodes += small.nodes
+        self.owner |= dict.fromkeys(small.nodes, large)
+        for each in self.after[small]:
+            self.needed_by[each].discard(small)
+            self.needed_by[each].add(large)
+        for each in self.needed_by[small]:
+            self.after[each].discard(small)
+            self.after[each].add(large)
+        self.after[large] = (self.after[large] | self.after.pop(small)) - {small, large}
+        self.needed_by[large] = (self.needed_by[large] | self.needed_by.pop(small)) - {small, large}
+        self.last[large] = max(self.last[large], self.last.pop(small))
+        self.births[large] = self.births[other]
+        del self.births[small]
+        return large
 
 
 def ordered(after: dict[Unit, set[Unit]], last: dict[Unit, int]) -> Iterator[Unit]:

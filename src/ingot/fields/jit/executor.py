@@ -25,8 +25,20 @@ from ingot.fields.jit.private import private_of
 from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
+from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
-from ingot.fields.step import CHECKS, Ambient, Refused, Source, State, Step, due, evaluate
+from ingot.fields.step import (
+    CHECKS,
+    Ambient,
+    Refused,
+    Source,
+    State,
+    Step,
+    Weight,
+    due,
+    evaluate,
+    is_ours,
+)
 from ingot.graphs.cuda_graphs import Place, gpu
 from ingot.graphs.recorded import Dispatcher
 
@@ -128,6 +140,8 @@ class Jit:
     cuda_graphs: on GPUs, whether sequences are recorded and replayed by one launch each
     """
 
+    compiles = True
+
     def __init__(
         self,
         *,
@@ -174,7 +188,7 @@ class Jit:
             for part, sequence in self.planned(steps, whole=whole):
                 if sequence is None or not self.compiled(sequence, state):
                     for step in part.steps:
-                        state.perform(step)
+                        state.perform(step, self)
 
     def invalidate(self, steps: Iterable[Step] | None = None) -> None:
         """Forget the sequences that hold any of some steps, or all."""
@@ -190,31 +204,39 @@ class Jit:
         if steps in self.plans:
             return self.plans[steps]
         once = dict.fromkeys(steps, "it runs once") if whole else {}
+        if self.space is not None and self.space.share is not None:
+            others = (step for step in steps if not is_ours(step.function))
+            once |= dict.fromkeys(others, "ranks compare it with the whole box")
         made = plan(steps, once | self.apart)
         if self.debug and steps and not whole:
             self.tell(told(made))
-        later: list[set[str]] = [set()]
-        for part in reversed(made.parts):
-            later.append(later[-1] | {name for step in part.steps for name in step.reads})
-        reads = list(reversed(later))[1:]
+        last = {
+            name: at
+            for at, part in enumerate(made.parts) for step in part.steps for name in step.reads
+        }  # fmt: skip
         found = tuple(
-            (part, self.sequence(part, after) if part.compiled else None)
-            for part, after in zip(made.parts, reads, strict=True)
+            (part, self.sequence(part, at, last) if part.compiled else None)
+            for at, part in enumerate(made.parts)
         )
         if len(self.plans) >= KEPT:
             self.plans.clear()
         self.plans[steps] = found
         return found
 
-    def sequence(self, part: PlanPart, later: set[str]) -> Compiled:
-        """A part made ready to be compiled; `later` is read after it."""
-        given = tuple(dict.fromkeys(name for step in part.steps for name in step.gives))
-        hidden = tuple(name for name in given if name in self.private and name not in later)
-        wanted = tuple(name for name in given if name not in hidden)
+    def sequence(self, part: PlanPart, number: int, last: Mapping[str, int]) -> Compiled:
+        """A part made ready to be compiled; `last` is the last part that reads each buffer."""
+        given = dict.fromkeys(name for step in part.steps for name in step.gives)
+        inside = {name for name in given if name in self.private and last.get(name, 0) <= number}
+        wanted = tuple(name for name in given if name not in inside)
+        # what an earlier part gave for this one alone leaves the state as well
+        read = (name for step in part.steps for name in step.reads if name in self.private)
+        hidden = tuple(inside.union(name for name in read if last[name] == number))
         assert self.space is not None
         sources = sources_of(part.steps)
         places = dict(enumerate(sources, len(self.space.tensors())))
-        clock = {at: source for at, source in places.items() if isinstance(source, Ambient)}
+        clock = {
+            at: source for at, source in places.items() if isinstance(source, Ambient | Weight)
+        }
         fields = {at: source for at, source in places.items() if at not in clock}
         return Compiled(part, sources, fields, clock, wanted, hidden)
 
@@ -329,7 +351,9 @@ class Jit:
         steps = sequence.part.steps if culprit is None else (culprit,)
         names = " ".join(step.name for step in sequence.part.steps)
         told_of = f"{culprit.name}: {why}" if culprit is not None else why
-        if any(step not in self.apart for step in steps):
+        # ranks must take part in every exchange together, so none is part of a sequence: expected
+        expected = isinstance(error.__cause__, ExchangeError)
+        if not expected and any(step not in self.apart for step in steps):
             LOG.warning(
                 "Failed to trace compute sequence '%s': %s; %s runs directly",
                 names, told_of, "it" if culprit is None else f"'{culprit.name}'",

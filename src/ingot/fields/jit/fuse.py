@@ -5,7 +5,7 @@ Equal operations are joined, dead ones dropped; neighbours of one shape become o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,12 @@ from torch.fx import Node
 from ingot.fields.jit.capture import Captured, draws
 from ingot.fields.jit.clusters import Loop, Unit, clustered, loads
 from ingot.fields.jit.components import apart
-from ingot.fields.jit.nodes import costs, name_of
+from ingot.fields.jit.entries import PILE, by_entries
+from ingot.fields.jit.nodes import costs, name_of, sizes_of
+from ingot.fields.jit.operations import OPERATIONS, THROUGH
 from ingot.fields.jit.view import View, viewed
 
-__all__ = ["Fused", "fuse"]
+__all__ = ["Fused", "fuse", "is_stack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,16 @@ class Fused:
     stored: frozenset[Node]
     outputs: tuple[Node, ...]
     before: int
+    placed: dict[Node, tuple[Node, int]]
+    """Values that are stored as a component of another, and the number of that."""
 
     @property
     def after(self) -> int:
         """How many passes over memory are left."""
-        return sum(isinstance(u, Loop) or costs(u.node) for u in self.units)
+        filled = {whole for whole, _ in self.placed.values()}
+        return sum(
+            isinstance(u, Loop) or (costs(u.node) and u.node not in filled) for u in self.units
+        )
 
     def __str__(self) -> str:
         lines = (
@@ -49,17 +56,69 @@ class Fused:
 
 def fuse(captured: Captured) -> Fused:
     """The units of a graph."""
+    before = sum(costs(node) for node in captured.module.graph.nodes)
+    captured = by_entries(captured)
     graph = captured.module.graph
-    before = sum(costs(node) for node in graph.nodes)
     name_parts(graph)
     share(graph)
     graph.eliminate_dead_code()
-    view = viewed(apart(captured))
+    captured = apart(captured)
+    copy_parts(graph)
+    view = viewed(captured)
     outputs = tuple(next(n for n in graph.nodes if n.op == "output").args[0])
     units = alive(clustered(captured, view), outputs, view)
     read = {each for unit in units if isinstance(unit, Loop) for each in loads(unit, view)}
     stored = (read | view.whole) & view.points
-    return Fused(captured, view, units, frozenset(stored), outputs, before)
+    placed = dict(pair for unit in units for pair in components(unit, view))
+    return Fused(captured, view, units, frozenset(stored), outputs, before, placed)
+
+
+def components(unit: Unit, view: View) -> Iterator[tuple[Node, tuple[Node, int]]]:
+    """The values that loops store right where a unit would put them side by side."""
+    if isinstance(unit, Loop) or not (is_stack(unit.node) or str(unit.node.target) == PILE):
+        return
+    parts: list[Node] = list[Any](unit.node.args)[0]
+    sizes = sizes_of(unit.node)[1:] if is_stack(unit.node) else sizes_of(unit.node)[:-1]
+    own = all(
+        part in view.points and part not in view.floating and sizes_of(part) == sizes
+        and sum(is_stack(user) or str(user.target) == PILE for user in part.users) == 1
+        for part in parts
+    )  # fmt: skip
+    if own and len(set(parts)) == len(parts):
+        yield from ((part, (unit.node, at)) for at, part in enumerate(parts))
+
+
+def is_stack(node: Node) -> bool:
+    """Whether a node puts fields side by side, each in one piece."""
+    return name_of(node) == "stack.default" and list(node.args[1:]) in ([], [0])
+
+
+def copy_parts(graph: Any) -> None:
+    """Let loops store what they put side by side: each part is a value of a loop, and once one."""
+    for node in list(graph.nodes):
+        if not is_stack(node):
+            continue
+        parts = [seen(each) for each in list[Any](node.args)[0]]
+        if not any(name_of(part) in OPERATIONS for part in parts):
+            continue  # torch copies what already lies in memory
+        taken: set[Node] = set()
+        with graph.inserting_before(node):
+            for at, (part, given) in enumerate(zip(parts, node.args[0], strict=True)):
+                alone = not any(is_stack(user) for user in part.users if user is not node)
+                plain = name_of(part) in OPERATIONS and sizes_of(part) == sizes_of(given)
+                if not (plain and alone) or part in taken:
+                    copy = graph.call_function(torch.ops.aten.clone.default, (given,))
+                    copy.meta["val"] = given.meta["val"]
+                    parts[at] = copy
+                taken.add(part)
+        node.args = (parts, *node.args[1:])
+
+
+def seen(node: Node) -> Node:
+    """The node whose values this one has, axes aside."""
+    while name_of(node) in THROUGH:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def name_parts(graph: Any) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Any
 
 from torch import Tensor
 from torch.fx import Node
@@ -14,15 +18,22 @@ from ingot.fields.jit.clusters import Loop
 from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.nodes import sizes_of
 from ingot.fields.jit.operations import Kind, Value, cast, kind_of, literal, lower, placeholder
+from ingot.fields.jit.view import View
 from ingot.program import Builder, sort_lines
 from ingot.program import Node as Line
 
 __all__ = ["Printed", "print_loop"]
 
+STREAMS = 20
+"""How many fields a processor reads and writes at a time, each in one piece, at full speed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A loop, the tensors and numbers that it reads, and those that it gives."""
+    """A loop, the tensors and numbers that it reads, and those that it gives.
+
+    last: the last stage of the loop that reads a tensor, or the one that gives it
+    """
 
     loop: GridLoop
     tensors: tuple[Node, ...]
@@ -30,6 +41,12 @@ class Printed:
     gives: tuple[Node, ...]
     varying: tuple[int, ...]
     operations: int
+    last: dict[Node, int]
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether it reads values some cells away."""
+        return any(any(row) for row in self.loop.shifts)
 
 
 def level_of(node: Node) -> int:
@@ -42,17 +59,38 @@ def level_of(node: Node) -> int:
 
 def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
     """The lines of one loop by where they change, and what it reads and gives."""
-    lowering = Lowering(fused, frozenset(loop.nodes))
+    axes = max(len(loop.shape), 1)
+    lowering = Lowering(fused, frozenset(loop.nodes), axes)
     values = {node: lowering.value(node) for node in loop.nodes}
     gives = tuple(node for node in loop.nodes if node in fused.stored)
-    rows = lowering.print_lines([values[node] for node in gives])
+    results = [values[node] for node in gives]
+    stages = lowering.stages(results)
+    rows = lowering.print_lines(results, stages)
     inputs, real = tuple(lowering.tensors), fused.view.real
     kinds = tuple(kind_of(node, real) for node in (*inputs, *gives))
     varying = [k for k, node in enumerate(inputs) if level_of(node) == 2]
     varying += range(len(inputs), len(kinds))
-    body = GridLoop(name, kinds, len(lowering.numbers), max(len(loop.shape), 1), rows)
+    still = [(0,) * axes] * len(gives)
+    shifts = (*(shifts_of(node, fused.view, axes) for node in inputs), *still)
+    body = GridLoop(
+        name, kinds, len(inputs), len(lowering.numbers), axes, (rows[0], rows[1]), tuple(rows[2:]),
+        shifts, tuple(varying),
+    )  # fmt: skip
     numbers = tuple(lowering.numbers)
-    return Printed(body, inputs, numbers, gives, tuple(varying), lowering.operations)
+    last = {inputs[k]: at for at, stage in enumerate(stages) for k in stage.reads}
+    last |= {gives[k]: at for at, stage in enumerate(stages) for k in stage.gives}
+    return Printed(body, inputs, numbers, gives, tuple(varying), lowering.operations, last)
+
+
+def shifts_of(node: Node, view: View, axes: int) -> tuple[int, ...]:
+    """By how many cells along each axis of a loop a value is read from elsewhere."""
+    by = [0] * axes
+    if node in view.shifted:
+        _, shifts, along = list[Any](node.args)
+        first = axes - node.meta["val"].dim()
+        for axis, shift in zip(along, shifts, strict=True):
+            by[first + axis] = shift
+    return tuple(by)
 
 
 def lines_of(x: Value) -> tuple[Line, ...]:
@@ -60,22 +98,93 @@ def lines_of(x: Value) -> tuple[Line, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Results of a loop, by number, which it gives for some points before it turns to the next.
+
+    lines: those that change from point to point, by id; reads: the operands that do; again: the
+    results of earlier stages that it reads
+    """
+
+    gives: tuple[int, ...]
+    lines: frozenset[int]
+    reads: frozenset[int]
+    again: frozenset[int] = frozenset()
+
+    def __or__(self, other: Stage) -> Stage:
+        gives = tuple(sorted((*self.gives, *other.gives)))
+        again = (self.again | other.again).difference(gives)
+        return Stage(gives, self.lines | other.lines, self.reads | other.reads, again)
+
+    @property
+    def streams(self) -> int:
+        """How many fields are read and written at a time."""
+        return len(self.reads) + len(self.gives) + len(self.again)
+
+
+def in_order(stages: Sequence[Stage]) -> list[Stage]:
+    """Stages after those whose results they read; those that need each other as one."""
+    giver = {k: at for at, stage in enumerate(stages) for k in stage.gives}
+    needs = [{giver[k] for k in stage.again} for stage in stages]
+    readers: list[list[int]] = [[] for _ in stages]
+    for at, needed in enumerate(needs):
+        for each in needed:
+            readers[each].append(at)
+    left = [len(needed) for needed in needs]
+    found, ready = list[Stage](), [at for at, count in enumerate(left) if not count]
+    while ready:
+        found += [stages[at] for at in ready]
+        later = list[int]()
+        for reader in (each for at in ready for each in readers[at]):
+            left[reader] -= 1
+            if not left[reader]:
+                later.append(reader)
+        ready = sorted(later)
+    circle = [stage for stage, count in zip(stages, left, strict=True) if count]
+    return [*found, reduce(or_, circle)] if circle else found
+
+
+def joined(stages: Sequence[Stage]) -> list[Stage]:
+    """Stages that share lines as one, in the order of the last of each."""
+    root = list(range(len(stages)))
+
+    def find(at: int) -> int:
+        while root[at] != at:
+            root[at] = root[root[at]]
+            at = root[at]
+        return at
+
+    holder: dict[int, int] = {}
+    for at, stage in enumerate(stages):
+        for line in stage.lines:
+            root[find(holder.setdefault(line, at))] = at
+    groups: dict[int, list[Stage]] = {}
+    for at, stage in enumerate(stages):
+        groups.setdefault(find(at), []).append(stage)
+    return [reduce(or_, groups[last]) for last in sorted(groups)]
+
+
 @dataclass(slots=True)
 class Lowering:
     """The values of a loop's nodes, as lines.
 
     names: how the lines that are given are written; loads: the rows that read memory, by level
+    and operand; streams: the operands of lines that are read at every point; owner: the results
+    that lines are, where these are given in stages
     """
 
     fused: Fused
     own: frozenset[Node]
+    axes: int = 1
     builder: Builder = field(default_factory=Builder)
     tensors: dict[Node, int] = field(default_factory=dict)
     numbers: dict[Node, int] = field(default_factory=dict)
     values: dict[Node, Value] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     levels: dict[int, int] = field(default_factory=dict)
-    loads: tuple[list[str], ...] = field(default_factory=lambda: ([], [], []))
+    loads: tuple[dict[int, str], ...] = field(default_factory=lambda: ({}, {}, {}))
+    streams: dict[int, int] = field(default_factory=dict)
+    owner: dict[int, int] = field(default_factory=dict)
     operations: int = 0
 
     def value(self, node: Node) -> Value:
@@ -109,10 +218,14 @@ class Lowering:
         """A value from memory."""
         at = self.tensors.setdefault(node, len(self.tensors))
         kind, level = kind_of(node, self.fused.view.real), level_of(node)
-        inner = f"get<{kind}, unit, full>(at[{at}], j, n)"
+        by = shifts_of(node, self.fused.view, self.axes)[-1]
+        inner = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
         get = inner if level == 2 else f"get_one<{kind}>(at[{at}])"
-        self.loads[level].append(f"const {kind} in{at} = {get};")
-        return self.give(kind, f"in{at}", level)
+        self.loads[level][at] = f"const {kind} in{at} = {get};"
+        found = self.give(kind, f"in{at}", level)
+        if level == 2:
+            self.streams |= {line.id: at for line in lines_of(found)}
+        return found
 
     def give(self, kind: Kind, name: str, level: int) -> Value:
         """A value that is given under a name."""
@@ -122,22 +235,88 @@ class Lowering:
             self.names[line.id], self.levels[line.id] = text, level
         return found
 
-    def print_lines(self, gives: list[Value]) -> tuple[list[str], list[str], list[str]]:
-        """The rows of a loop by level, stores last."""
+    def stages(self, gives: Sequence[Value]) -> tuple[Stage, ...]:
+        """The results in groups that share no lines: one group unless there are many streams.
+
+        A group may read results of an earlier one, which still lie in the cache. On a GPU each
+        thread has a point, and streams do not count.
+        """
+        for line in sort_lines(line for x in gives for line in lines_of(x)):
+            if line.args:
+                self.levels[line.id] = max(self.levels.get(each.id, 0) for each in line.args)
+        whole = reduce(or_, (self.stage(k, x, {}) for k, x in enumerate(gives)))
+        if self.fused.captured.schema.device != "cpu" or whole.streams <= STREAMS:
+            return (whole,)
+        for k, x in enumerate(gives):
+            for line in lines_of(x):
+                self.owner.setdefault(line.id, k)
+        separate = joined([self.stage(k, x, self.owner) for k, x in enumerate(gives)])
+        first, *rest = in_order(separate)
+        found = [first]
+        for stage in rest:
+            both = found[-1] | stage
+            if both.streams <= STREAMS:
+                found[-1] = both
+            else:
+                found.append(stage)
+        return tuple(found)
+
+    def stage(self, number: int, value: Value, owner: Mapping[int, int]) -> Stage:
+        """A result by itself; it reads the lines that other results own."""
+        pending, met = list(lines_of(value)), set[int]()
+        lines, reads, again = set[int](), set[int](), set[int]()
+        while pending:
+            line = pending.pop()
+            if line.id in met or self.levels.get(line.id) != 2:
+                continue
+            met.add(line.id)
+            if line.id in self.streams:
+                reads.add(self.streams[line.id])
+            elif owner.get(line.id, number) != number:
+                again.add(owner[line.id])
+            else:
+                lines.add(line.id)
+                pending += line.args
+        return Stage((number,), frozenset(lines), frozenset(reads), frozenset(again))
+
+    def print_lines(self, gives: Sequence[Value], stages: Sequence[Stage]) -> list[list[str]]:
+        """The rows of a loop by level, and those of each stage, stores last."""
         lines = Lines(self.builder)
         lines.name({at: read_name(text) for at, text in self.names.items()})
-        roots = [line for x in gives for line in lines_of(x)]
-        order = [line for line in sort_lines(roots) if line.args]
-        for line in order:
-            self.levels[line.id] = max(self.levels.get(each.id, 0) for each in line.args)
+        order = [n for n in sort_lines(n for x in gives for n in lines_of(x)) if n.args]
         # every line is asked for, so that no product is fused with a sum: torch rounds both
         rows = [
-            [*self.loads[level], *map(str, lines(n for n in order if self.levels[n.id] == level))]
-            for level in range(3)
+            [
+                *self.loads[level].values(),
+                *map(str, lines(n for n in order if self.levels[n.id] == level)),
+            ]
+            for level in range(2)
         ]
-        for k, x in enumerate(gives, len(self.tensors)):
-            lines(line for line in lines_of(x) if not line.args)
-            texts = ", ".join(str(lines.read(line)) for line in lines_of(x))
-            stored = f"C{{{texts}}}" if isinstance(x, tuple) else texts
-            rows[2].append(f"put<unit, full>(at[{k}], j, n, {stored});")
-        return rows[0], rows[1], rows[2]
+        for stage in stages:
+            loads = [text for at, text in self.loads[2].items() if at in stage.reads]
+            for k in sorted(stage.again):
+                loads += self.load_again(lines, gives[k], k)
+            made = lines(n for n in order if n.id in stage.lines)
+            stores = [self.store(lines, gives[k], len(self.tensors) + k) for k in stage.gives]
+            rows.append([*loads, *map(str, made), *stores])
+        return rows
+
+    def load_again(self, lines: Lines, x: Value, number: int) -> list[str]:
+        """The rows that read a result of an earlier stage, under the names of its own lines."""
+        kind = "C" if isinstance(x, tuple) else "M" if x.is_condition else "V"
+        got = f"get<{kind}>(at[{len(self.tensors) + number}], j)"
+        if not isinstance(x, tuple):
+            return [f"const {kind} {lines.read(x)} = {got};"]
+        parts = [
+            f"const V {lines.read(line)} = again{number}.{part};"
+            for line, part in zip(x, ("re", "im"), strict=True)
+            if self.levels.get(line.id) == 2 and line.args and self.owner[line.id] == number
+        ]
+        return [f"const C again{number} = {got};", *parts]
+
+    def store(self, lines: Lines, x: Value, at: int) -> str:
+        """The row that writes a result."""
+        lines(line for line in lines_of(x) if not line.args)
+        texts = ", ".join(str(lines.read(line)) for line in lines_of(x))
+        stored = f"C{{{texts}}}" if isinstance(x, tuple) else texts
+        return f"put(at[{at}], j, {stored});"

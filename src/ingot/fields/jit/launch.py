@@ -29,9 +29,12 @@ class Launch:
         """How many groups of threads, and the second half of the Task of grid_cuda.h."""
         unused = layout.rank - len(layout.extents)
         strides = [stride for row in layout.strides for stride in ((0,) * unused + row)]
-        words = [layout.points, unused, *[1] * unused, *layout.extents, *strides]
+        words = [unused, *[1] * unused, *layout.extents, *strides]
+        if max(map(abs, words)) >= 2**31:
+            raise OverflowError("a field is too large for a loop on a GPU")
         blocks = min(-(-layout.points // THREADS_PER_GROUP), BLOCKS)
-        return blocks, struct.pack(f"={len(words)}q", *words)
+        words += [0] * (len(words) % 2)  # the structure ends where an address may begin
+        return blocks, struct.pack(f"=q{len(words)}i", layout.points, *words)
 
     def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
         """Start the loop over all points."""

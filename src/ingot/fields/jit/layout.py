@@ -31,11 +31,12 @@ class Layout:
 
 
 def joined(
-    sizes: tuple[int, ...], operands: Sequence[Tensor], order: Sequence[int] | None = None
-) -> Layout:
+    sizes: tuple[int, ...], operands: Sequence[Tensor], order: Sequence[int] | None = None, *,
+    join: bool = True,
+) -> Layout:  # fmt: skip
     """The layout of operands that broadcast to some sizes, their axes taken in some order.
 
-    The rank is that of the sizes, or 1.
+    The rank is that of the sizes, or 1. Unless `join`, all axes stay apart.
     """
     rank = len(sizes)
     taken = range(rank) if order is None else order
@@ -43,7 +44,7 @@ def joined(
     extents = [sizes[axis] for axis in taken] or [1]
     columns = [tuple(row[axis] for row in every) for axis in taken] or [(0,) * len(every)]
     at = len(extents) - 2
-    while at >= 0:
+    while join and at >= 0:
         inner_fixed = at == len(extents) - 2 and extents[-1] == 1
         together = all(
             a == b * extents[at + 1] for a, b in zip(columns[at], columns[at + 1], strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,7 @@ class PointLoop:
         self.entry, self.device = entry, torch.device(device)
         self.dtypes = tuple(getattr(torch, name) for name in slot.gives)
         self.layouts: dict[Any, Any] = {}
+        self.shifted = slot.shifted
 
     def __call__(
         self,
@@ -80,7 +82,8 @@ class PointLoop:
         if known is None:
             if len(self.layouts) >= KEPT:
                 self.layouts.clear()
-            arranged = self.entry.arranged(joined(sizes, operands, order), threads)
+            layout = joined(sizes, operands, order, join=not self.shifted)
+            arranged = self.entry.arranged(layout, threads)
             known = self.layouts[key] = (order, arranged)
         if 0 not in sizes:
             self.entry.run([x.data_ptr() for x in operands], numbers, known[1])
@@ -88,7 +91,7 @@ class PointLoop:
 
     def order(self, sizes: tuple[int, ...], operands: Sequence[Tensor]) -> tuple[int, ...] | None:
         """The order in which to take the axes, if not that of the sizes."""
-        if not self.entry.any_order:
+        if self.shifted or not self.entry.any_order:
             return None
         order = order_of(sizes, operands)
         return None if order == tuple(range(len(sizes))) else order
@@ -151,6 +154,22 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
     return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
 
 
+def stacked(
+    device: torch.device, sizes: tuple[int, ...], count: int, dtype: torch.dtype
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Memory for fields one after the other, and each of them."""
+    held = torch.empty((count, *sizes), dtype=dtype, device=device)
+    return held, held.unbind()
+
+
+def components(
+    device: torch.device, sizes: tuple[int, ...], count: int, dtype: torch.dtype
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Memory for a field with components, each of which lies in one piece; and the components."""
+    held, parts = stacked(device, sizes, count, dtype)
+    return held.movedim(0, -1), parts
+
+
 def function(
     program: SequenceSource, loops: Mapping[str, Entry]
 ) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
@@ -159,6 +178,8 @@ def function(
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
         "inf": math.inf, "nan": math.nan,
     }  # fmt: skip
+    for make in (stacked, components):
+        names[make.__name__] = functools.partial(make, torch.device(program.device))
     names |= {s.name: PointLoop(s, program.device, loops[s.name]) for s in program.kernels}
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]

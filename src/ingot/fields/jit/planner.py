@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 
+from ingot.fields.computes.parsed import ParsedCompute, formula_from
 from ingot.fields.step import Step
 
 __all__ = ["JitPlan", "PlanPart", "plan"]
+
+MAX_OPERATIONS = 4096
+"""Above so many a run of steps is cut into several sequences: what orders and joins operations
+looks through all of a sequence."""
+
+USUAL_OPERATIONS = 8
+"""How many operations a compute runs that is no expression; those of a lattice, which run hundreds
+each, are fewer than a run of steps may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class JitPlan:
 def plan(steps: Sequence[Step], apart: Mapping[Step, str] | None = None) -> JitPlan:
     """The longest runs of steps that may be compiled, and the others one by one.
 
-    `apart` are steps that were found not to be, and why.
+    `apart` are steps that were found not to be, and why. Very long runs are cut.
     """
     reasons = {step: (apart or {}).get(step, step.reason) for step in steps}
     return JitPlan(tuple(parts_of(steps, reasons)))
@@ -64,4 +73,41 @@ def parts_of(steps: Sequence[Step], reasons: Mapping[Step, str]) -> Iterator[Pla
         if direct:
             yield from (PlanPart((step,), reasons[step]) for step in run)
         else:
-            yield PlanPart(tuple(run))
+            yield from map(PlanPart, cut(tuple(run), MAX_OPERATIONS))
+
+
+def cut(steps: tuple[Step, ...], most: int) -> Iterator[tuple[Step, ...]]:
+    """Runs of at most so many operations, each ended where the fewest buffers wait to be read."""
+    waiting, sizes = count_waiting(steps), [operations_of(step) for step in steps]
+    begin = size = 0
+    for at, more in enumerate(sizes):
+        size += more
+        if size > most and at > begin:
+            # the last quarter of a run is looked through for a place
+            first = at - (at - begin - 1) // 4
+            end = min(range(first, at + 1), key=lambda i: (waiting[i], -i))
+            yield steps[begin:end]
+            begin, size = end, sum(sizes[end : at + 1])
+    if begin < len(steps):
+        yield steps[begin:]
+
+
+def count_waiting(steps: Sequence[Step]) -> list[int]:
+    """Before each step, how many buffers that steps gave are still to be read."""
+    change = [0] * (len(steps) + 1)
+    last = {name: at for at, step in enumerate(steps) for name in step.reads}
+    for at, step in enumerate(steps):
+        for name in step.gives:
+            end = last.pop(name, at)
+            if end > at:
+                change[at + 1] += 1
+                change[end + 1] -= 1
+    return list(accumulate(change))
+
+
+def operations_of(step: Step) -> int:
+    """About how many operations of torch a step runs."""
+    if step.function is not ParsedCompute:
+        return USUAL_OPERATIONS
+    lines = formula_from({**step.options, "inputs": step.options["names"]}).lines
+    return sum(bool(node.args) for node, _ in lines)

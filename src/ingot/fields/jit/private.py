@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ingot.fields.solvers.lattice import LBMStream
 from ingot.fields.step import Old, Step
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def private_of(simulation: Simulation) -> frozenset[str]:
     outside = {name for step in simulation.postprocess for name in step.reads}
     outside |= simulation.observed | set(simulation.histories) | set(early(steps))
     outside |= set(read_by(simulation.solver)) | {n for s in steps for n in olds(s)}
+    # an iteration runs several sequences, which read what others of them gave
+    inner = [each for s in steps if s.iteration is not None for each in s.iteration.steps]
+    outside |= {name for step in inner for name in (*step.reads, *step.gives)}
     return frozenset(given - outside)
 
 
@@ -47,6 +51,8 @@ def read_by(solver: Any) -> Iterator[str]:
     One that evaluates once in a substep reads nothing but through its update, which belongs to the
     same run of steps; the others keep what buffers hold.
     """
+    if isinstance(solver, LBMStream):
+        return  # all that it moves is given and read by the root
     moved = getattr(solver, "buffer", ())
     names = [getattr(solver, each.name) for each in dataclasses.fields(solver)]
     texts = {n for value in names if isinstance(value, tuple) for n in value if isinstance(n, str)}

@@ -15,7 +15,7 @@ from torch.fx import Node
 
 from ingot.codegen.grids import write_grid_unit
 from ingot.fields.jit.clusters import KernelCall, Loop, Unit, loads
-from ingot.fields.jit.fuse import Fused
+from ingot.fields.jit.fuse import Fused, is_stack
 from ingot.fields.jit.kernels import Printed, print_loop
 from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
@@ -29,15 +29,22 @@ FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
 RENAMED = {"view.default": "reshape.default", "_unsafe_view.default": "reshape.default"}
 """Calls that ask for strides which a tensor from outside may not have."""
 
+METHODS = {"select.int": "select", "unsqueeze.default": "unsqueeze"}
+"""Calls that take a third of the time as methods: a step of a lattice has dozens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A kernel: its name, the types of what it gives, the operands that change within a row."""
+    """A kernel: its name, the types of what it gives, the operands that change within a row.
+
+    shifted: whether it reads values some cells away, so that its axes must stay apart
+    """
 
     name: str
     gives: tuple[str, ...]
     varying: tuple[int, ...]
     operations: int
+    shifted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ def write(fused: Fused) -> SequenceSource:
         Slot(
             f"kernel_{at}",
             tuple(str(node.meta["val"].dtype).removeprefix("torch.") for node in each.gives),
-            each.varying, each.operations,
+            each.varying, each.operations, each.is_shifted,
         )
         for at, each in enumerate(printed.values())
     )  # fmt: skip
@@ -104,49 +111,97 @@ def needs(unit: Unit, fused: Fused) -> Iterable[Node]:
     """The values that a unit reads."""
     if isinstance(unit, KernelCall):
         return unit.node.all_input_nodes
-    return loads(unit, fused.view)
+    shifted = fused.view.shifted
+    return [base_of(x) if x in shifted else x for x in loads(unit, fused.view)]
+
+
+def base_of(node: Node) -> Node:
+    """The value of which a node is a shift."""
+    return node.all_input_nodes[0]
 
 
 def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
     """One line for each unit, and what nothing needs after it."""
     last = {node: at for at, u in enumerate(fused.units) for node in needs(u, fused)}
     last |= dict.fromkeys((n for n in fused.outputs if isinstance(n, Node)), len(fused.units))
+    ending: dict[int, list[Node]] = {}
+    for node, at in last.items():
+        ending.setdefault(at, []).append(node)
+    makers = {node for each in printed.values() for node in each.gives}
+    begun: dict[Node, None] = {}
     for at, each in enumerate(fused.units):
-        if isinstance(each, KernelCall):
-            yield f"{each.node.name} = {called(each.node)}"
-            made: tuple[Node, ...] = (each.node,)
-        else:
+        made: tuple[Node, ...] = ()
+        if isinstance(each, Loop):
             made = printed[each].gives
-            yield loop_line(each, printed, fused, last, at)
-        ends = [n.name for n, end in last.items() if end == at and n.op != "placeholder"]
+            piles = dict.fromkeys(fused.placed[x][0] for x in made if x in fused.placed)
+            yield from (pile_line(pile) for pile in piles if pile not in begun)
+            begun |= piles
+            own = [x for x in printed[each].tensors
+                   if last.get(x) == at and (x in makers or name_of(x) in FRESH)]  # fmt: skip
+            yield loop_line(each, printed[each], fused, own)
+        elif each.node in begun:
+            made = (each.node,)
+        elif name_of(each.node) == "select.int" and each.node.args[1] == -1:
+            yield from component_lines(each.node, begun)
+            made = (each.node,)
+        elif each.node not in fused.view.shifted:
+            yield f"{each.node.name} = {called(each.node)}"
+            made = (each.node,)
+        ends = [n.name for n in ending.get(at, ()) if n.op != "placeholder"]
         ends += [n.name for n in made if n not in last]
         if ends:
             yield f"del {', '.join(ends)}"
 
 
-def loop_line(
-    loop: Loop, printed: dict[Loop, Printed], fused: Fused, last: dict[Node, int], at: int
-) -> str:
-    """The call of a kernel; its results take the place of operands that nothing else needs."""
-    each = printed[loop]
-    makers = {n for one in printed.values() for n in one.gives}
+def pile_line(node: Node) -> str:
+    """Memory for a value whose components loops store one by one."""
+    value = node.meta["val"]
+    first = is_stack(node)
+    sizes = listed(map(size, value.shape[1:] if first else value.shape[:-1]))
+    count = value.shape[0 if first else -1]
+    made = f"{'stacked' if first else 'components'}({sizes}, {count}, {value.dtype})"
+    return f"{node.name}, {node.name}_parts = {made}"
+
+
+def component_lines(node: Node, begun: dict[Node, None]) -> Iterator[str]:
+    """One of the components of a value, all of which are taken at once."""
+    source, number = node.all_input_nodes[0], node.args[2]
+    if source not in begun:
+        begun[source] = None
+        yield f"{source.name}_parts = {source.name}.unbind(-1)"
+    yield f"{node.name} = {source.name}_parts[{number}]"
+
+
+def loop_line(loop: Loop, each: Printed, fused: Fused, own: Iterable[Node]) -> str:
+    """The call of a kernel; its results take the place of operands that nothing else needs.
+
+    own: the operands that no unit after it reads, and whose memory is the sequence's
+    """
+    far = {base_of(x) for x in each.tensors if x in fused.view.shifted}
     spare = [
-        x for x in each.tensors
-        if last.get(x) == at and (x in makers or name_of(x) in FRESH) and sizes_of(x) == loop.shape
-        and all(u in loop.nodes or u in fused.view.points or name_of(u) in FRESH for u in x.users)
+        x for x in own
+        if sizes_of(x) == loop.shape and x not in far
+        and all(u in fused.view.points or name_of(u) in FRESH for u in x.users)
     ]  # fmt: skip
     into = []
     for node in each.gives:
-        fit = (x for x in spare if x.meta["val"].dtype == node.meta["val"].dtype)
+        if node in fused.placed:
+            pile, number_of = fused.placed[node]
+            into.append(f"{pile.name}_parts[{number_of}]")
+            continue
+        fit = (
+            x for x in spare
+            if x.meta["val"].dtype == node.meta["val"].dtype and each.last[x] <= each.last[node]
+        )  # fmt: skip
         found = next(fit, None)
         if found is not None:
             spare.remove(found)
         into.append("None" if found is None else found.name)
-    number = list(printed).index(loop)
     shape = loop.nodes[0].meta["val"].shape
+    read = (base_of(x) if x in fused.view.shifted else x for x in each.tensors)
     parts = [listed(map(size, shape)), listed(into), listed(map(text, each.numbers)),
-             listed(node.name for node in each.tensors)]  # fmt: skip
-    return f"{listed(node.name for node in each.gives)} = kernel_{number}({', '.join(parts)})"
+             listed(x.name for x in read)]  # fmt: skip
+    return f"{listed(node.name for node in each.gives)} = {each.loop.name}({', '.join(parts)})"
 
 
 def listed(words: Iterable[str]) -> str:
@@ -168,6 +223,8 @@ def called(node: Node) -> str:
     arguments += [f"{name}={text(each)}" for name, each in node.kwargs.items()]
     name = name_of(node)
     target = str(node.target)
+    if name in METHODS:
+        return f"{arguments[0]}.{METHODS[name]}({', '.join(arguments[1:])})"
     if target.startswith("aten."):
         target = f"torch.ops.aten.{RENAMED.get(name, name)}"
     elif node.target in (torch.real, torch.imag):

@@ -35,11 +35,14 @@ class Schema:
     dim: int
     mode: str
     slabs: tuple[int, ...]
+    shared: bool = False
+    """Whether the box is a part of one, which is added up and shifted otherwise."""
 
     def __str__(self) -> str:
         pairs = zip(self.shapes, self.dtypes, strict=True)
         told = (f"{str(kind).removeprefix('torch.')}{list(shape)}" for shape, kind in pairs)
-        return f"{self.dim}D {self.mode} on {self.device}: {' '.join(told)}".replace("'", "")
+        mode = f"part of {self.mode}" if self.shared else self.mode
+        return f"{self.dim}D {mode} on {self.device}: {' '.join(told)}".replace("'", "")
 
 
 def sources_of(steps: Sequence[Step]) -> tuple[Source, ...]:
@@ -87,6 +90,7 @@ def schema_of(tensors: Sequence[Tensor], space: Space) -> Schema | None:
         space.dim,
         space.mode,
         space.slabs,
+        space.share is not None,
     )
 
 

@@ -27,7 +27,7 @@ def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
     try:
         found = json.loads(content)
         slots = tuple(
-            Slot(s["name"], tuple(s["gives"]), tuple(s["varying"]), s["operations"])
+            Slot(s["name"], tuple(s["gives"]), tuple(s["varying"]), s["operations"], s["shifted"])
             for s in found["kernels"]
         )
         constants = {

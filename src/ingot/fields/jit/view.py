@@ -21,7 +21,7 @@ from ingot.fields.jit.operations import (
     lower,
     placeholder,
 )
-from ingot.fields.jit.schema import TRACED
+from ingot.fields.jit.schema import SMALLEST, TRACED
 from ingot.graphs.torch_private import hint_of
 from ingot.program import Builder
 
@@ -37,6 +37,7 @@ class View:
     points: those that work point by point
     whole: those whose values must lie in memory, for calls of torch and for those outside
     floating: those of `points` that every loop computes for itself
+    shifted: those that loops alone read, as another value some cells away
     """
 
     real: torch.dtype
@@ -45,6 +46,7 @@ class View:
     points: frozenset[Node]
     whole: frozenset[Node] = frozenset()
     floating: frozenset[Node] = frozenset()
+    shifted: frozenset[Node] = frozenset()
 
     def seen(self, node: Node) -> Node:
         """The node whose values this one has, axes aside."""
@@ -79,7 +81,25 @@ def viewed(captured: Captured) -> View:
     view = View(real, constants, through, frozenset(points))
     whole = needed_whole(captured.module.graph, view)
     floating = {n for n in points - whole if is_part(n, captured) and name_of(n) in CHEAP}
-    return replace(view, whole=frozenset(whole), floating=frozenset(floating))
+    shifted = {n for n in captured.module.graph.nodes if is_shifted(n, view, captured)}
+    return replace(
+        view, whole=frozenset(whole), floating=frozenset(floating), shifted=frozenset(shifted)
+    )
+
+
+def is_shifted(node: Node, view: View, captured: Captured) -> bool:
+    """Whether a shift that wraps around is a matter of where loops read."""
+    if name_of(node) != "roll.default" or len(node.args) < 3 or not node.users:
+        return False
+    source, value, args = node.all_input_nodes[0], node.meta["val"], list[Any](node.args)
+    open_axes = all(hint_of(value.shape[axis]) in TRACED.values() for axis in args[2])
+    # up to the smallest box that is compiled, so that one wrap is enough
+    near = all(abs(shift) <= SMALLEST for shift in args[1])
+    kinds = (view.real, view.real.to_complex(), torch.bool)
+    held = value.dtype in kinds and is_on(node, torch.device(captured.schema.device), ())
+    memory = source not in view.through and source not in view.constants
+    alone = all(user in view.points for user in node.users)
+    return near and open_axes and held and memory and alone
 
 
 def works(node: Node, real: torch.dtype) -> bool:

@@ -2,75 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.variables import Mapped
-from ingot.fields.compare import Exodus, grid, write_exodus
+from ingot.fields.compare import Exodus, append_exodus, grid, write_exodus
 from ingot.fields.outputs.table import Event
 from ingot.fields.outputs.xdmf import full, written
 from ingot.fields.step import State
 
 __all__ = ["ExodusWriter"]
 
+Numbers = NDArray[np.float64]
+
 
 @dataclass(slots=True)
 class ExodusWriter:
-    """Gathers frames and writes them; one element stands for a cell, or one for the whole box."""
+    """Adds frame after frame; one element stands for a cell, or one for the whole box."""
 
     path: Path
     domain: Domain
     mapped: tuple[Mapped, ...]
-    times: list[float] = field(default_factory=list)
-    frames: dict[str, list[Any]] = field(default_factory=dict)
-    scalars: list[dict[str, float]] = field(default_factory=list)
-    stored: int = 0
+    frame: int = 0
+    shown: dict[str, Numbers] = field(default_factory=dict)
+    """What each variable shows in the last frame, the first axis running fastest."""
+    scalars: tuple[str, ...] = ()
+    """The numbers that stand beside the variables, known from the first frame on."""
 
-    def write(self, state: State, time: float, values: Mapping[str, float], event: Event) -> None:
-        """Add a frame; a variable that is not due stays as it was.
-
-        The file is written whole, each time twice as many frames have come, and by `flush`.
-        """
-        self.times.append(time)
-        self.scalars.append(dict(values))
-        counts = self.counts()
+    def take(
+        self, state: State, time: float, values: Mapping[str, float], event: Event
+    ) -> Callable[[], None]:
+        """What adds a frame of the present fields; a variable that is not due stays as it was."""
+        counts, is_first = self.counts(), self.frame == 0
         for each in self.mapped:
-            shape = tuple(n + 1 for n in counts) if each.nodal else counts
-            frames = self.frames.setdefault(each.variable, [])
-            array: Any = frames[-1].reshape(shape, order="F") if frames else np.zeros(shape)
+            if is_first:
+                shape = tuple(n + 1 for n in counts) if each.nodal else counts
+                self.shown[each.variable] = np.full(int(np.prod(shape)), each.initial)
             if each.buffer and event in each.events and self.domain.mesh_mode == "DOMAIN":
                 value = full(state, each.buffer)
                 array = written(value, "NODE" if each.nodal else "CELL", False)
-            frames.append(array.ravel(order="F"))
-        if len(self.times) & (len(self.times) - 1) == 0:
-            self.flush()
+                # double precision as the header says, and memory of its own
+                self.shown[each.variable] = array.astype(np.float64).flatten(order="F")
+        if is_first:
+            self.scalars = tuple(sorted(values))
+        numbers = [values[name] for name in self.scalars]
+        self.frame += 1
+        return partial(self.write, dict(self.shown), time, numbers, is_first=is_first)
 
-    def flush(self) -> None:
-        """Write all frames there are."""
-        if self.stored == len(self.times):
-            return
-        self.stored, counts = len(self.times), self.counts()
-        dim = len(counts)
+    def write(
+        self, shown: Mapping[str, Numbers], time: float, numbers: list[float], *, is_first: bool
+    ) -> None:
+        """Add a frame; the first replaces an older file."""
+        parts = [
+            {each.variable: shown[each.variable] for each in self.mapped if each.nodal == nodal}
+            for nodal in (True, False)
+        ]
+        if is_first:
+            self.begin(*parts)
+        append_exodus(self.path, time, parts[0].values(), parts[1].values(), numbers)
+
+    def begin(self, nodal: Mapping[str, Numbers], elemental: Mapping[str, Numbers]) -> None:
+        """Write a file without frames."""
+        counts = self.counts()
+        dim, none = len(counts), np.empty(0)
         nodes, elements = grid(counts, self.domain.lower[:dim], self.domain.upper[:dim])
-        shown = {each.variable: each.nodal for each in self.mapped}
-        by_name = {name: np.stack(frames) for name, frames in self.frames.items()}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_exodus(
-            self.path,
-            Exodus(
-                nodes,
-                elements,
-                np.array(self.times),
-                {name: by_name[name] for name, nodal in shown.items() if nodal},
-                {name: by_name[name] for name, nodal in shown.items() if not nodal},
-                {n: np.array([r[n] for r in self.scalars]) for n in sorted(self.scalars[0])},
-            ),
+        at_nodes, in_cells = (
+            {name: np.empty((0, len(values))) for name, values in part.items()}
+            for part in (nodal, elemental)
         )
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        scalars = dict.fromkeys(self.scalars, none)
+        write_exodus(self.path, Exodus(nodes, elements, none, at_nodes, in_cells, scalars))
 
     def counts(self) -> tuple[int, ...]:
         """Elements along each axis."""

@@ -1,23 +1,31 @@
-"""read_frames: the XDMF file of a run -> Frames, its fields over time, each read when asked for.
-
-Arrays are indexed as XDMF has it, the last axis being x.
-"""
+"""read_frames: what a run wrote -> Frames; here the reader of XDMF files, and the choice of one."""
 
 from __future__ import annotations
 
 import os
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
 
 from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.fields.outputs.xdmf import library
+from ingot.fields.outputs import xdmf
+from ingot.fields.outputs.exodus_frames import read_mesh_frames
+from ingot.fields.outputs.series import Frames, unreadable
+from ingot.fields.outputs.vti_frames import read_images
+from ingot.fields.outputs.xdmf import open_hdf5
 
 __all__ = ["Frames", "read_frames"]
+
+ENDINGS = (".xmf", ".pvd", ".vti", ".e", ".h5")
+FRAME_END = "\n\t\t\t</Grid>\n"
+"""How the lines of a frame end."""
+PAUSES = (0.05, 0.1, 0.2, 0.4, None)
+"""Seconds between looks at a file that another process is adding to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,52 +37,64 @@ class StoredArray:
     shape: tuple[int, ...]
     kind: str
     """HDF, or the type of numbers in a raw file."""
+    points: tuple[int, ...] = ()
+    """How many nodes its part of the box has along each axis, where there are several parts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frames:
-    """The fields of a run: names, times, the box along x, y, z, and where arrays are stored."""
+def load_parts(file: Path, parts: Sequence[StoredArray]) -> np.ndarray[Any, Any]:
+    """A field at a time; the parts of ranks are joined."""
+    arrays = [load_array(file, part) for part in parts]
+    if len(parts) == 1:
+        return arrays[0]
+    layered = all(part.shape == part.points for part in parts)
+    if layered:
+        # each part ends with a layer of nodes of its own, which the next part has as its first
+        arrays = [array[(slice(-1),) * array.ndim] for array in arrays]
+    whole = join([part.corner for part in parts], arrays)
+    return np.pad(whole, [(0, 1)] * whole.ndim, mode="wrap") if layered else whole
 
-    file: Path
-    names: tuple[str, ...]
-    times: tuple[float, ...]
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-    stored: tuple[dict[str, tuple[StoredArray, ...]], ...]
 
-    def array(self, name: str, frame: int) -> np.ndarray[Any, Any]:
-        """A field at a time; the parts of ranks are joined."""
-        parts = sorted(self.stored[frame][name], key=lambda part: part.corner)
-        arrays = [self.loaded(part) for part in parts]
-        if len(arrays) == 1:
-            return arrays[0]
-        corners = zip(parts[0].corner, parts[-1].corner, strict=True)
-        axis = next(k for k, (low, high) in enumerate(corners) if low != high)
-        return np.concatenate(arrays, axis)
-
-    def loaded(self, part: StoredArray) -> np.ndarray[Any, Any]:
-        """One stored array."""
-        name, _, dataset = part.place.partition(":")
-        path = self.file.parent / name
+def load_array(file: Path, part: StoredArray) -> np.ndarray[Any, Any]:
+    """One stored array; a file that is being written is looked at again."""
+    name, _, dataset = part.place.partition(":")
+    path = file.parent / name
+    for pause in PAUSES:
         try:
             if part.kind != "HDF":
                 return np.fromfile(path, part.kind).reshape(part.shape)
-            with library().File(path, "r") as file:
-                return file[dataset.strip("/")][()]
-        except (OSError, KeyError, ValueError) as error:
-            message = f"{self.file} refers to {part.place}, which cannot be read there"
-            fix = "keep the XDMF file and those it names in one folder"
-            raise IngotError([Problem("unreadable-result", message, fix=fix)]) from error
+            with open_hdf5(path, "r") as opened:
+                return opened[dataset.strip("/")][()]
+        except (OSError, KeyError, ValueError, RuntimeError) as error:
+            if pause is None or isinstance(error, FileNotFoundError):
+                message = f"{file} refers to {part.place}, which cannot be read there"
+                fix = "keep the XDMF file and those it names in one folder"
+                raise IngotError([Problem("unreadable-result", message, fix=fix)]) from error
+            sleep(pause)
+    raise AssertionError
+
+
+def join(
+    corners: Sequence[tuple[float, ...]], arrays: Sequence[np.ndarray[Any, Any]], axis: int = 0
+) -> np.ndarray[Any, Any]:
+    """One array from parts of a box that begin at these corners."""
+    if len(arrays) == 1:
+        return arrays[0]
+    rows = sorted({corner[axis] for corner in corners})
+    joined = []
+    for row in rows:
+        inside = [at for at, corner in enumerate(corners) if corner[axis] == row]
+        joined.append(join([corners[at] for at in inside], [arrays[at] for at in inside], axis + 1))
+    return np.concatenate(joined, axis)
 
 
 def read_frames(result: Path) -> Frames:
-    """The frames of a result: an XDMF file, the HDF5 file beside it, or a folder with one."""
-    file = found(result)
-    try:
-        root = ElementTree.parse(file).getroot()
-    except (ElementTree.ParseError, OSError) as error:
-        message = f"{file} is no XDMF file: {error}"
-        raise IngotError([unreadable(message)]) from error
+    """The frames of a result: a file of fields, the HDF5 file beside it, or a folder with one."""
+    file = find_result(result)
+    if file.suffix in (".pvd", ".vti"):
+        return read_images(file)
+    if file.suffix == ".e":
+        return read_mesh_frames(file)
+    root = read_xdmf(file)
     frames = root.findall("./Domain/Grid/Grid")
     if not frames:
         raise IngotError([unreadable(f"{file} has no frames")])
@@ -84,39 +104,65 @@ def read_frames(result: Path) -> Frames:
     boxes = [box for frame in frames[:1] for box in boxes_of(frame, root)]
     lower = (min(low) for low in zip(*(low for low, _ in boxes), strict=True))
     upper = (max(high) for high in zip(*(high for _, high in boxes), strict=True))
-    names = tuple(stored[0])
+
+    def load(name: str, frame: int) -> np.ndarray[Any, Any] | None:
+        parts = stored[frame].get(name)
+        return None if parts is None else load_parts(file, parts)
+
     return Frames(
-        file, names, tuple(times), tuple(lower)[::-1], tuple(upper)[::-1], tuple(stored)
+        file, tuple(stored[-1]), tuple(times), tuple(lower)[::-1], tuple(upper)[::-1], load,
+        frozenset(nodal_of(frames[-1])),
     )  # fmt: skip
 
 
-def found(result: Path) -> Path:
-    """The XDMF file that a path stands for."""
+def read_xdmf(file: Path) -> ElementTree.Element:
+    """What an XDMF file says; one whose last lines are missing counts up to its last frame."""
+    try:
+        text = file.read_text()
+        try:
+            return ElementTree.fromstring(text)
+        except ElementTree.ParseError:
+            end = text.rfind(FRAME_END)
+            return ElementTree.fromstring(text[: max(0, end)] + FRAME_END + xdmf.TAIL)
+    except (ElementTree.ParseError, OSError, UnicodeDecodeError) as error:
+        raise IngotError([unreadable(f"{file} is no XDMF file: {error}")]) from error
+
+
+def find_result(result: Path) -> Path:
+    """The file of fields that a path stands for."""
     if os.path.isdir(result):
-        files = sorted(result.glob("*.xmf"))
-        if len(files) == 1:
-            return files[0]
-        if files:
-            message = f"{result} holds the fields of {len(files)} outputs"
-            fix = f"name one: {', '.join(path.name for path in files)}"
-        else:
-            message = f"{result} holds no fields"
-            fix = "add an XDMFTensorOutput to [TensorOutputs] of the input file, and run it again"
+        for ending in (".xmf", ".pvd", ".e"):
+            files = sorted(result.glob(f"*{ending}"))
+            if len(files) == 1:
+                return files[0]
+            if files:
+                message = f"{result} holds the fields of {len(files)} outputs"
+                fix = f"name one: {', '.join(path.name for path in files)}"
+                raise IngotError([Problem("unreadable-result", message, fix=fix)])
+        message = f"{result} holds no fields"
+        fix = "add an XDMFTensorOutput to [TensorOutputs] of the input file, and run it again"
         raise IngotError([Problem("unreadable-result", message, fix=fix)])
     if result.suffix == ".h5":
         stem = result.stem.partition(".rank")[0]
         result = result.with_name(f"{stem}.xmf")
     if not os.path.isfile(result):
-        beside = result.parent.glob("*.xmf") if os.path.isdir(result.parent) else ()
-        near = did_you_mean(result.name, [path.name for path in beside])
+        beside = result.parent.iterdir() if os.path.isdir(result.parent) else ()
+        near = did_you_mean(result.name, [p.name for p in beside if p.suffix in ENDINGS])
         message = f"{result} is not there"
-        raise IngotError([Problem("file-not-found", message, fix=near or "give an .xmf file")])
+        fix = near or f"give a file of fields: {', '.join(ENDINGS)}"
+        raise IngotError([Problem("file-not-found", message, fix=fix)])
+    if result.suffix == ".i":
+        message = f"{result} is an input file, not what a run of it has written"
+        fix = f"run it first: ingot run {result}, then ingot view ."
+        raise IngotError([Problem("unreadable-result", message, fix=fix)])
     return result
 
 
-def unreadable(message: str) -> Problem:
-    fix = "give the .xmf file that a run has written, or its folder"
-    return Problem("unreadable-result", message, fix=fix)
+def nodal_of(frame: ElementTree.Element) -> Iterator[str]:
+    """The fields whose values belong to nodes."""
+    for attribute in (frame.findall("Grid") or [frame])[0].findall("Attribute"):
+        if attribute.get("Center") == "Node":
+            yield attribute.get("Name", "")
 
 
 def required(element: ElementTree.Element, name: str) -> ElementTree.Element:
@@ -150,9 +196,17 @@ def parts_of(
             corner = corner_of(geometry if shared is None else shared)
             same = (other for other in each.findall("Attribute") if other.get("Name") == name)
             item = required(next(same), "DataItem")
-            shape = tuple(map(int, item.get("Dimensions", "").split()))
-            parts.append(StoredArray(corner, (item.text or "").strip(), shape, kind_of(item)))
+            shape = sizes_of(item)
+            own = each.find("Topology")
+            points = () if own is None else sizes_of(own)
+            place = (item.text or "").strip()
+            parts.append(StoredArray(corner, place, shape, kind_of(item), points))
         yield name, tuple(parts)
+
+
+def sizes_of(element: ElementTree.Element) -> tuple[int, ...]:
+    """The sizes that an element names."""
+    return tuple(map(int, element.get("Dimensions", "").split()))
 
 
 def kind_of(item: ElementTree.Element) -> str:
@@ -168,10 +222,10 @@ def boxes_of(
 ) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
     """The corners of each part of the box, the last entry being x."""
     for grid in frame.findall("Grid") or [required(root, "Domain")]:
-        counts = required(grid, "Topology").get("Dimensions", "").split()
+        counts = sizes_of(required(grid, "Topology"))
         lower, steps = (
             numbers(item.text) for item in required(grid, "Geometry").findall("DataItem")
         )
-        cells = [int(count) - 1 for count in counts]
+        cells = [count - 1 for count in counts]
         rows = zip(lower, steps, cells, strict=True)
         yield lower, tuple(low + step * count for low, step, count in rows)

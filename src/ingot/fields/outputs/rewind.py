@@ -15,12 +15,16 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from ingot.fields.outputs.xdmf import TAIL, library
+from ingot.fields.compare.netcdf import RECORDS_AT
+from ingot.fields.outputs import vti, xdmf
 
 __all__ = ["Mark", "mark", "moved_on", "rewind"]
 
 Extent = tuple[int, int]
 """Where bytes begin in a file, and how many there are."""
+
+TAILS = {".xmf": xdmf.TAIL, ".pvd": vti.TAIL}
+"""The last lines of files that a run adds to in front of them."""
 
 LAST = 16
 """How many stretches of numbers at the end are compared, to know a file again."""
@@ -48,8 +52,12 @@ def mark(path: Path) -> Mark:
         if path.suffix == ".h5":
             numbers = sorted(numbers_in(path))
             changing, known = list(between(numbers, size)), numbers[-LAST:]
+        elif path.suffix == ".e":
+            # records are added at the end, and counted near the beginning
+            changing, begin = [(RECORDS_AT, 4)], max(RECORDS_AT + 4, size - 4096)
+            known = [(begin, size - begin)]
         else:
-            kept = size - (len(TAIL.encode()) if path.suffix == ".xmf" else 0)
+            kept = size - len(TAILS.get(path.suffix, "").encode())
             changing, known = [(kept, size - kept)], [(max(0, kept - 4096), min(kept, 4096))]
         pieces = [(begin, stretch(file, begin, count)) for begin, count in changing if count]
         return Mark(size, pieces, known, checksum(file, known))
@@ -57,7 +65,7 @@ def mark(path: Path) -> Mark:
 
 def numbers_in(path: Path) -> Iterator[Extent]:
     """Where the numbers of an HDF5 file are."""
-    with library().File(path, "r") as file:
+    with xdmf.open_hdf5(path, "r") as file:
         for name in file:
             dataset = file[name].id
             for index in range(dataset.get_num_chunks()):

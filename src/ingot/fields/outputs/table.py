@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,8 +32,8 @@ class OutputOptions:
     csv: whether numbers go to CSV files
     exodus: whether fields mapped to variables go to an Exodus file
     checkpoint: whether the run is stored after every step, for `ingot run --restart`
-    perf_graph: accepted, without effect
-    console: accepted, without effect
+    perf_graph: accepted: there is no such graph
+    console: accepted: the command line tells of progress either way
     file_base: the name of the files without their endings
     execute_on: when to write
     time_step_interval: of how many steps one is written
@@ -70,7 +71,7 @@ class Checkpoint:
 
     file_base: the name of the folder without its ending .checkpoint
     time_step_interval: after how many steps to store, and at the end
-    num_files: accepted, without effect: each checkpoint replaces the last
+    num_files: accepted: each checkpoint replaces the last
     execute_on: accepted, without effect: a run is stored after its steps
     """
 
@@ -143,8 +144,11 @@ def write_table(
     path: Path, columns: Sequence[str], rows: Iterable[Sequence[float]], *, append: bool = False
 ) -> None:
     """A table with 14 digits a number, or more rows of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not append:
+        path.parent.mkdir(parents=True, exist_ok=True)
     lines = [] if append else [",".join(columns)]
     lines += [",".join(f"{value:.14g}" for value in row) for row in rows]
-    with path.open("a" if append else "w") as file:
+    # a table that was removed on the way is not begun again without its first line
+    with path.open("r+" if append else "w") as file:
+        file.seek(0, os.SEEK_END)
         file.write("\n".join(lines) + "\n")

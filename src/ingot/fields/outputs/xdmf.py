@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import escape
@@ -16,13 +17,12 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem
 from ingot.extras import require_extra
 from ingot.fields.blocks.domain import Domain
-from ingot.fields.blocks.options import Reader
-from ingot.fields.outputs.table import Event, Outputs
+from ingot.fields.outputs.table import Event
+from ingot.fields.shares import Box, Share, within
 from ingot.fields.step import Buffer, State
-from ingot.hit import Block
 from ingot.options import Count
 
-__all__ = ["XDMF", "XDMFWriter", "read_tensor_outputs"]
+__all__ = ["XDMF", "XDMFTensorOutput", "XDMFWriter", "open_hdf5"]
 
 Place = Literal["CELL", "NODE", "OVERSIZED_NODAL"]
 TAIL = "\t\t</Grid>\n\t</Domain>\n</Xdmf>\n"
@@ -39,6 +39,7 @@ class XDMFTensorOutput:
     enable_hdf5: whether to write one HDF5 file instead of a raw file for each field and frame
     output_mode: for each buffer, whether its values belong to cells or to nodes
     transpose: whether the first and the last axis are swapped, as viewers expect
+    merged: whether ranks write one file of the whole box, instead of one each
     """
 
     buffer: tuple[str, ...]
@@ -48,6 +49,7 @@ class XDMFTensorOutput:
     enable_hdf5: bool = False
     output_mode: tuple[Place, ...] = ()
     transpose: bool = True
+    merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +60,14 @@ class XDMF:
     base: str
 
 
-def read_tensor_outputs(
-    blocks: Iterable[Block], outputs: Outputs, stem: str, reader: Reader, *, compatible: bool
-) -> tuple[XDMF, ...]:
-    """The outputs of a [TensorOutputs] block."""
-    found: dict[str, XDMF] = {}
-    with_hdf5: list[Block] = []
-    for each in blocks:
-        kind = reader.type_of(each, {"XDMFTensorOutput": XDMFTensorOutput})
-        options = None if kind is None else reader.made(each, kind)
-        if options is None:
-            continue
-        if options.output_mode and len(options.output_mode) != len(options.buffer):
-            message = (
-                f"output_mode has {len(options.output_mode)} entries, buffer {len(options.buffer)}"
-            )
-            reader.problems.append(
-                Problem("wrong-value", message, each.span, "give a mode for each buffer")
-            )
-        base = options.file_base or outputs.file_base or stem
-        if base in found:
-            message = f"two outputs write to the files '{base}'"
-            fix = "give one of them a file_base"
-            reader.problems.append(Problem("duplicate-block", message, each.span, fix))
-        found[base] = XDMF(options, base)
-        with_hdf5 += [each] if options.enable_hdf5 else []
-    if compatible and len(with_hdf5) > 1 and not thread_safe():
-        # The reference writes each output in a thread of its own.
-        message = "Using an hdf5 library that is not threadsafe and multiple XDMF output objects"
-        fix = "set enable_hdf5 = false in all but one, or marlin_compatible = false in [Problem]"
-        reader.problems.append(Problem("hdf5-threads", message, with_hdf5[1].span, fix))
-    return tuple(found.values())
-
-
 def library() -> Any:
     """The library that writes HDF5 files."""
     return require_extra("h5py", "HDF5 files", "set enable_hdf5 = false")
+
+
+def open_hdf5(path: Path, mode: str) -> Any:
+    """An HDF5 file without its lock: a run must not end because somebody looks at its fields."""
+    return library().File(path, mode, locking=False)
 
 
 def thread_safe() -> bool:
@@ -112,31 +86,46 @@ _UNCLOSED: list[Any] = []
 
 @dataclass(slots=True)
 class XDMFWriter:
-    """Writes frame after frame of one output; `ranks` cut the box along y, a file for each."""
+    """Writes frame after frame of one output; a box that is shared has a file for each rank.
+
+    Its parts are `slabs` along y that one process holds all of, or those of the ranks of a `share`.
+    """
 
     output: XDMF
     domain: Domain
     folder: Path
     slabs: tuple[int, ...] = ()
+    share: Share | None = None
     frame: int = 0
     started: set[Path] = field(default_factory=set)
 
-    def write(self, state: State, time: float) -> None:
+    def take(self, state: State, time: float) -> Callable[[], None]:
+        """What adds a frame of the present fields, whatever becomes of them until it is called."""
+        fields = {name: snapshot(state, name) for name in sorted(self.output.options.buffer)}
+        return partial(self.write, fields, time)
+
+    def write(self, fields: Mapping[str, Tensor], time: float) -> None:
         """Add a frame."""
         options = self.output.options
         modes = options.output_mode or ("CELL",) * len(options.buffer)
         places = dict(zip(options.buffer, modes, strict=True))
-        parts = list(self.parts())
         grids: list[list[str]] = []
-        for suffix, cut in parts:
+        for rank, box in enumerate(self.boxes):
+            suffix = f".rank{rank:04d}" if self.is_parted else ""
             lines: list[str] = []
-            for name in sorted(places):
-                value = full(state, name)
-                for label, array in components(name, value[cut], self.dim):
+            for name, value in fields.items():
+                if self.share is None or self.merges:
+                    value = value[box]
+                elif rank != self.share.rank:
+                    # another rank has the numbers; what describes them needs their sizes alone
+                    extents = (each.stop - each.start for each in box)
+                    value = value.new_empty((*extents, *value.shape[self.dim :]))
+                for label, array in components(name, value, self.dim):
                     array = written(array, places[name], options.transpose)
-                    lines += self.attribute(label, array, places[name], suffix)
+                    lines += self.attribute(label, array, places[name], suffix, self.writes(rank))
             grids.append(lines)
-        self.describe(grids, time)
+        if self.leads:
+            self.describe(grids, time)
         self.frame += 1
 
     @property
@@ -144,27 +133,55 @@ class XDMFWriter:
         """The number of axes."""
         return len(self.domain.sizes)
 
-    def parts(self) -> Iterator[tuple[str, tuple[slice, ...]]]:
-        """The ending of each rank's file, and its part of the box."""
-        if not self.slabs:
-            yield "", (slice(None),)
-        begin = 0
-        for rank, width in enumerate(self.slabs):
-            yield f".rank{rank:04d}", (slice(None), slice(begin, begin + width))
-            begin += width
+    @property
+    def merges(self) -> bool:
+        """Whether there is one file for the whole box."""
+        return self.output.options.merged
 
-    def attribute(self, label: str, array: Any, place: Place, suffix: str) -> list[str]:
-        """Store one array, and tell the lines that describe it."""
+    @property
+    def is_parted(self) -> bool:
+        """Whether there is a file for each rank."""
+        return not self.merges and (self.share is not None or bool(self.slabs))
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes what describes the files."""
+        return self.share is None or self.share.rank == 0
+
+    def writes(self, rank: int) -> bool:
+        """Whether this process writes the file of a rank."""
+        return self.leads if self.share is None or self.merges else rank == self.share.rank
+
+    @property
+    def boxes(self) -> list[Box]:
+        """The part of the box that each file holds."""
+        if not self.is_parted:
+            return [(slice(None),)]  # all of it, which at nodes is more than the cells
+        if self.share is not None:
+            return [self.share.parts.box(rank) for rank in range(self.share.parts.count)]
+        return [
+            (slice(0, self.domain.sizes[0]), within(self.slabs, at),
+             *(slice(0, n) for n in self.domain.sizes[2:]))
+            for at in range(len(self.slabs))
+        ]  # fmt: skip
+
+    def attribute(
+        self, label: str, array: Any, place: Place, suffix: str, store: bool
+    ) -> list[str]:
+        """Store one array, if it is this process's to store; the lines that describe it."""
         dataset, base = f"{label}.{self.frame}", f"{self.output.base}{suffix}"
         kind = "Int" if array.dtype.kind == "i" else "Float"
         sizes = " ".join(map(str, array.shape))
         if self.output.options.enable_hdf5:
-            self.store(self.folder / f"{base}.h5", dataset, array)
+            if store:
+                self.store(self.folder / f"{base}.h5", dataset, array)
             item = f'Format="HDF">{escape(Path(base).name)}.h5:/{dataset}'
         else:
             path = self.folder / f"{base}.{dataset}.bin"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(array.astype(array.dtype.newbyteorder("<")).tobytes())
+            if store:
+                if self.frame == 0:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(array.astype(array.dtype.newbyteorder("<")).tobytes())
             item = f'Format="Binary" Endian="Little" Precision="{array.dtype.itemsize}">{path.name}'
         center = "Cell" if place == "CELL" else "Node"
         return [
@@ -175,8 +192,9 @@ class XDMFWriter:
 
     def store(self, path: Path, dataset: str, array: Any) -> None:
         """Put one array into an HDF5 file; the first of a run replaces an older file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = library().File(path, "a" if path in self.started else "w")
+        if path not in self.started:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        file = open_hdf5(path, "r+" if path in self.started else "w")
         try:
             made = file.create_dataset(
                 dataset, data=array, chunks=array.shape, compression="gzip", compression_opts=9
@@ -197,7 +215,7 @@ class XDMFWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.head() + TAIL)
             self.started.add(path)
-        if self.slabs:
+        if self.is_parted:
             lines = self.spatial(grids, time)
         else:
             lines = [
@@ -214,7 +232,7 @@ class XDMFWriter:
 
     def head(self) -> str:
         """The lines that come before the frames."""
-        mesh = "" if self.slabs else "".join(f"\t\t{line}\n" for line in self.mesh(self.box()))
+        mesh = "" if self.is_parted else "".join(f"\t\t{line}\n" for line in self.mesh(self.box()))
         return (
             '<?xml version="1.0"?>\n'
             '<Xdmf xmlns:xi="http://www.w3.org/2003/XInclude" Version="2.2">\n\t<Domain>\n'
@@ -222,13 +240,15 @@ class XDMFWriter:
             '\t\t<Grid Name="TimeSeries" GridType="Collection" CollectionType="Temporal">\n'
         )
 
-    def box(self, begin: int = 0, width: int | None = None) -> list[tuple[int, float, float]]:
+    def box(self, part: Box | None = None) -> list[tuple[int, float, float]]:
         """Cells, origin and spacing along each axis of a part of the box, as they are written."""
         rows = zip(self.domain.sizes, self.domain.lower, self.domain.upper, strict=False)
         axes = [(n, low, (high - low) / n) for n, low, high in rows]
-        if width is not None:
-            _, low, step = axes[1]
-            axes[1] = (width, low + begin * step, step)
+        if part is not None:
+            axes = [
+                (each.stop - each.start, low + each.start * step, step)
+                for each, (_, low, step) in zip(part, axes, strict=True)
+            ]
         return axes[::-1] if self.output.options.transpose else axes
 
     def mesh(self, axes: list[tuple[int, float, float]]) -> list[str]:
@@ -248,13 +268,11 @@ class XDMFWriter:
         """The lines of a frame that is shared among ranks."""
         yield f'\t\t\t<Grid Name="T{self.frame}" GridType="Collection" CollectionType="Spatial">'
         yield f'\t\t\t\t<Time Value="{time:.17g}" />'
-        begin = 0
-        for rank, (width, lines) in enumerate(zip(self.slabs, grids, strict=True)):
+        for rank, (part, lines) in enumerate(zip(self.boxes, grids, strict=True)):
             yield f'\t\t\t\t<Grid Name="Rank{rank}" GridType="Uniform">'
-            yield from (f"\t\t\t\t\t{line}" for line in self.mesh(self.box(begin, width)))
+            yield from (f"\t\t\t\t\t{line}" for line in self.mesh(self.box(part)))
             yield from (f"\t{line}" for line in lines)
             yield "\t\t\t\t</Grid>"
-            begin += width
         yield "\t\t\t</Grid>"
 
 
@@ -267,13 +285,23 @@ def full(state: State, name: str) -> Tensor:
     return state.space.whole(value).detach().cpu()
 
 
+def snapshot(state: State, name: str) -> Tensor:
+    """A buffer over the whole grid, in memory of its own on the CPU."""
+    found = full(state, name)
+    return found.clone() if state.space.k2.device.type == "cpu" else found
+
+
 def components(name: str, value: Tensor, dim: int) -> Iterator[tuple[str, Tensor]]:
     """The scalar fields of a buffer, and what each is called."""
     parts = value.reshape(*value.shape[:dim], -1)
-    count = parts.shape[-1]
-    labels = {1: [""], 2: ["_x", "_y"], 3: ["_x", "_y", "_z"]}
-    for number, label in enumerate(labels.get(count) or [f"_{k}" for k in range(count)]):
+    for number, label in enumerate(component_labels(parts.shape[-1])):
         yield f"{name}{label}", parts[..., number]
+
+
+def component_labels(count: int) -> list[str]:
+    """What stands behind the name of a buffer for each of its components."""
+    labels = {1: [""], 2: ["_x", "_y"], 3: ["_x", "_y", "_z"]}
+    return labels.get(count) or [f"_{k}" for k in range(count)]
 
 
 def written(value: Tensor, place: Place, transpose: bool) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 from ingot.fields.solvers.coupled import AdamsBashforthMoultonCoupled
 from ingot.fields.solvers.exponential import ETDRK4Solver
 from ingot.fields.solvers.implicit import BroydenSolver, SecantSolver
+from ingot.fields.solvers.lattice import LBMStream
 from ingot.fields.solvers.multistep import (
     AdamsBashforthMoulton,
     ForwardEulerSolver,
@@ -20,6 +21,7 @@ SOLVERS: dict[str, Any] = {
     "BroydenSolver": BroydenSolver,
     "ETDRK4Solver": ETDRK4Solver,
     "ForwardEulerSolver": ForwardEulerSolver,
+    "LBMStream": LBMStream,
     "RealSpaceForwardEuler": RealSpaceForwardEuler,
     "SecantSolver": SecantSolver,
 }

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from ingot.errors import Problem
 from ingot.fields.solvers.multistep import (
-    CORRECTORS,
-    PREDICTORS,
     AdamsBashforthMoulton,
     correct,
     corrector_rates,
     right_side,
+    weigh,
+    weights_of,
 )
 from ingot.fields.solvers.solve import Substep, kept, olds, update
 from ingot.fields.spaces import Grid, Space, Spectrum
@@ -62,8 +62,8 @@ class AdamsBashforthMoultonCoupled(AdamsBashforthMoulton):
 
     def substep(self, solve: Substep) -> None:
         """Predict, then correct."""
-        order = self.order(solve, self.predictor_order, 1)
-        solve.evaluate(coupled_step(self, order, compatible=solve.compatible))
+        weigh(self, solve, self.predictor_order, (0.0,))
+        solve.evaluate(coupled_step(self, compatible=solve.compatible))
         if self.corrector_steps:
             correct(self, solve, coupled_correction)
 
@@ -78,11 +78,11 @@ class AdamsBashforthMoultonCoupled(AdamsBashforthMoulton):
 def coupled(
     spectra: tuple[Spectrum, ...],
     rates: tuple[Spectrum, ...],
+    weights: tuple[Tensor, ...],
     operators: tuple[Spectrum, ...],
     space: Space,
     dt: Tensor,
     *,
-    weights: tuple[float, ...],
     places: tuple[tuple[int, int], ...],
     compatible: bool,
 ) -> tuple[Grid, ...]:
@@ -124,29 +124,28 @@ def coupled_update(
     solver: AdamsBashforthMoultonCoupled,
     spectra: tuple[Buffer, ...],
     rates: tuple[Any, ...],
-    weights: tuple[float, ...],
     *,
     compatible: bool,
 ) -> Step:
-    """The step that solves for all fields at once."""
+    """The step that solves for all fields at once; `rates` are those of each field in turn."""
     couplings = solver.couplings()
     places = (*((k, k) for k in range(len(solver.buffer))), *couplings)
     names = (*solver.linear_reciprocal, *couplings.values())
     step = update(
-        coupled, " ".join(solver.buffer),
-        spectra=spectra, rates=rates, operators=tuple(map(Buffer, names)),
+        coupled, " ".join(solver.buffer), spectra=spectra, rates=rates,
+        weights=weights_of(len(rates) // len(spectra)), operators=tuple(map(Buffer, names)),
     )  # fmt: skip
-    options = {"weights": weights, "places": places, "compatible": compatible}
+    options = {"places": places, "compatible": compatible}
     return Step(step.name, step.function, step.arguments, solver.buffer, options)
 
 
 @functools.cache
-def coupled_step(solver: AdamsBashforthMoultonCoupled, order: int, *, compatible: bool) -> Step:
-    """The update from the present rates and `order - 1` old ones."""
+def coupled_step(solver: AdamsBashforthMoultonCoupled, *, compatible: bool) -> Step:
+    """The update from the present rates and old ones."""
     names = solver.nonlinear_reciprocal
-    rates = tuple(r for n in names for r in (Buffer(n), *olds(n, order - 1)))
+    rates = tuple(r for n in names for r in (Buffer(n), *olds(n, solver.depth)))
     spectra = tuple(map(Buffer, solver.reciprocal_buffer))
-    return coupled_update(solver, spectra, rates, PREDICTORS[order], compatible=compatible)
+    return coupled_update(solver, spectra, rates, compatible=compatible)
 
 
 @functools.cache
@@ -156,8 +155,6 @@ def coupled_correction(
     """The update from the predicted rates, the kept ones and old ones."""
     spectra = tuple(Buffer(kept(name)) for name in solver.reciprocal_buffer)
     # The reference leaves the rates out of a corrector of first order.
-    weights = () if order == 1 and compatible else CORRECTORS[order]
-    rates = tuple(r for n in solver.nonlinear_reciprocal for r in corrector_rates(n, order))
-    return (
-        coupled_update(solver, spectra, rates if weights else (), weights, compatible=compatible),
-    )
+    names = () if order == 1 and compatible else solver.nonlinear_reciprocal
+    rates = tuple(r for n in names for r in corrector_rates(solver, n))
+    return (coupled_update(solver, spectra, rates, compatible=compatible),)

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ingot.fields.solvers.multistep import SplitOptions
-from ingot.fields.solvers.solve import Substep, kept
+from ingot.fields.solvers.solve import SplitOptions, Substep, kept
 from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.fields.step import Ambient, Buffer, Step
 
-__all__ = ["ETDRK4Solver"]
+__all__ = ["ETDRK4Solver", "stage_rate"]
 
 TERMS = 18
 
@@ -88,7 +87,7 @@ class ETDRK4Solver(SplitOptions):
         solve.keep(*self.reciprocal_buffer)
         for number, steps, share in ((1, second, 0.5), (2, third, 0.5), (3, fourth, 1.0)):
             for name in names:
-                state.buffers[at(name, number)] = state.look_up(Buffer(name))
+                state.buffers[stage_rate(name, number)] = state.look_up(Buffer(name))
             # The reference evaluates all stages at the time where the substep begins.
             state.time = begin + (0.0 if solve.compatible else share * state.dt)
             solve.evaluate(*steps)
@@ -111,7 +110,7 @@ class ETDRK4Solver(SplitOptions):
         return found
 
 
-def at(name: str, number: int) -> str:
+def stage_rate(name: str, number: int) -> str:
     """Where the rate of a stage is kept."""
     return f"{name}#{number}"
 
@@ -144,8 +143,8 @@ def stages(solver: ETDRK4Solver) -> tuple[tuple[Step, ...], ...]:
         weights = {"factors": tuple(Buffer(f"{u}#factor{k}") for k in range(6))}
         present, before = {"rate": Buffer(n)}, {"spectrum": Buffer(kept(s))}
         moved = f"{u}#moved"
-        two = {"rates": (Buffer(at(n, 1)), Buffer(n))}
-        all_rates = {"rates": (*(Buffer(at(n, k)) for k in (1, 2, 3)), Buffer(n))}
+        two = {"rates": (Buffer(stage_rate(n, 1)), Buffer(n))}
+        all_rates = {"rates": (*(Buffer(stage_rate(n, k)) for k in (1, 2, 3)), Buffer(n))}
         start = {"spectrum": Buffer(s)}
         four[0].append(Step(f"{u}#1", stage, space | weights | present | start, (u, moved)))
         four[1].append(Step(f"{u}#2", stage, space | weights | present | before, (u, f"{u}#other")))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ingot.fields.solvers.multistep import SplitOptions
-from ingot.fields.solvers.solve import Substep, kept
+from ingot.fields.solvers.solve import SplitOptions, Substep, kept
 from ingot.fields.spaces import Grid, Space, Spectrum
 from ingot.fields.step import Ambient, Buffer, Step
 from ingot.options import Count, NotNegative, Positive
@@ -46,12 +45,12 @@ class IterativeOptions(SplitOptions):
         """None."""
         return {}
 
-    def limit(self, first: float, *spectra: Tensor) -> float:
+    def limit(self, space: Space, first: float, *spectra: Tensor) -> float:
         """How small a residual must become; in single precision, no smaller than rounding."""
         limit = max(self.absolute_tolerance, self.relative_tolerance * first)
         if spectra[0].dtype != torch.complex64:
             return limit
-        size = first + sum(float(norm(each)) for each in spectra)
+        size = first + sum(float(space.norm(each)) for each in spectra)
         return max(limit, 4 * torch.finfo(torch.float32).eps * size)
 
 
@@ -70,7 +69,7 @@ class SecantSolver(IterativeOptions):
         solve.evaluate(*starts(self))
         solve.keep(*spectra)
         firsts = zip(norms(self, solve), spectra, strict=True)
-        limits = [self.limit(first, state.buffers[kept(s)]) for first, s in firsts]
+        limits = [self.limit(state.space, first, state.buffers[kept(s)]) for first, s in firsts]
         for iteration in range(self.max_iterations):
             solve.evaluate(*secants(self))
             solve.iterations = iteration
@@ -91,11 +90,6 @@ def norms(solver: IterativeOptions, solve: Substep) -> list[float]:
     return [float(solve.state.buffers[f"{u}#norm"]) for u in solver.buffer]
 
 
-def norm(residual: Tensor) -> Tensor:
-    """The root of the sum of squares."""
-    return torch.linalg.vector_norm(residual)
-
-
 def start(
     spectrum: Spectrum, rate: Spectrum, space: Space, dt: Tensor, linear: Tensor | None = None,
     *, epsilon: float,
@@ -104,7 +98,7 @@ def start(
     operator = torch.zeros_like(dt) if linear is None else linear
     residual = dt * (rate + operator * spectrum)
     guess = (spectrum + epsilon * rate) / (1 - epsilon * operator)
-    return space.inverse(guess), residual, spectrum, norm(residual)
+    return space.inverse(guess), residual, spectrum, space.norm(residual)
 
 
 def secant(
@@ -118,7 +112,7 @@ def secant(
     flat = below == 0
     safe = torch.where(flat, torch.ones_like(below), below)
     change = torch.where(flat, torch.zeros_like(below), -residual * (spectrum - last) / safe)
-    return space.inverse(spectrum + damping * change), residual, spectrum, norm(residual)
+    return space.inverse(spectrum + damping * change), residual, spectrum, space.norm(residual)
 
 
 def gives(name: str) -> tuple[str, ...]:
@@ -164,6 +158,7 @@ def maybe(linear: Buffer | None) -> dict[str, Buffer]:
 class BroydenSolver(IterativeOptions):
     """Implicit Euler by Broyden's updates of an inverse Jacobian at each wavenumber.
 
+    dt_epsilon: accepted, without effect: the first guess is the field itself
     initial_jacobian_guess: the inverse Jacobian to start from
     damping: the share of each correction that is taken
     """
@@ -184,10 +179,11 @@ class BroydenSolver(IterativeOptions):
             shape = (*residual.shape[:-1], *eye.shape)
             state.buffers["#inverse"] = (self.initial_jacobian_guess * eye).expand(shape)
         before = (state.buffers[kept(s)] for s in self.reciprocal_buffer)
-        limit = self.limit(float(norm(state.buffers["#residual"])), *before)
+        first = float(state.space.norm(state.buffers["#residual"]))
+        limit = self.limit(state.space, first, *before)
         for iteration in range(self.max_iterations + 1):
             solve.iterations = iteration
-            now = float(norm(state.buffers["#residual"]))
+            now = float(state.space.norm(state.buffers["#residual"]))
             if self.verbose:
                 logging.getLogger("ingot").info("broyden %d: residual %g", iteration, now)
             if now < limit:

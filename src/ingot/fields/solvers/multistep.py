@@ -3,38 +3,50 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any
 
 from torch import Tensor
 
-from ingot.fields.solvers.solve import SolverOptions, Substep, kept, olds, update
+from ingot.fields.solvers.exponential import ETDRK4Solver, stage_rate
+from ingot.fields.solvers.solve import SolverOptions, SplitOptions, Substep, kept, olds, update
 from ingot.fields.spaces import Grid, Space, Spectrum
-from ingot.fields.step import Buffer, Step
+from ingot.fields.step import Buffer, Step, Weight
 from ingot.options import Meta, NotNegativeCount
 
 __all__ = [
-    "PREDICTORS", "AdamsBashforthMoulton", "ForwardEulerSolver",
-    "RealSpaceForwardEuler", "SplitOptions",
+    "AdamsBashforthMoulton", "ForwardEulerSolver", "RealSpaceForwardEuler",
 ]  # fmt: skip
 
-PREDICTORS: dict[int, tuple[float, ...]] = {
-    1: (1.0,),
-    2: (3 / 2, -1 / 2),
-    3: (23 / 12, -16 / 12, 5 / 12),
-    4: (55 / 24, -59 / 24, 37 / 24, -9 / 24),
-    5: (1901 / 720, -2774 / 720, 2616 / 720, -1274 / 720, 251 / 720),
-}
-"""Adams-Bashforth: the weights of the present rate and of older ones."""
 
-CORRECTORS: dict[int, tuple[float, ...]] = {
-    1: (1.0,),
-    2: (1 / 2, 1 / 2),
-    3: (5 / 12, 8 / 12, -1 / 12),
-    4: (9 / 24, 19 / 24, -5 / 24, 1 / 24),
-    5: (251 / 720, 646 / 720, -264 / 720, 106 / 720, -19 / 720),
-}
-"""Adams-Moulton: the weights of the predicted rate, of the present one and of older ones."""
+@functools.lru_cache(maxsize=256)
+def adams_weights(nodes: tuple[float, ...]) -> tuple[float, ...]:
+    r"""Weights of rates at `nodes` in their mean over the coming step, $\int_0^1 \ell_k(s)\,ds$.
+
+    Nodes are times in units of the step, 0 where it begins: (0, -1, -2) are those of an
+    Adams-Bashforth rule of third order, (1, 0, -1) of Adams-Moulton. Steps may have any sizes.
+    """
+    # In fractions: those of equal steps are the published ones, rounded once.
+    exact, weights = [Fraction(node) for node in nodes], []
+    for k, node in enumerate(exact):
+        basis = [Fraction(1)]  # coefficients of the Lagrange polynomial of this node
+        for other in exact[:k] + exact[k + 1 :]:
+            shifted, scaled = [Fraction(0), *basis], [other * each for each in basis]
+            basis = [
+                (a - b) / (node - other)
+                for a, b in itertools.zip_longest(shifted, scaled, fillvalue=Fraction(0))
+            ]
+        weights.append(float(sum(each / (power + 1) for power, each in enumerate(basis))))
+    return tuple(weights)
+
+
+def past_nodes(sizes: Sequence[float], size: float) -> tuple[float, ...]:
+    """The beginnings of the present substep and of those before it, in units of its size."""
+    return tuple(itertools.accumulate((each / size for each in sizes), operator.sub, initial=0.0))
 
 
 def euler(spectrum: Spectrum, rate: Spectrum, space: Space, dt: Tensor) -> Grid:
@@ -48,7 +60,7 @@ def real_euler(field: Grid, rate: Grid, space: Space, dt: Tensor) -> Grid:
 
 
 def right_side(
-    spectrum: Spectrum, rates: tuple[Spectrum, ...], dt: Tensor, weights: tuple[float, ...]
+    spectrum: Spectrum, rates: tuple[Spectrum, ...], dt: Tensor, weights: tuple[Tensor, ...]
 ) -> Spectrum:
     """A spectrum and a weighted sum of rates."""
     total = weights[0] * rates[0]
@@ -60,11 +72,10 @@ def right_side(
 def semi_implicit(
     spectrum: Spectrum,
     rates: tuple[Spectrum, ...],
+    weights: tuple[Tensor, ...],
     space: Space,
     dt: Tensor,
     linear: Spectrum | None = None,
-    *,
-    weights: tuple[float, ...],
 ) -> Grid:
     """A field one step later: rates explicit by a multistep rule, the linear part implicit."""
     whole = right_side(spectrum, rates, dt, weights)
@@ -149,42 +160,8 @@ def real_euler_steps(solver: RealSpaceForwardEuler) -> tuple[Step, ...]:
     return tuple(update(real_euler, u, field=Buffer(u), rate=Buffer(r)) for u, r in rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitOptions(SolverOptions):
-    """Fields whose rate is a linear part, taken at each wavenumber, and the rest.
-
-    buffer: the fields to move
-    reciprocal_buffer: their spectra
-    linear_reciprocal: the linear operators, 0 for none
-    nonlinear_reciprocal: the spectra of the rest of the rates
-    """
-
-    buffer: tuple[str, ...]
-    reciprocal_buffer: tuple[str, ...]
-    linear_reciprocal: tuple[str, ...]
-    nonlinear_reciprocal: tuple[str, ...]
-
-    def lists(self) -> dict[str, tuple[str, ...]]:
-        """Field, spectrum, linear part and the rest go together."""
-        lists = {
-            "buffer": self.buffer,
-            "reciprocal_buffer": self.reciprocal_buffer,
-            "nonlinear_reciprocal": self.nonlinear_reciprocal,
-        }
-        if self.linear_reciprocal:
-            lists["linear_reciprocal"] = self.linear_reciprocal
-        return lists
-
-    def rows(self) -> tuple[tuple[str, str, Buffer | None, str], ...]:
-        """Field, spectrum, linear operator if any, and rate of each variable."""
-        linear = self.linear_reciprocal or ("0",) * len(self.buffer)
-        operators = (None if name == "0" else Buffer(name) for name in linear)
-        names = (self.buffer, self.reciprocal_buffer, operators, self.nonlinear_reciprocal)
-        return tuple(zip(*names, strict=True))
-
-
 Order = Annotated[int, Meta(ge=1, le=5)]
-"""The orders that there are weights for."""
+"""The orders of the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,35 +179,89 @@ class AdamsBashforthMoulton(SplitOptions):
 
     @property
     def evaluates_once(self) -> bool:
-        """Without correctors."""
-        return self.corrector_steps == 0
+        """Without correctors, and where it need not be started by another method."""
+        return self.corrector_steps == 0 and self.depth < ORDER_OF_EULER_START
+
+    @property
+    def depth(self) -> int:
+        """How many old rates are read; a corrector has the predicted one besides."""
+        return max(
+            self.predictor_order - 1, self.corrector_order - 2 if self.corrector_steps else 0
+        )
 
     def histories(self) -> dict[str, int]:
         """Old rates, one fewer than the order."""
-        depth = max(self.predictor_order, self.corrector_order) - 1
-        return dict.fromkeys(self.nonlinear_reciprocal, depth) if depth > 0 else {}
+        return dict.fromkeys(self.nonlinear_reciprocal, self.depth) if self.depth > 0 else {}
 
     def substep(self, solve: Substep) -> None:
-        """Predict, then correct."""
-        order = self.order(solve, self.predictor_order, 1)
-        solve.evaluate(*prediction(self, order))
+        """Predict, then correct; start by a one-step method where old rates are missing."""
+        if self.is_starting(solve):
+            start(self, solve)
+            return
+        weigh(self, solve, self.predictor_order, (0.0,))
+        solve.evaluate(*prediction(self))
         if self.corrector_steps:
             correct(self, solve, correction)
 
-    def order(self, solve: Substep, wanted: int, without_past: int) -> int:
-        """The order that the old rates allow; a changed step size makes them worthless."""
-        past = min(solve.state.age(name) for name in self.nonlinear_reciprocal)
-        fresh = solve.dt_changed and solve.index < self.predictor_order - 1
-        return min(wanted, without_past + (0 if fresh else past))
+    def is_starting(self, solve: Substep) -> bool:
+        """Whether an order beyond the second lacks old rates.
+
+        A single Euler step has an error of second order, which a whole run of higher order shows.
+        The reference starts so all the same; and an implicit linear part is of first order anyway.
+        """
+        explicit = all(linear is None for _, _, linear, _ in self.rows())
+        few = self.past(solve) < self.depth
+        return not solve.compatible and explicit and few and self.depth >= ORDER_OF_EULER_START
+
+    def past(self, solve: Substep) -> int:
+        """How many old rates there are."""
+        return min(solve.state.age(name) for name in self.nonlinear_reciprocal)
+
+
+ORDER_OF_EULER_START = 2
+"""What remains of higher orders where the first substep is one of Euler's."""
+
+
+def start(solver: AdamsBashforthMoulton, solve: Substep) -> None:
+    """One step of Runge and Kutta's fourth order; the history gets the rate where it begins."""
+    names = ("buffer", "reciprocal_buffer", "linear_reciprocal", "nonlinear_reciprocal")
+    ETDRK4Solver(**{name: getattr(solver, name) for name in names}).substep(solve)
+    for name in solver.nonlinear_reciprocal:
+        solve.state.buffers[name] = solve.state.buffers[stage_rate(name, 1)]
+
+
+def weigh(
+    solver: AdamsBashforthMoulton, solve: Substep, wanted: int, first: tuple[float, ...]
+) -> int:
+    """Set the weights of rates at the times `first` and of old ones; how many rates count.
+
+    All old rates are read, those without weight too, so that one compiled sequence serves every
+    order. The reference takes steps for equal, and a changed size makes old rates worthless.
+    """
+    state, past = solve.state, solver.past(solve)
+    if solve.compatible:
+        past = 0 if solve.dt_changed and solve.index < solver.predictor_order - 1 else past
+        sizes = (state.dt,) * past
+    else:
+        sizes = state.sizes[:past]
+    nodes = (*first, *past_nodes(sizes, state.dt)[1:])[:wanted]
+    missing = len(first) + solver.depth - len(nodes)
+    state.weights = adams_weights(nodes) + (0.0,) * missing
+    return len(nodes)
+
+
+def weights_of(count: int) -> tuple[Weight, ...]:
+    """Where the weights of so many rates are found."""
+    return tuple(map(Weight, range(count)))
 
 
 @functools.cache
-def prediction(solver: AdamsBashforthMoulton, order: int) -> tuple[Step, ...]:
-    """One update for each field from the present rate and `order - 1` old ones."""
+def prediction(solver: AdamsBashforthMoulton) -> tuple[Step, ...]:
+    """One update for each field from the present rate and old ones."""
     return tuple(
         update(
-            semi_implicit, u, PREDICTORS[order],
-            spectrum=Buffer(s), linear=linear, rates=(Buffer(n), *olds(n, order - 1)),
+            semi_implicit, u, spectrum=Buffer(s), linear=linear,
+            rates=(Buffer(n), *olds(n, solver.depth)), weights=weights_of(solver.depth + 1),
         )
         for u, s, linear, n in solver.rows()
     )  # fmt: skip
@@ -243,26 +274,27 @@ def correction(solver: AdamsBashforthMoulton, order: int, *, compatible: bool) -
         return ()  # the reference skips a corrector of first order
     return tuple(
         update(
-            semi_implicit, u, CORRECTORS[order],
-            spectrum=Buffer(kept(s)), linear=linear, rates=corrector_rates(n, order),
+            semi_implicit, u, spectrum=Buffer(kept(s)), linear=linear,
+            rates=corrector_rates(solver, n), weights=weights_of(solver.depth + 2),
         )
         for u, s, linear, n in solver.rows()
     )  # fmt: skip
 
 
-def corrector_rates(name: str, order: int) -> tuple[Any, ...]:
+def corrector_rates(solver: AdamsBashforthMoulton, name: str) -> tuple[Any, ...]:
     """The predicted rate, the one kept from before, and older ones."""
-    return (Buffer(name), Buffer(kept(name)), *olds(name, order - 2))[:order]
+    return (Buffer(name), Buffer(kept(name)), *olds(name, solver.depth))
 
 
 def correct(solver: AdamsBashforthMoulton, solve: Substep, steps: Any) -> None:
     """Correct as often as asked, with rates at the end of the substep."""
     state = solve.state
     solve.keep(*solver.reciprocal_buffer, *solver.nonlinear_reciprocal)
-    order = solver.order(solve, solver.corrector_order, 2)
+    order = weigh(solver, solve, solver.corrector_order, (1.0, 0.0))
     state.time += state.dt
     for _ in range(solver.corrector_steps):
-        solve.evaluate(*steps(solver, order, compatible=solve.compatible))
+        # the order matters where the reference treats the first apart
+        solve.evaluate(*steps(solver, min(order, 2), compatible=solve.compatible))
     state.time -= state.dt
     if not solve.compatible:
         # The reference goes on with the rates of the predicted field; the history is the present's.

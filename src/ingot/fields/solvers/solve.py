@@ -13,7 +13,16 @@ from torch import Tensor
 from ingot.fields.step import Ambient, Buffer, Old, Source, State, Step, StepExecutor
 from ingot.options import Count
 
-__all__ = ["Root", "Solver", "SolverOptions", "Substep", "forwards", "kept", "update"]
+__all__ = [
+    "Root",
+    "Solver",
+    "SolverOptions",
+    "SplitOptions",
+    "Substep",
+    "forwards",
+    "kept",
+    "update",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,40 @@ class SolverOptions:
         return False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitOptions(SolverOptions):
+    """Fields whose rate is a linear part, taken at each wavenumber, and the rest.
+
+    buffer: the fields to move
+    reciprocal_buffer: their spectra
+    linear_reciprocal: the linear operators, 0 for none
+    nonlinear_reciprocal: the spectra of the rest of the rates
+    """
+
+    buffer: tuple[str, ...]
+    reciprocal_buffer: tuple[str, ...]
+    linear_reciprocal: tuple[str, ...]
+    nonlinear_reciprocal: tuple[str, ...]
+
+    def lists(self) -> dict[str, tuple[str, ...]]:
+        """Field, spectrum, linear part and the rest go together."""
+        lists = {
+            "buffer": self.buffer,
+            "reciprocal_buffer": self.reciprocal_buffer,
+            "nonlinear_reciprocal": self.nonlinear_reciprocal,
+        }
+        if self.linear_reciprocal:
+            lists["linear_reciprocal"] = self.linear_reciprocal
+        return lists
+
+    def rows(self) -> tuple[tuple[str, str, Buffer | None, str], ...]:
+        """Field, spectrum, linear operator if any, and rate of each variable."""
+        linear = self.linear_reciprocal or ("0",) * len(self.buffer)
+        operators = (None if name == "0" else Buffer(name) for name in linear)
+        names = (self.buffer, self.reciprocal_buffer, operators, self.nonlinear_reciprocal)
+        return tuple(zip(*names, strict=True))
+
+
 class Solver(Protocol):
     """Moves a state over one substep."""
 
@@ -109,14 +152,11 @@ def forwards(targets: tuple[str, ...], sources: tuple[str, ...]) -> tuple[Step, 
     )
 
 
-def update(
-    function: object, name: str, weights: tuple[float, ...] | None = None, **sources: object
-) -> Step:
+def update(function: object, name: str, **sources: object) -> Step:
     """A step of a solver that gives the buffer `name`; space and step size are passed to it."""
     ambient: dict[str, Source] = {"space": Ambient("space"), "dt": Ambient("dt")}
     given = {key: source for key, source in sources.items() if source is not None}
-    options = {} if weights is None else {"weights": weights}
-    return Step(f"{name} by {function.__name__}", function, {**ambient, **given}, (name,), options)  # type: ignore[reportArgumentType, reportAttributeAccessIssue, reportCallIssue]
+    return Step(f"{name} by {function.__name__}", function, {**ambient, **given}, (name,))  # type: ignore[reportArgumentType, reportAttributeAccessIssue, reportCallIssue]
 
 
 def olds(name: str, count: int) -> tuple[Old, ...]:

@@ -171,9 +171,12 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
 
 
 class _Blank:
-    """Stands for a tensor of which the bytecode may still make a subclass."""
+    """Stands for a tensor of which the bytecode may still make a subclass, or a number."""
 
     def as_subclass(self, _: type) -> "_Blank":
+        return self
+
+    def item(self) -> "_Blank":
         return self
 
 
@@ -203,7 +206,7 @@ def _changes(effects: Any) -> tuple[Change, ...]:
 def _evaluate(source: str, scope: dict[str, Any]) -> Any:
     """The value at a source; NotImplemented where Python cannot ask for it."""
     try:
-        return eval(source, {"__builtins__": {"type": type, "dict": dict}}, scope)
+        return eval(source, {"__builtins__": {"type": type, "dict": dict, "list": list}}, scope)
     except Exception:  # (a source of Dynamo's own making: nothing of the user's is behind it)
         return NotImplemented
 

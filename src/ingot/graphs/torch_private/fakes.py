@@ -5,7 +5,7 @@ import operator
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -16,7 +16,7 @@ from torch.fx import Node
 __all__ = [
     "any_size", "equal_sizes", "expression_of", "fake_inputs", "fake_like", "fake_mode",
     "fake_tensor", "frames_of", "free_convolutions", "guards_of", "hint_of", "is_apart",
-    "is_open", "memory_of", "open_sizes", "print_expression", "reads_values",
+    "is_fake", "is_open", "memory_of", "open_sizes", "print_expression", "reads_values",
     "refuses_generator", "silence_fakes", "simplify_expression", "substitute_sizes",
     "traced_mode", "without_saved_hooks", "write_recurrences", "writes_of",
 ]  # fmt: skip
@@ -26,6 +26,13 @@ def is_open(value: Any) -> bool:
     """Whether a size, or a size or stride of a tensor, may vary."""
     sizes = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
     return any(isinstance(size, torch.SymInt) for size in sizes)
+
+
+def is_fake(value: Tensor) -> bool:
+    """Whether a tensor has no numbers, as while a graph is captured."""
+    from torch._subclasses.fake_tensor import is_fake as found
+
+    return found(value)
 
 
 def fake_mode() -> Any:
@@ -92,12 +99,37 @@ def any_size() -> Iterator[None]:
 
 
 @contextmanager
-def write_recurrences() -> Iterator[None]:
-    """Let LSTMs be written out: oneDNN's keeps nothing for a backward pass (torch 2.11 to 2.15).
+def write_recurrences(learns: bool) -> Iterator[None]:
+    """Let recurrent networks be written out right. Within `free_convolutions`.
 
-    Torch asks only whether the first argument wants a gradient. Within `free_convolutions`.
+    Torch drops nothing between layers (2.11 to 2.15), and takes oneDNN's LSTM, which keeps nothing
+    for a backward pass, unless the first argument wants a gradient.
     """
-    with mock.patch.object(torch._C, "_get_mkldnn_enabled", lambda: False):
+    from torch._decomp import decompositions
+
+    whole: Callable[..., Any] = decompositions._rnn_helper
+
+    def run_layers(
+        x: Tensor, hidden: Any, params: Any, biases: bool, layers: int, dropout: float,
+        train: bool, both: bool, turned: bool, layer: Any,
+    ) -> tuple[Tensor, list[Any]]:  # fmt: skip
+        if not (train and dropout):
+            return whole(x, hidden, params, biases, layers, dropout, train, both, turned, layer)
+        out = x.transpose(0, 1) if turned else x
+        step = 2 if both else 1
+        ends: list[Any] = []
+        for at in range(0, layers * step, step):
+            out = torch.dropout(out, dropout, True) if at else out
+            own = hidden[at : at + step], params[at : at + step]
+            out, end = whole(out, *own, biases, 1, 0.0, True, both, False, layer)
+            ends += end
+        return out.transpose(0, 1) if turned else out, ends
+
+    one_dnn = mock.patch.object(torch._C, "_get_mkldnn_enabled", lambda: False)
+    with (
+        mock.patch.object(decompositions, "_rnn_helper", run_layers),
+        one_dnn if learns else nullcontext(),
+    ):
         yield
 
 

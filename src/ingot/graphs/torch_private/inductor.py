@@ -12,7 +12,7 @@ from unittest import mock
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
 from ingot.codegen.library import private_file
 from ingot.graphs.torch_private.fakes import is_open
@@ -21,6 +21,7 @@ __all__ = [
     "CHILD_ENVIRONMENT", "OPTIONS", "InductorCode", "Lowering", "Scheduled", "compile_ahead",
     "compile_by_inductor", "fresh_cache", "inductor_table", "load_graph", "register_operations",
     "run_as_written", "watch_lowering", "wrap_inductor_code", "write_archive",
+    "write_checkpoints",
 ]  # fmt: skip
 
 
@@ -160,7 +161,33 @@ def _keep_saved() -> AbstractContextManager[Any]:
 
 def run_as_written(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
     """Compile nothing."""
+    for part in graph.modules():
+        if isinstance(part, GraphModule):
+            write_checkpoints(part.graph)
+            part.recompile()
     return graph.forward
+
+
+def write_checkpoints(graph: Graph) -> None:
+    """Let checkpoints of a graph that nothing compiles draw the same numbers again.
+
+    Dynamo's own operator leaves that to Inductor (torch 2.11 to 2.15).
+    """
+    from torch._higher_order_ops.wrap import tag_activation_checkpoint
+
+    for node in graph.nodes:
+        if node.target is tag_activation_checkpoint:
+            node.target = _run_checkpoint
+
+
+def _run_checkpoint(body: GraphModule, *args: Any, **kwargs: Any) -> Any:
+    from torch._higher_order_ops.wrap import TagActivationCheckpoint
+    from torch.utils.checkpoint import checkpoint, noop_context_fn
+
+    options, _ = TagActivationCheckpoint.divide_kwargs(kwargs)
+    choose = body.meta.get("_checkpoint_context_fn", noop_context_fn)
+    options |= {"use_reentrant": False, "context_fn": choose}
+    return checkpoint(body.forward, *args, **options)
 
 
 @contextmanager

@@ -1,0 +1,12 @@
+const told = { frame: frameNow(), time: at("time").value, fields: [...at("field").options].map(o => o.text) };
+draw();
+told.texts = texts.slice();
+told.value = hoverAt(panels[0], 5, 3);
+told.aspect = panels[0].place.wide / panels[0].place.tall;
+told.bar = at("bar").getBoundingClientRect().height > panels[0].place.tall;
+told.curves = [...document.querySelectorAll("figure")].map(each => each.innerText.replace(/\s+/g, " "));
+set("frame", 1, "input");
+told.early = [at("time").value, ...[...document.querySelectorAll("figure")].map(each => each.innerText.replace(/\s+/g, " "))];
+at("play").click();
+told.playing = at("play").textContent;
+setTimeout(() => { at("play").click(); told.played = frameNow(); told.paused = at("play").textContent; tell(told); }, 250);

@@ -1,0 +1,7 @@
+# call: umat rate
+[Models]
+  [rate]
+    type = SR2VariableRate
+    variable = 'elongation'
+  []
+[]

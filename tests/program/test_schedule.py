@@ -1,0 +1,62 @@
+"""Lines in an order that keeps few values alive: the same lines, each behind what it reads."""
+
+import random
+
+import pytest
+
+from ingot.program import Node
+from ingot.program.schedule import MAX_ALIVE, find_peak, shorten_lives
+
+
+def make_line(number: int, *args: Node) -> Node:
+    return Node(number, "add" if args else "input", args, None, ())
+
+
+def list_operands(lines: list[Node]) -> dict[int, list[int]]:
+    return {n.id: [*{a.id for a in n.args}] for n in lines}
+
+
+def draw(seed: int) -> tuple[list[Node], list[Node]]:
+    """A random program: some inputs, lines that read two of those before them, and results."""
+    chance = random.Random(seed)
+    lines = [make_line(i) for i in range(chance.randint(1, 100))]
+    for i in range(len(lines), len(lines) + chance.randint(1, 400)):
+        reach = chance.choice([5, 50, 500])
+        lines.append(make_line(i, *chance.choices(lines[-reach:], k=2)))
+    read = {a.id for n in lines for a in n.args}
+    return lines, [n for n in lines if n.id not in read] + chance.sample(lines, min(len(lines), 3))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_lines_stand_behind_what_they_read(seed: int) -> None:
+    lines, roots = draw(seed)
+    found = shorten_lives(lines, list_operands(lines), {n.id for n in roots})
+    place = {n.id: i for i, n in enumerate(found)}
+    assert sorted(place) == sorted(n.id for n in lines)
+    assert len(found) == len(lines)
+    assert all(place[a.id] < place[n.id] for n in found for a in n.args)
+    assert find_peak(found, roots) <= find_peak(lines, roots)
+
+
+def test_sums_that_were_all_begun_first_are_ended_one_by_one() -> None:
+    count = 2 * MAX_ALIVE
+    source = make_line(0)
+    begun = [make_line(1 + i, source, source) for i in range(count)]
+    total, lines = source, [source, *begun]
+    for i, each in enumerate(begun):
+        total = make_line(1 + count + i, total, each)
+        lines.append(total)
+    assert find_peak(lines, [total]) > count
+    found = shorten_lives(lines, list_operands(lines), [total.id])
+    assert find_peak(found, [total]) <= 4
+
+
+def test_few_values_are_left_as_they_are() -> None:
+    source = make_line(0)
+    begun = [make_line(1 + i, source, source) for i in range(MAX_ALIVE // 2)]
+    lines = [source, *begun]
+    assert shorten_lives(lines, list_operands(lines), [n.id for n in begun]) == lines
+
+
+def test_no_lines_are_no_lines() -> None:
+    assert shorten_lives([], {}, []) == []
