@@ -1,16 +1,17 @@
-"""Multipliers of complementarity are scaled for single precision, and for it alone."""
+"""Multipliers of complementarity are scaled where rounding would choose the branch."""
 
 from unittest.mock import patch
 
 import pytest
 import torch
+from torch import Tensor
 
 from ingot.execute import executor
 from ingot.hit import read_text
 from ingot.model import build
-from ingot.program import Program, combinators, prepared
+from ingot.program import Program, combinators, prepared, with_jacobian
 from ingot.program.builder import Builder, Node
-from ingot.program.complement import balance_complements
+from ingot.program.complement import Surroundings, balance_complements
 from tests.systems import plasticity
 
 LAWS = ("FBComplementarity", "MinMapComplementarity")
@@ -21,33 +22,55 @@ def trace_plastic(law: str, dtype: torch.dtype, *, kinematic: bool = True) -> Pr
     return prepared(build(read_text(text), "update"), dtype=dtype)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_lines_of_double_precision_stay_as_they_are(law: str) -> None:
-    with patch.object(combinators, "balance_complements", lambda b, rows, c, g: rows):
-        plain = [trace_plastic(law, dtype) for dtype in (torch.float64, torch.float32)]
-    scaled = [trace_plastic(law, dtype) for dtype in (torch.float64, torch.float32)]
-    assert str(scaled[0]) == str(plain[0])
-    assert scaled[0].solves[0].digest == plain[0].solves[0].digest
-    assert scaled[1].solves[0].digest != plain[1].solves[0].digest
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_the_length_of_a_step_changes_nothing_where_nothing_depends_on_it(law: str) -> None:
-    """Flow rates of 1e-9 among stresses of 1e3 flow as those of 1 do."""
-    program = trace_plastic(law, torch.float32)
-    run = executor(program, "interpret", torch.float32)
+def draw_strains(program: Program, dtype: torch.dtype, count: int = 100) -> dict[str, Tensor]:
     rng = torch.Generator().manual_seed(5)
-    inputs = {v.name: torch.zeros(100, *v.kind.base) for v in program.inputs}
-    inputs["E"] = 2e-2 * torch.randn(100, 6, generator=rng)
-    found = []
-    for duration in (1e-3, 1.0, 1e7):
-        inputs["t"] = torch.full((100,), duration)
+    inputs = {v.name: torch.zeros(count, *v.kind.base, dtype=dtype) for v in program.inputs}
+    inputs["E"] = (2e-2 * torch.randn(count, 6, generator=rng)).to(dtype)
+    return inputs
+
+
+@pytest.mark.parametrize("law, near", [("FBComplementarity", 1e-13), ("MinMapComplementarity", 0)])
+@pytest.mark.parametrize("duration", [1e-3, 1.0, 1e4])
+def test_doubles_of_common_units_are_as_they_were(law: str, near: float, duration: float) -> None:
+    """A minimum to the last bit; a product by 1 more is fused otherwise with sums of the root."""
+    with patch.object(combinators, "balance_complements", lambda b, rows, *_: rows):
+        plain = trace_plastic(law, torch.float64)
+    scaled = trace_plastic(law, torch.float64)
+    assert scaled.solves[0].digest != plain.solves[0].digest
+    inputs = draw_strains(plain, torch.float64)
+    inputs["t"] = torch.full_like(inputs["t"], duration)
+    (found, statuses), (expected, known) = (
+        executor(program, "kernel")(inputs) for program in (scaled, plain)
+    )
+    assert torch.equal(statuses[0].iterations, known[0].iterations)
+    for name, value in expected.items():
+        one, other = torch.as_tensor(found[name]), torch.as_tensor(value)
+        torch.testing.assert_close(one, other, rtol=0, atol=near * float(other.abs().max()))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("dtype, near, slopes_near", [
+    (torch.float32, 1e-6, 2e-2), (torch.float64, 1e-9, 1e-7),
+])  # fmt: skip
+def test_the_length_of_a_step_changes_nothing_where_nothing_depends_on_it(
+    law: str, dtype: torch.dtype, near: float, slopes_near: float
+) -> None:
+    """Flow rates of 1e-9 among stresses of 1e3 flow as those of 1 do, and so do their tangents."""
+    program = with_jacobian(trace_plastic(law, dtype), [("plastic_strain", "E")])
+    run = executor(program, "interpret", dtype)
+    inputs = draw_strains(program, dtype)
+    found, slopes = [], []
+    for duration in (1e-3, 1.0, 1e7, 1e12, 1e15):
+        inputs["t"] = torch.full_like(inputs["t"], duration)
         outputs, (status,) = run(inputs)
         assert bool(status.converged.all())
         found.append(outputs["plastic_strain"])
+        slopes.append(outputs["plastic_strain:E"])
     assert float(found[0].abs().max()) > 1e-2
-    for other in found[1:]:
-        torch.testing.assert_close(other, found[0], rtol=0, atol=1e-6)
+    assert float(slopes[0].abs().max()) > 0.5
+    for other, slope in zip(found[1:], slopes[1:], strict=True):
+        torch.testing.assert_close(other, found[0], rtol=0, atol=near)
+        torch.testing.assert_close(slope, slopes[0], rtol=0, atol=slopes_near)
 
 
 def is_scaled(write: str) -> bool:
@@ -61,7 +84,7 @@ def is_scaled(write: str) -> bool:
         return b.emit(op, *(known[n] if isinstance(n, str) else n for n in names))
 
     rows = [b.emit("sub", x, b.emit("mul", 2e-3, m)), eval(write, {"emit": emit})]
-    new = balance_complements(b, rows, [x, m], [b.zero, b.zero])
+    new = balance_complements(b, rows, [x, m], Surroundings(None, (), {}))
     assert new[0] is rows[0]
     return new[1] is not rows[1]
 

@@ -36,8 +36,8 @@ struct Reports {
 // The part of the residual that an update may leave in the linearised equations: Newton's method
 // then gains six digits an update (two in single precision), where exact updates double them.
 [[maybe_unused]] constexpr real linear_tolerance = sizeof(real) == 8 ? 1e-6 : 1e-2;
-// The part of its right-hand sides that a tangent may leave: tangents are held to 1e-9, and to some
-// 1e3 times rounding in single precision.
+// The part of its terms that an equation may leave of a tangent: tangents are held to 1e-9, and to
+// some 1e3 times rounding in single precision.
 [[maybe_unused]] constexpr real tangent_tolerance = sizeof(real) == 8 ? 1e-10 : 1e-4;
 [[maybe_unused]] constexpr bool is_single = sizeof(real) == 4;
 // The part of a variable that an update may change which confirms a solution (newton.py).
@@ -174,42 +174,56 @@ INGOT_INLINE V norm(const V* x, int count) {
   return all(plain) ? sqrt(squares) : select(plain, sqrt(squares), scaled_norm(x, count));
 }
 
+// Weights between a half and three halves that no error is likely to know.
+struct Weights {
+  uint32_t seed = 1;
+  INGOT_INLINE V next() {
+    seed = seed * 1664525u + 1013904223u;
+    return splat(real(0.5) + real(seed >> 8) / real(1 << 24));
+  }
+};
+
 // The lanes in which solutions of J x = b are not as good as tangents should be: one combination of
-// all right-hand sides, with weights that no error is likely to know, is put back into the equations.
-// Of transposed systems the slopes J s tell s . J^T x = x . J s: one s is tried on all of them.
+// all right-hand sides is put back into the equations. What an equation may leave is measured by its
+// own terms, since strains stand beside stresses in Pa: unknowns with weights of their own tell how
+// large those are. Of transposed systems the slopes J s tell s . J^T x = x . J s: one s, in the units
+// of the unknowns, is tried on all of them.
 // Lanes whose solve failed (u is NaN) have NaN tangents, also where J does not depend on u.
 template <int n, bool transposed = false, class Slopes>
 [[maybe_unused]] INGOT_CALL M unsolved(const V* g, const V* u, const V* b, V* x, int sides, Slopes slopes) {
   const M failed = u[0] != u[0];
   if (any(failed))
     for (int i = 0; i < n * sides; ++i) x[i] = select(failed, splat(nan), x[i]);
-  const V scale = norm(b, n * sides);
   V side[n] = {}, solution[n] = {}, left[n];
-  uint32_t seed = 1;
+  M doubt{};
+  Weights weights;
   if (transposed) {
-    for (int i = 0; i < n; ++i) {
-      seed = seed * 1664525u + 1013904223u;
-      solution[i] = splat(real(0.5) + real(seed >> 8) / real(1 << 24));
-    }
+    for (int i = 0; i < n; ++i) solution[i] = weights.next() * select(u[i] == V{}, splat(1), u[i]);
     slopes(g, u, solution, left);
-    M doubt{};
     for (int s = 0; s < sides; ++s, b += n, x += n) {
-      const V error = product<n>(x, left) - product<n>(b, solution);
-      doubt |= no(abs(error) <= splat(tangent_tolerance) * norm(b, n));
+      V error{}, terms{};
+      for (int i = 0; i < n; ++i) {
+        const V one = x[i] * left[i], other = b[i] * solution[i];
+        error += one - other, terms += abs(one) + abs(other);
+      }
+      doubt |= no(abs(error) <= splat(tangent_tolerance) * terms);
     }
     return no(failed) & doubt;
   }
   for (int s = 0; s < sides; ++s, b += n, x += n) {
-    seed = seed * 1664525u + 1013904223u;
-    const V weight = splat(real(0.5) + real(seed >> 8) / real(1 << 24));
+    const V weight = weights.next();
     for (int i = 0; i < n; ++i) {
       side[i] = fma(weight, b[i], side[i]);
       solution[i] = fma(weight, x[i], solution[i]);
     }
   }
+  V terms[n];
   slopes(g, u, solution, left);
-  for (int i = 0; i < n; ++i) left[i] -= side[i];
-  return no(failed) & no(norm(left, n) <= splat(tangent_tolerance) * scale);
+  for (int i = 0; i < n; ++i) solution[i] *= weights.next();
+  slopes(g, u, solution, terms);
+  for (int i = 0; i < n; ++i)
+    doubt |= no(abs(left[i] - side[i]) <= splat(tangent_tolerance) * (abs(terms[i]) + abs(side[i])));
+  return no(failed) & doubt;
 }
 
 // A solve under way. u: unknowns, r: residuals, d: update; base and old: u and r before the update.

@@ -9,7 +9,8 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model
 from ingot.options import NotNegativeCount
-from ingot.program.complement import balance_complements
+from ingot.program.builder import Node
+from ingot.program.complement import Surroundings, balance_complements
 from ingot.program.differentiate import gradient
 from ingot.program.implicit import Solve, read_items
 from ingot.program.program import Newton, Variable
@@ -317,7 +318,10 @@ class ImplicitUpdate:
             tuple(sorted(tracer.clocks)),
         )  # fmt: skip
         first = tuple(n for name in self.unknowns for n in guesses[name].nodes)
-        rows = iter(balance_complements(tracer.builder, solve.rows, solve.columns, first))
+        around = Surroundings(
+            _find_duration(tracer, values), solve.clocks, tracer.list_parameter_numbers()
+        )
+        rows = iter(balance_complements(tracer.builder, solve.rows, solve.columns, around))
         residuals = [replace(v, nodes=tuple(next(rows) for _ in v.nodes)) for v in residuals]
         solve = replace(solve, residuals=tuple(residuals))
         if self.level:
@@ -411,3 +415,12 @@ def _find_update_problems(
             assert field is not None
             yield Problem("unknown-input", f"[{residual.name}] is not given '{word}'", field.span,
                           did_you_mean(word, given))  # fmt: skip
+
+
+def _find_duration(tracer: Tracer, values: Mapping[str, Placed]) -> Node | None:
+    """The length of a step, where there is one clock and both of its values are read."""
+    if len(tracer.clocks) != 1:
+        return None
+    (clock,) = tracer.clocks
+    ends = [values.get(name) for name in (clock, f"{clock}~1")]
+    return tracer.builder.emit("sub", *(e.nodes[0] for e in ends if e)) if all(ends) else None

@@ -5,67 +5,111 @@ Burmeister's function of them, has the same roots with $\kappa \lambda$ for $\la
 $\kappa > 0$. Where $\lambda$ is below the rounding of $a$, rounding chooses the branch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+
+from ingot.program.arrays import ArrayLayout
 from ingot.program.builder import Builder, Node, sort_lines
 from ingot.program.differentiate import Unstructured, differentiate_along, jacobian
 from ingot.program.operations import operation
+from ingot.program.probe import Probes
 from ingot.program.program import find_dependent
 from ingot.program.rewrite import substitute
 
-__all__ = ["balance_complements"]
+__all__ = ["Surroundings", "balance_complements"]
 
 SINGLE = 1e-10
 """A machine epsilon above this is that of single precision."""
+MIN_DOUBLE_SCALE = 2.0**32
+r"""The slope $|\mathrm{d}a / \mathrm{d}\lambda|$ up to which doubles are not scaled.
+
+A stress $a$ near yield is known to some $10^{-18}$ of the stiffness, which is the slope over the
+length of the step: below this slope a flow rate is lost in that only where less than 1e-8 of
+plastic strain belongs to it. Stresses in MPa and steps of some hours are as they were, to the last
+bit, and points that unload take no update more.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the lines of a system depend on: the length of the step, if there is a clock, the names
+    of clocks, and the numbers of parameters by their lines.
+    """
+
+    duration: Node | None
+    clocks: Sequence[str]
+    parameters: Mapping[int, float]
 
 
 def balance_complements(
-    builder: Builder, rows: Sequence[Node], columns: Sequence[Node], guesses: Sequence[Node]
+    builder: Builder, rows: Sequence[Node], columns: Sequence[Node], around: Surroundings
 ) -> list[Node]:
     """The residuals with every multiplier that is an unknown in units of what it complements."""
     if any(operation(n.op).is_block for n in sort_lines(rows)):
         return list(rows)
-    return [_balance(builder, i, rows, columns, guesses) for i in range(len(rows))]
+    return [_balance(builder, i, rows, columns, around) for i in range(len(rows))]
 
 
 def _balance(
-    builder: Builder, i: int, rows: Sequence[Node], columns: Sequence[Node],
-    guesses: Sequence[Node],
-) -> Node:  # fmt: skip
+    builder: Builder, i: int, rows: Sequence[Node], columns: Sequence[Node], around: Surroundings
+) -> Node:
     found = _find_complement(rows[i], columns)
     if found is None:
         return rows[i]
     other, j = found
     if rows[i].axes or len(find_dependent([other], [columns[j]])) > 1:
         return rows[i]
+    scratch = builder.fork()
     try:
-        along = _respond(builder, i, j, rows, columns)
-        (slope,) = differentiate_along(builder, [other], columns, along)
+        along = _respond(scratch, i, j, rows, columns)
+        (slope,) = differentiate_along(scratch, [other], columns, along)
     except Unstructured:
         return rows[i]
-    if slope.is_constant(0.0):
+    size = _measure(scratch, slope, around)
+    if size is None:
         return rows[i]
-    start = {c.id: g for c, g in zip(columns, guesses, strict=True)}
-    (slope,) = substitute(builder, [slope], start)
     emit = builder.emit
-    size = emit("abs", slope)
-    usable = emit("and", emit("gt", size, 1e-30), emit("lt", size, 1e30))
-    exponent = emit("floor", emit("log2", emit("where", usable, size, 1.0)))
-    # a power of two scales without rounding; like all that is constant by pieces, it has no slope
+    scale = builder.const(size)
+    if around.duration is not None:
+        scale = emit("mul", scale, around.duration)
     is_single = emit("gt", builder.along("eps"), SINGLE)
-    scale = emit("where", is_single, emit("pow", 2.0, exponent), 1.0)
+    least = emit("where", is_single, 1e-30, MIN_DOUBLE_SCALE)
+    usable = emit("and", emit("gt", scale, least), emit("lt", scale, 1e30))
+    scale = emit("where", usable, scale, 1.0)
     (row,) = substitute(builder, [rows[i]], {columns[j].id: emit("mul", scale, columns[j])})
     return row
+
+
+def _measure(builder: Builder, slope: Node, around: Surroundings) -> float | None:
+    """The size of a slope for each second of the step: a power of two, which need not be exact.
+
+    It is the median over probe states, so that nothing is left to compute at run time but the
+    length of the step: the slope of a state, in lines, takes as long as half an update.
+    """
+    roots = [slope] if around.duration is None else [slope, around.duration]
+    states = Probes(
+        ArrayLayout(builder, sort_lines(roots)), around.clocks,
+        {i: np.array([x]) for i, x in around.parameters.items()},
+    )  # fmt: skip
+    with np.errstate(all="ignore"):
+        sizes = np.abs(states.numbers(slope))
+        if around.duration is not None:
+            sizes = sizes / np.abs(states.numbers(around.duration))
+        sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    return float(2.0 ** np.floor(np.log2(np.median(sizes)))) if sizes.size else None
 
 
 def _respond(
     builder: Builder, i: int, j: int, rows: Sequence[Node], columns: Sequence[Node]
 ) -> list[Node]:
-    """How every unknown answers to the j-th, each by its own equation, but for the i-th."""
+    """How every unknown answers to the j-th at zero, each by its own equation, but for the i-th."""
     emit = builder.slopes.emit
     units = [builder.one if k == j else builder.zero for k in range(len(columns))]
     sides = differentiate_along(builder, rows, columns, units)
-    slopes = jacobian(builder, rows, columns)
+    at_zero = substitute(builder, [*rows, *sides], {columns[j].id: builder.zero})
+    slopes, sides = jacobian(builder, at_zero[: len(rows)], columns), at_zero[len(rows) :]
     along: list[Node] = []
     for k, (column, side) in enumerate(zip(columns, sides, strict=True)):
         own = slopes[k].get((k, (0,) * len(column.axes)))

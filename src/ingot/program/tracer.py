@@ -130,6 +130,16 @@ class Tracer:
         self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
         return Placed(type(value), nodes, axes)
 
+    def list_parameter_numbers(self) -> dict[int, float]:
+        """A number for every line of a parameter read so far; of several, the one in the middle."""
+        found: dict[int, float] = {}
+        for variable, value in self._parameters.values():
+            numbers = value.data.detach().double().cpu().reshape(-1, len(variable.nodes))
+            found |= {
+                n.id: float(x) for n, x in zip(variable.nodes, numbers.median(0)[0], strict=True)
+            }
+        return found
+
     def buffer(self, owner: Any, stored: str, own: Mapping[str, Axis]) -> Value:
         """A tensor of `[Data]` as a parameter; its axes are the last of the law that reads it."""
         axes = tuple(own.values())[len(own) - owner.values[stored].sub :]
