@@ -15,6 +15,7 @@ import torch
 import ingot
 from benchmarks import cpp_tables
 from ingot import IngotError
+from ingot.execute import Transient
 from ingot.package.metadata import Metadata, ParameterInfo, SolverInfo
 from ingot.package.seal import seal, write_sealed
 from ingot.runtime.loader import metadata_of
@@ -407,6 +408,30 @@ def test_a_wrong_call_is_refused_in_the_same_words(host: Host, how: str) -> None
     for what in ("forward", "jacobian"):
         theirs = told(lambda what=what: getattr(artifact, what)(inputs))
         assert told(lambda what=what: model.call(what, inputs)) == theirs
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["plastic", "decay"])
+def test_a_transient_without_an_input_is_refused_in_the_same_words(host: Host, name: str) -> None:
+    """Every set of inputs that is left out, beside names and shapes that are wrong."""
+    made: packages.Made = getattr(packages, name)()
+    artifact = ingot.load(made.folder, backend="kernel")
+    model = host.load(made.folder, backend="kernel")
+    now = {n: x for n, x in inputs_of(made, 2).items() if "~" not in n}
+    whole = {n: x.expand(3, *x.shape).clone() for n, x in now.items()}
+    guesses = {u for s in artifact.metadata.solvers for u in s.unknowns}
+    assert "t" in whole
+    for count in range(2 ** len(whole)):
+        given = {n: x for i, (n, x) in enumerate(whole.items()) if count >> i & 1}
+        missing = [n for n in whole if n not in given and n not in guesses]
+        for more in ({}, {"tt": whole["t"]}, {"t": whole["t"][:2]}):
+            along = {**given, **more}
+            steps = Transient(3, along, {})
+            with torch.no_grad():
+                theirs = told_or_done(lambda a=artifact, s=steps: a.transient(s))
+            assert told_or_done(lambda m=model, a=along: m.call("transient", a, steps=3)) == theirs
+            assert bool(theirs) == bool(missing or more)
+            assert all(f"nothing gives '{n}'" in theirs for n in missing if n not in more)
 
 
 @needs_compiler

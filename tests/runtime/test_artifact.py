@@ -641,14 +641,17 @@ def test_a_transient_that_would_lose_gradients_is_refused(decay: Artifact) -> No
         ({"T": torch.zeros(4, 3, dtype=torch.int64)}, "is int64"),
         ({"T": torch.zeros(4, 2)}, "batches-differ"),
         ({"T": np.zeros((4, 3))}, "'T' is an array"),
+        ({"T": None}, "missing-input.*nothing gives 'T', which the transient reads"),
+        ({"t": None, "T": None}, "(?s)nothing gives 'T'.*nothing gives 't'"),
     ],
 )
 def test_a_transient_that_does_not_fit_is_refused(
-    decay: Artifact, change: dict[str, Tensor], told: str
+    decay: Artifact, change: dict[str, Tensor | None], told: str
 ) -> None:
-    steps = transient_of(inputs_of(packages.decay(), 3))
+    given = {**transient_of(inputs_of(packages.decay(), 3)).prescribed, **change}
+    given = {n: x for n, x in given.items() if x is not None}
     with torch.no_grad(), pytest.raises(IngotError, match=told):
-        decay.transient(Transient(4, {**steps.prescribed, **change}, {}))
+        decay.transient(Transient(4, given, {}))
 
 
 def test_backward_through_a_call_without_a_batch_is_that_of_one_point(decay: Artifact) -> None:

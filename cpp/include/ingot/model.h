@@ -1192,6 +1192,17 @@ inline History Model::transient(const Transient& given, With with) const {
   };
   examine(given.prescribed, true);
   examine(given.initial, false);
+  // what would be zero at every step; a first guess of a solve may be
+  std::set<std::string> fed;
+  for (const auto& [name, x] : given.prescribed) fed.insert(name);
+  for (const Variable& v : meta.outputs) fed.insert(v.name);
+  for (const Solver& s : meta.solvers) fed.insert(s.unknowns.begin(), s.unknowns.end());
+  for (const Variable& v : meta.inputs) {
+    std::string base;
+    int64_t back = 0;
+    parse_lag(v.name, base, back);
+    if (fed.insert(base).second) problems.push_back(tell("missing steps", {{"name", base}}));
+  }
   if (given.steps < 0)
     problems.push_back(
         tell("negative size", {{"name", "the transient"}, {"shape", "(" + std::to_string(given.steps) + ",)"}}));

@@ -46,6 +46,7 @@ constexpr Message messages[] = {
     {"unknown input", "unknown-input", "there is no input '{name}'", "{fix}"},
     {"unknown direction", "unknown-output", "there is no {word} '{name}'", "{fix}"},
     {"missing input", "missing-input", "the input '{name}' is missing", "give '{name}'"},
+    {"missing steps", "missing-input", "nothing gives '{name}', which the transient reads at every step", "prescribe '{name}': its values of every step"},
     {"precision", "wrong-dtype", "'{name}' is {dtype}, {who} computes in {held}", "convert it to {held}{other}"},
     {"device", "wrong-device", "'{name}' is on {device}, {who} runs on {held}", "move it to {held}"},
     {"shape", "wrong-shape", "'{name}' has shape {shape}, expected {wanted}", "{fix}"},

@@ -383,14 +383,20 @@ class Artifact(nn.Module):
         return {n: pulled[n] for n in by}
 
     def transient(self, transient: Transient) -> History:
-        """Many steps in one native call."""
+        """Many steps in one native call; every input is prescribed, an output's old value, or a
+        first guess of a solve, which is zero.
+        """
+        raise_if([*self._unlike_steps(transient), *self._find_unprescribed(transient)])
         history = self.arrange(transient)()
         if self._waits:
             warn_of(failures(history.statuses))
         return history
 
     def arrange(self, transient: Transient) -> Callable[[], History]:
-        """A transient with its arrays laid out, to be run any number of times."""
+        """A transient with its arrays laid out, to be run any number of times.
+
+        An input that nothing gives is zero, as files rely on; drivers warn of it.
+        """
         promoted = {n: getattr(self, key) for n, key in self._names.items()}
         raise_if(self._unfit(promoted))
         raise_if(self._unlike_steps(transient))
@@ -678,6 +684,14 @@ class Artifact(nn.Module):
                     now = x if steps is None else x.new_empty(x.shape[1:])
                     now = now.to(self.dtype) if x.is_floating_point() else now
                     yield from self._misfits(name, known[name], now)
+
+    def _find_unprescribed(self, transient: Transient) -> Iterator[Problem]:
+        """Inputs that would be zero at every step; a first guess of a solve may be."""
+        guesses = {name for solver in self.metadata.solvers for name in solver.unknowns}
+        known = {*transient.prescribed, *self._output_shapes, *guesses}
+        for base in dict.fromkeys(lag(name)[0] for name in self._shapes):
+            if base not in known:
+                yield tell("missing steps", name=base)
 
     def _misfits(self, name: str, shape: ValueShape, value: Tensor) -> list[Problem]:
         found = []
