@@ -8,9 +8,8 @@ from pathlib import Path
 
 from ingot import __version__
 from ingot.codegen.cpu_levels import LEVELS
-from ingot.hit.tree import find_example
 from ingot.messages import INCONSISTENT, MESSAGES
-from ingot.options import Knob, Newton, allowed, knobs_of, meta_of
+from ingot.options import Knob, Newton, allowed, find_example, knobs_of, meta_of
 from ingot.package.metadata import FORMAT, SCHEMA
 from ingot.types import KINDS
 

@@ -1,6 +1,7 @@
 """Artifacts: values, derivatives, parameters, batches, threads, autograd."""
 
 import copy
+import math
 import pickle
 import warnings
 from collections.abc import Callable
@@ -14,8 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
+import ingot
 from ingot import IngotError, IngotWarning
 from ingot.execute.transient import Transient
+from ingot.hit import read_text
 from ingot.options import PackagedBackend as Backend
 from ingot.runtime import Artifact
 from tests import packages
@@ -605,6 +608,31 @@ def test_a_value_that_the_precision_cannot_hold_is_refused() -> None:
     grad = torch.tensor(4.0, requires_grad=True)
     with pytest.raises(IngotError, match=r"no-gradient.*a copy loses"):
         artifact.set_parameter(RATE, grad)
+
+
+def test_a_parameter_stays_in_its_range() -> None:
+    artifact = packages.steel().artifact()
+    for name, lawful, wrong in (
+        ("E", (1e-9, 3, [1.0, 2.0], np.array(5.0)), (0, -1.0, math.inf, [1.0, -0.5], np.zeros(2))),
+        ("nu", (-0.999, 0, torch.tensor(0.49).double()), (0.5, -1, math.nan, np.array([0.1, 2.0]))),
+    ):
+        for value in lawful:
+            artifact.set_parameter(name, value)
+        before = dict(artifact.named_parameters())[name].clone()
+        for value in wrong:
+            with pytest.raises(IngotError, match=f"'{name}' should be a finite number above"):
+                artifact.set_parameter(name, value)
+            state = {name: torch.as_tensor(value, dtype=torch.float64)}
+            with pytest.raises(IngotError, match=f"'{name}' should be a finite number above"):
+                artifact.load_state_dict(state, strict=False)
+        assert torch.equal(dict(artifact.named_parameters())[name], before)
+
+
+def test_a_value_out_of_range_is_not_compiled() -> None:
+    model = ingot.build(read_text(packages.steel().file.read_text()), "steel")
+    dict(model.named_parameters())["nu"].data.fill_(0.7)
+    with pytest.raises(IngotError, match=r"'nu' should be a finite number .* but is 0\.7"):
+        ingot.compile(model, parameter=("nu",))
 
 
 # gradients that are there, or told

@@ -180,6 +180,8 @@ class Model {
     const Array same = converted(value);
     misfits(v, same, problems);
     raise_if(problems);
+    find_outside(core_->meta.parameters[which], same, problems);
+    raise_if(problems);
     Array own = copied(same);
     const std::lock_guard<std::mutex> lock(lock_);
     auto next = std::make_shared<std::vector<Array>>(*parameters_);
@@ -483,6 +485,25 @@ class Model {
     if (fix.empty()) fix = "give the batch axes first";
     problems.push_back(
         tell("shape", {{"name", v.name}, {"shape", tuple(x.shape())}, {"wanted", expected(want)}, {"fix", fix}}));
+  }
+
+  // The first number out of the range of a parameter; those on a GPU are not looked at.
+  static void find_outside(const Parameter& p, const Array& x, std::vector<Problem>& problems) {
+    using namespace detail;
+    if (!p.range.is_set || x.device() != "cpu") return;
+    by_dtype(x.dtype(), [&](auto real) {
+      const auto* from = static_cast<const decltype(real)*>(x.address());
+      x.each([&](int64_t, int64_t place) {
+        const double value = from[place];
+        if (p.range.holds(value) || !problems.empty()) return;
+        problems.push_back(tell("wrong value", {{"name", p.variable.name},
+                                                {"expected", tell_range(p.range)},
+                                                {"verb", x.shape().empty() ? "is" : "holds"},
+                                                {"shown", show_number(value, false)},
+                                                {"fix", "give one such as " + find_example(p.range)}}));
+      });
+      return 0;
+    });
   }
 
   // What to compile for a value that fits in all but its extents, which are compiled in.

@@ -25,6 +25,7 @@ from ingot.package.target import IN_PROCESS
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import KINDS, Value, lag
 from ingot.types.card import Card, Row, show_html, show_text
+from ingot.types.ranges import find_outside
 from ingot.types.spellings import find_named, resolve_name
 from ingot.types.variables import VariableSpec
 
@@ -68,6 +69,7 @@ class Artifact(nn.Module):
         self._who = "the model" if self._lives else "the package"
         self._waits = self._lives or self.device.type == "cpu"
         self._spellings = {p.variable.name: p.spellings for p in meta.parameters}
+        self._ranges = {p.variable.name: p.range for p in meta.parameters if p.range is not None}
         self._pairs = [(b.output, b.input) for b in meta.derivatives]
         # by guards what calls a kernel anew, by keys what was examined
         self._calls: CallCache[Any] = CallCache()
@@ -168,6 +170,8 @@ class Artifact(nn.Module):
         name = self._resolved(name)
         tensor = self._parameter_value(name, value)
         raise_if(self._misfits(name, self._parameter_shapes[name], tensor))
+        on_host = tensor if isinstance(value, Tensor) else tensor.cpu()
+        raise_if(find_outside(name, self._ranges.get(name), on_host))
         current: nn.Parameter = getattr(self, self._names[name])
         if current.shape == tensor.shape:
             with torch.no_grad():
@@ -198,6 +202,17 @@ class Artifact(nn.Module):
         same = given.to(self.dtype) if not given.is_complex() else given
         exact = same.to(given.dtype) == given
         return same if bool((exact | (given != given)).all()) else given
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        """Refuse numbers out of the range of a parameter."""
+        keys = {n: state_dict.get(prefix + self._names[n]) for n in self._ranges}
+        raise_if(
+            problem for name, value in keys.items() if isinstance(value, Tensor)
+            for problem in find_outside(name, self._ranges[name], value)
+        )  # fmt: skip
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     # what it stays
 
