@@ -6,19 +6,21 @@ allowed. Newton's rules are declared here, for input files, stubs, metadata, Pyt
 
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from ingot.messages import refuse
+from ingot.errors import Problem, Span, did_you_mean
+from ingot.messages import refuse, tell
 
 __all__ = [
-    "INT32", "Backend", "Count", "Device", "Factor", "Fraction", "Host", "Knob", "Meta", "Newton",
-    "NotNegative", "NotNegativeCount", "PackagedBackend", "Positive", "Range", "Share", "allowed",
-    "bounds", "find_example", "fits", "knobs_of", "name_type", "plain", "spell",
+    "INT32", "Backend", "Count", "Device", "Factor", "Fraction", "Host", "Inline", "Knob", "Meta",
+    "Newton", "NotNegative", "NotNegativeCount", "PackagedBackend", "Positive", "Precision",
+    "Range", "Share", "allowed", "bounds", "find_example", "find_no_choice", "fits", "knobs_of",
+    "name_type", "plain", "spell",
 ]  # fmt: skip
 
 INT32 = 2**31 - 1
@@ -32,6 +34,12 @@ Device = Literal["cpu", "cuda"]
 
 Backend = Literal["interpret", PackagedBackend]
 """What can run a program: operations of torch, or what a package can hold."""
+
+Precision = Literal["float64", "float32"]
+"""What a package computes in."""
+
+Inline = Literal["all", "auto", "none"]
+"""What of repeated blocks is written out for every instance in generated C++."""
 
 Host = Literal["abaqus", "calculix"]
 """Whose user material a library is: which stress and which slope are meant at finite strain."""
@@ -219,6 +227,15 @@ def _is_within(value: float, meta: "Meta | Range") -> bool:
         and (meta.lt is None or value < meta.lt)
         and (meta.le is None or value <= meta.le)
     )
+
+
+def find_no_choice(
+    name: str, word: object, choices: Collection[str], span: Span | None = None
+) -> Iterator[Problem]:
+    """A problem where a word is none of the choices; Python checks no literals."""
+    if word not in choices:
+        fix = did_you_mean(str(word), choices) or f"give one of: {', '.join(choices)}"
+        yield tell("no choice", span, name=name, choices=", ".join(choices), word=word, fix=fix)
 
 
 def find_example(kind: Any) -> str:

@@ -290,7 +290,8 @@ def test_rules_out_of_range_are_refused_in_the_same_words(host: Host, tmp_path: 
     "given",
     [
         {"place": "nowhere"}, {"place": "nowhere.i"}, {"device": "cuda"}, {"device": "tpu"},
-        {"dtype": "float32"}, {"backend": "inductor"},
+        {"dtype": "float32"}, {"backend": "inductor"}, {"device": "gpu"}, {"device": "CPU:1"},
+        {"dtype": "float16"}, {"backend": "kernle"}, {"backend": "x", "dtype": "int8"},
     ],
     ids=str,
 )  # fmt: skip

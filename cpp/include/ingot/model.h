@@ -91,6 +91,7 @@ class Model {
     const bool is_stub = ends_with(place, ".i");
     Stub stub;
     if (is_stub) stub = read_stub(place);
+    raise_if(find_wrong_words(options));
     auto core = std::make_shared<Core>();
     std::string folder;
     Metadata& meta = core->meta = find_package(is_stub ? stub.place : place, options.device, folder, is_here);
@@ -298,6 +299,21 @@ class Model {
       for (const Parameter& p : meta.constants) constants.push_back(stored(p));
     }
   };
+
+  // Words that name no device, precision or backend of any package.
+  static std::vector<Problem> find_wrong_words(const Options& options) {
+    using namespace detail;
+    std::vector<Problem> problems;
+    const std::vector<std::string> devices = {"cpu", "cuda"};
+    if (const std::string kind = kind_of(options.device); !has(devices, kind)) {
+      const std::string fix = did_you_mean(kind, devices);
+      problems.push_back(tell("no device name", {{"name", options.device},
+                                                 {"fix", fix.empty() ? "give 'cpu', 'cuda' or 'cuda:1'" : fix}}));
+    }
+    if (!options.dtype.empty()) find_no_choice("dtype", options.dtype, {"float64", "float32"}, problems);
+    if (!options.backend.empty()) find_no_choice("backend", options.backend, {"kernel", "inductor"}, problems);
+    return problems;
+  }
 
   // The values of a call in their order, checked, and the parameters as they were when it began.
   struct Call {

@@ -92,6 +92,21 @@ constexpr Message messages[] = {
     {"no devices", "no-device", "a dispatcher was given no device", "name one or more, such as 'cpu'"},
 };
 
+// Words that mean another, whatever their letters say.
+struct Meant {
+  const char *word, *means;
+};
+constexpr Meant meant[] = {
+    {"gpu", "cuda"},
+    {"nvidia", "cuda"},
+    {"double", "float64"},
+    {"single", "float32"},
+    {"float", "float32"},
+    {"half", "float32"},
+    {"float16", "float32"},
+    {"bfloat16", "float32"},
+};
+
 // What metadata can say that does not agree with itself.
 struct Word {
   const char *key, *text;

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest
+from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest, raise_if
 from ingot.hit.arithmetic import shorten
 from ingot.messages import refuse, tell
-from ingot.options import Range, allowed, find_example, fits, plain
+from ingot.options import Range, allowed, find_example, find_no_choice, fits, plain
 
 __all__ = ["Block", "Field", "Tree", "unknown_blocks", "unknown_fields", "unknown_sections"]
 
@@ -137,9 +137,7 @@ class Field:
 
     def choice(self, word: str, choices: tuple[str, ...]) -> str:
         """A word of the value that is one of the choices."""
-        if word not in choices:
-            told = {"name": self.name, "choices": ", ".join(choices), "word": word}
-            raise refuse("no choice", self.span, **told, fix=did_you_mean(word, choices))
+        raise_if(find_no_choice(self.name, word, choices, self.span))
         return word
 
     def float_of(self, word: str) -> float:

@@ -6,7 +6,7 @@ import msgspec
 
 from ingot.execute.inductor_metadata import InductorDescription
 from ingot.execute.segments_run import SegmentedInfo
-from ingot.options import Device, Newton, Range
+from ingot.options import Device, Newton, Precision, Range
 from ingot.package.seal import BLANK, Digest
 from ingot.package.target import IN_PROCESS, spell_option
 
@@ -133,7 +133,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     schema_version: int = SCHEMA
     name: str
     device: Device
-    dtype: Literal["float64", "float32"]
+    dtype: Precision
     inputs: tuple[VariableInfo, ...]
     outputs: tuple[VariableInfo, ...]
     parameters: tuple[ParameterInfo, ...]
