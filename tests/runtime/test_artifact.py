@@ -414,7 +414,7 @@ def test_derivatives_that_were_not_compiled_name_the_flag(call: str) -> None:
 def test_pair_that_was_not_compiled_is_named() -> None:
     one = packages.elastic()
     artifact, inputs = one.artifact(), inputs_of(one, 5)
-    artifact._pairs.remove(("stress", "nu"))
+    artifact._derivatives.pairs.remove(("stress", "nu"))
     with pytest.raises(IngotError, match=r"stress:nu was not compiled\n.*-d stress:nu"):
         artifact.jvp(inputs, {"nu": torch.ones((), dtype=torch.float64)})
 
@@ -422,7 +422,7 @@ def test_pair_that_was_not_compiled_is_named() -> None:
 def test_results_are_those_whose_pairs_were_all_compiled(decay: Artifact) -> None:
     inputs = inputs_of(packages.decay(), 3)
     ones = torch.ones(3, dtype=torch.float64)
-    decay._pairs.remove(("total", "T"))
+    decay._derivatives.pairs.remove(("total", "T"))
     assert set(decay.jvp(inputs, {"T": ones})) == {"alpha"}
     assert set(decay.jvp(inputs, {"t": ones})) == {"alpha", "total"}
     assert set(decay.vjp(inputs, {"alpha": ones, "total": ones})) == set(inputs) - {"T"}
@@ -696,7 +696,7 @@ def test_backward_through_a_call_without_a_batch_is_that_of_one_point(decay: Art
 
 def test_an_input_without_any_pair_is_told_at_the_call(decay: Artifact) -> None:
     inputs = inputs_of(packages.decay(), 3)
-    decay._pairs[:] = [(y, x) for y, x in decay._pairs if x != "T"]
+    decay._derivatives.pairs[:] = [(y, x) for y, x in decay._derivatives.pairs if x != "T"]
     inputs["T"].requires_grad_()
     with pytest.raises(IngotError, match=r"'T' requires a gradient, and no pair OUT:T"):
         decay(inputs)

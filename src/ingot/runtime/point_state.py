@@ -13,8 +13,9 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.status import failures
 from ingot.messages import refuse, tell
-from ingot.runtime.artifact import Artifact, as_tensor
+from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import shape_of
+from ingot.runtime.call_checks import as_tensor
 from ingot.types import lag
 
 __all__ = ["State", "Update"]
