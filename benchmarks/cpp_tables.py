@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ingot import __version__
 from ingot.codegen.cpu_levels import LEVELS
-from ingot.hit.tree import find_example
+from ingot.errors import MEANT
 from ingot.messages import INCONSISTENT, MESSAGES
-from ingot.options import Knob, Newton, allowed, knobs_of, meta_of
+from ingot.options import Knob, Newton, allowed, find_example, knobs_of, meta_of
 from ingot.package.metadata import FORMAT, SCHEMA
 from ingot.types import KINDS
 
@@ -43,6 +43,14 @@ def write_tables() -> str:
             f"    {{{', '.join(map(_quote, (key, *message)))}}},"
             for key, message in MESSAGES.items()
         ),
+        "};",
+        "",
+        "// Words that mean another, whatever their letters say.",
+        "struct Meant {",
+        "  const char *word, *means;",
+        "};",
+        "constexpr Meant meant[] = {",
+        *(f"    {{{_quote(word)}, {_quote(means)}}}," for word, means in MEANT.items()),
         "};",
         "",
         "// What metadata can say that does not agree with itself.",

@@ -398,6 +398,13 @@ def material() -> Made:
 
 
 @cache
+def steel() -> Made:
+    """Hooke's law of a preset, whose two parameters have ranges."""
+    text = "[Models]\n[steel]\ntype = IsotropicElasticity\nE = 200e3\nnu = 0.3\n[]\n[]"
+    return made(text, "steel", "steel", parameter=("E", "nu"), stub=False, baseline=False)
+
+
+@cache
 def two_updates() -> Made:
     """Three updates in series that share two solvers."""
     return made(TWO_UPDATES, "both", "two_updates", backend=BOTH)

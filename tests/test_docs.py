@@ -52,7 +52,20 @@ NORUN = {
         "cpp.md",
         "find_package(ingot REQUIRED)                  # COMPONENTS torch for packages of graphs",
     ): "a part of a CMakeLists.txt",
-    ("cpp.md", "#include <ingot/ingot.h>"): "a part of a program",
+    ("cpp.md", "#include <ingot/ingot.h>"): "a part of a program; tests/cpp builds it",
+    (
+        "cpp.md",
+        "Arrays forward(const Arrays& inputs, With with = {}) const;",
+    ): "declarations of the headers; tests/cpp finds each there",
+    (
+        "cpp.md",
+        "const std::vector<double> along(6 * points, 1e-3), weights(6 * points, 1.0);",
+    ): "a part of a program; tests/cpp builds it",
+    ("cpp.md", "const int64_t steps = 11;"): "a part of a program; tests/cpp builds it",
+    (
+        "cpp.md",
+        "const ingot::Solver& solve = model.metadata().solvers.at(0);  // its name and rules",
+    ): "a part of a program; tests/cpp builds it",
     (
         "cpp.md",
         '$ T=$(python -c "import torch; print(torch.__path__[0])")',

@@ -149,8 +149,8 @@ error[wrong-value]: 'over' should be a dict of values by name, not ['E']
 fix: write {"name": [1.0, 2.0]}"""),
     "a back end of nothing that is compiled": (
         lambda: ingot.compile(hooke(), backend="interpret"), """\
-error[wrong-value]: what is compiled runs on one of kernel, inductor, not 'interpret'
-fix: give backend='kernel'"""),
+error[wrong-value]: 'backend' is one of kernel, inductor, not 'interpret'
+fix: give one of: kernel, inductor"""),
     "curves in a list": (lambda: pull().run("interpret").plot(["stress.xx"]), """\
 error[wrong-value]: a curve is named by a string, not ['stress.xx']
 fix: write "strain.xx:stress.xx\""""),
@@ -181,7 +181,7 @@ def test_mistake_is_told_with_its_cause_and_its_fix(mistake: str) -> None:
 NAMELESS: dict[str, tuple[Callable[[], Any], str]] = {
     "a back end that is none": (
         lambda: pull().run("interpet"), """\
-error[wrong-value]: there is no back end 'interpet'
+error[wrong-value]: 'backend' is one of interpret, kernel, inductor, not 'interpet'
   fix: did you mean 'interpret'?"""),
     "a variable that a result has not": (
         lambda: pull().run("interpret").stres, """\

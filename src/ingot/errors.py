@@ -124,6 +124,12 @@ def raise_if(problems: Iterable[Problem]) -> None:
         raise IngotError(found)
 
 
+MEANT = {
+    "gpu": "cuda", "nvidia": "cuda", "double": "float64", "single": "float32", "float": "float32",
+    "half": "float32", "float16": "float32", "bfloat16": "float32",
+}  # fmt: skip
+"""Words that mean another, or come nearest to it, whatever their letters say."""
+
 MAX_LETTERS = 200  # a word beyond that is no misspelt name, and comparing it takes its time
 
 
@@ -135,6 +141,8 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     if len(word) > MAX_LETTERS:
         return None
     by_lower = {name.lower(): name for name in sorted(known)}
+    if MEANT.get(word.lower()) in by_lower:
+        return by_lower[MEANT[word.lower()]]
     close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 

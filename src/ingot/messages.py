@@ -95,6 +95,10 @@ MESSAGES: dict[str, Message] = {
     "unknown input": Message("unknown-input", "there is no input '{name}'"),
     "unknown direction": Message("unknown-output", "there is no {word} '{name}'"),
     "missing input": Message("missing-input", "the input '{name}' is missing", "give '{name}'"),
+    "missing steps": Message(
+        "missing-input", "nothing gives '{name}', which the transient reads at every step",
+        "prescribe '{name}': its values of every step",
+    ),
     "precision": Message(
         "wrong-dtype", "'{name}' is {dtype}, {who} computes in {held}",
         "convert it to {held}{other}",

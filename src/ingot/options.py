@@ -6,18 +6,21 @@ allowed. Newton's rules are declared here, for input files, stubs, metadata, Pyt
 
 import math
 import types
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from ingot.messages import refuse
+from ingot.errors import Problem, Span, did_you_mean
+from ingot.messages import refuse, tell
 
 __all__ = [
-    "INT32", "Backend", "Count", "Device", "Factor", "Fraction", "Host", "Knob", "Meta", "Newton",
-    "NotNegative", "NotNegativeCount", "PackagedBackend", "Positive", "Share", "allowed",
-    "bounds", "fits", "knobs_of", "name_type", "plain", "spell",
+    "INT32", "Backend", "Count", "Device", "Factor", "Fraction", "Host", "Inline", "Knob", "Meta",
+    "Newton", "NotNegative", "NotNegativeCount", "PackagedBackend", "Positive", "Precision",
+    "Range", "Share", "allowed", "bounds", "find_example", "find_no_choice", "fits", "knobs_of",
+    "name_type", "plain", "spell",
 ]  # fmt: skip
 
 INT32 = 2**31 - 1
@@ -32,6 +35,12 @@ Device = Literal["cpu", "cuda"]
 Backend = Literal["interpret", PackagedBackend]
 """What can run a program: operations of torch, or what a package can hold."""
 
+Precision = Literal["float64", "float32"]
+"""What a package computes in."""
+
+Inline = Literal["all", "auto", "none"]
+"""What of repeated blocks is written out for every instance in generated C++."""
+
 Host = Literal["abaqus", "calculix"]
 """Whose user material a library is: which stress and which slope are meant at finite strain."""
 
@@ -42,6 +51,52 @@ Fraction = Annotated[float, Meta(ge=0, le=1)]
 Factor = Annotated[float, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=1, le=INT32)]
 NotNegativeCount = Annotated[int, Meta(ge=0, le=INT32)]
+
+
+class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The finite numbers that a parameter may be; its bounds are called as those of `Meta`."""
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+    @staticmethod
+    def of(kind: Any) -> "Range | None":
+        """The range of an annotated number; none where it has no bound."""
+        meta = meta_of(kind)
+        found = [
+            float(x) if x is not None and math.isfinite(x) else None
+            for x in (meta.gt, meta.ge, meta.lt, meta.le)
+        ]
+        return None if found == [None] * 4 else Range(*found)
+
+    def __and__(self, other: "Range | None") -> "Range":
+        """What lies in both."""
+        if other is None:
+            return self
+        gt, ge = _tighten(max, (self.gt, other.gt), (self.ge, other.ge))
+        lt, le = _tighten(min, (self.lt, other.lt), (self.le, other.le))
+        return Range(gt, ge, lt, le)
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is in the range."""
+        return math.isfinite(value) and _is_within(value, self)
+
+
+Bound = float | None
+
+
+def _tighten(
+    pick: Callable[..., float], ends: tuple[Bound, Bound], closed: tuple[Bound, Bound]
+) -> tuple[Bound, Bound]:
+    """The open bound and the closed one of two ranges at one side, whichever is tighter."""
+    outer, inner = (
+        pick((x for x in pair if x is not None), default=None) for pair in (ends, closed)
+    )
+    if outer is None or inner is None:
+        return outer, inner
+    return (outer, None) if pick(outer, inner) == outer else (None, inner)
 
 
 class Newton(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,17 +217,38 @@ def fits(value: Any, kind: Any) -> bool:
         return isinstance(value, inner)
     if isinstance(value, bool) or not isinstance(value, int if inner is int else (int, float)):
         return False
+    return math.isfinite(value) and _is_within(value, meta)
+
+
+def _is_within(value: float, meta: "Meta | Range") -> bool:
     return (
-        math.isfinite(value)
-        and (meta.gt is None or value > meta.gt)
+        (meta.gt is None or value > meta.gt)
         and (meta.ge is None or value >= meta.ge)
         and (meta.lt is None or value < meta.lt)
         and (meta.le is None or value <= meta.le)
     )
 
 
+def find_no_choice(
+    name: str, word: object, choices: Collection[str], span: Span | None = None
+) -> Iterator[Problem]:
+    """A problem where a word is none of the choices; Python checks no literals."""
+    if word not in choices:
+        fix = did_you_mean(str(word), choices) or f"give one of: {', '.join(choices)}"
+        yield tell("no choice", span, name=name, choices=", ".join(choices), word=word, fix=fix)
+
+
+def find_example(kind: Any) -> str:
+    """A value that is of a kind, or in a range."""
+    examples = (1, 0.3, 1.0, 2, 10, 0, -1)
+    is_lawful = kind.holds if isinstance(kind, Range) else lambda each: fits(each, kind)
+    return next((f"{each}" for each in examples if is_lawful(each)), "another")
+
+
 def allowed(kind: Any) -> str:
-    """What is allowed, in words that follow `should be`."""
+    """What is allowed, by a kind or a range, in words that follow `should be`."""
+    if isinstance(kind, Range):
+        return f"a finite number {bounds(kind)}".strip()
     inner = plain(kind)
     if get_origin(inner) is Literal:
         return f"one of {', '.join(get_args(inner))}"
@@ -183,11 +259,12 @@ def allowed(kind: Any) -> str:
 
 def bounds(kind: Any) -> str:
     """The range of a number in words, without the limits of C."""
-    meta = meta_of(kind)
-    most = None if meta.le == INT32 else meta.le
-    if meta.ge is not None and most is not None:
-        return f"from {meta.ge} to {most}"
-    pairs = (("above", meta.gt), ("of at least", meta.ge), ("below", meta.lt), ("up to", most))
+    meta = kind if isinstance(kind, Range) else meta_of(kind)
+    found = (meta.gt, meta.ge, meta.lt, None if meta.le == INT32 else meta.le)
+    above, least, below, most = (None if x is None else repr(x).removesuffix(".0") for x in found)
+    if least is not None and most is not None and above is None and below is None:
+        return f"from {least} to {most}"
+    pairs = (("above", above), ("of at least", least), ("below", below), ("up to", most))
     return " and ".join(f"{word} {bound}" for word, bound in pairs if bound is not None)
 
 

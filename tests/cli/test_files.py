@@ -8,6 +8,21 @@ import pytest
 from ingot.cli.main import status
 from tests.packages import ELASTIC
 
+STEEL = """[Models]
+  [steel]
+    type = IsotropicElasticity
+    E = 200e3
+    nu = 0.3
+  []
+[]
+[Drivers]
+  [pull]
+    type = UniaxialTest
+    model = steel
+    strain = 0.01
+  []
+[]
+"""
 SIMULATION = Path(__file__).parents[1] / "fields" / "inputs"
 COMMANDS = {
     "run": ("run", "@"), "show": ("show", "@", "m"), "show tree": ("show", "@", "--stage", "tree"),
@@ -17,12 +32,20 @@ COMMANDS = {
     "compile --output-dir": ("compile", "elastic.i", "--model", "elastic", "--output-dir", "@/x"),
     "run --restart": ("run", "simulation.i", "--restart", "@"),
     "run --load": ("run", "elastic.i", "--load", "@"),
+    "sweep -o": ("sweep", "steel.i", "pull", "--over", "E=1,2", "-o", "@/x.parquet"),
 }  # fmt: skip
 PLACES = (
     "folder", "pipe", "binary.i", "empty.i", "nul.i", "mark.i", "circle", "/dev/null", "/dev/zero",
-    "none.i", "empty.i/inside", "x" * 300, "x/" * 3000,
+    "none.i", "empty.i/inside", "x" * 300, "x/" * 3000, "/proc/ingot",
 )  # fmt: skip
-LAWFUL = {*(("compile --output-dir", p) for p in ("folder", "none.i")), ("show tree", "empty.i")}
+LAWFUL = {
+    *(
+        (command, p)
+        for command in ("compile --output-dir", "sweep -o")
+        for p in ("folder", "none.i")
+    ),
+    ("show tree", "empty.i"),
+}
 """A package may be written there, and what is empty is shown as such."""
 
 
@@ -38,6 +61,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("mark.i").write_bytes(b"\xef\xbb\xbf[Models]\n[]\n")
     Path("circle").symlink_to("circle")
     Path("elastic.i").write_text(ELASTIC)
+    Path("steel.i").write_text(STEEL)
     Path("simulation.i").write_text(next(iter(sorted(SIMULATION.glob("*.i")))).read_text())
 
 

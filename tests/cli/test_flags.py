@@ -1,13 +1,14 @@
 """The flags of compiling are the fields of the target."""
 
 from dataclasses import fields
+from typing import Any
 
 import pytest
 from cyclopts import CycloptsError
 
 from ingot import IngotError
 from ingot.cli.flags import Flags, part_overrides, target_of
-from ingot.cli.main import app
+from ingot.cli.main import app, status
 from ingot.package.target import Target
 
 OF_COMPILE = {"output_dir", "jobs", "stub", "baseline"}
@@ -72,6 +73,49 @@ def test_overrides_behind_a_flag_stay_overrides() -> None:
         Flags(parameter=("E", "nu"), derivative=("a:b",)),
         ("Models/a/E:=1", "Models/b/E=2", "x:=3"),
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "choices", "meant"),
+    [
+        ("compile m.i --model m --dtype float16", "float64, float32", "float32"),
+        ("compile m.i --model m --dtype double", "float64, float32", "float64"),
+        ("compile m.i --model m --backend kernle", "kernel, inductor", "kernel"),
+        ("compile m.i --model m --device gpu", "cpu, cuda", "cuda"),
+        ("compile m.i --model m --inline al", "all, auto, none", "all"),
+        ("compile m.i --model m --umat-host abacus", "abaqus, calculix", "abaqus"),
+        ("run m.i --backend interpet", "interpret, kernel, inductor", "interpret"),
+        ("completion fsh", "bash, zsh, fish", "fish"),
+    ],
+)
+def test_a_word_that_is_no_choice_is_told_with_the_nearest(
+    words: str, choices: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(words.split()) == 2
+    *_, flag, wrong = words.split()
+    flag = "SHELL" if flag == "completion" else flag
+    told = f"'{flag}' is one of {choices}, not '{wrong}'"
+    said = capsys.readouterr().err
+    assert said == f"error[wrong-usage]: {told}\n  fix: did you mean '{meant}'?\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fix"),
+    [
+        ({"dtype": "float16"}, "did you mean 'float32'?"),
+        ({"backend": "kernle"}, "did you mean 'kernel'?"),
+        ({"backend": ("kernel", "zzz")}, "give one of: kernel, inductor"),
+        ({"device": ("gpu",)}, "did you mean 'cuda'?"),
+        ({"inline": "al"}, "did you mean 'all'?"),
+        ({"umat": True, "umat_host": "calculx"}, "did you mean 'calculix'?"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_target_takes_no_other_words_than_its_flags(wrong: dict[str, Any], fix: str) -> None:
+    with pytest.raises(IngotError) as refused:
+        Target(**wrong)
+    (problem,) = refused.value.problems
+    assert (problem.code, problem.fix) == ("wrong-value", fix)
 
 
 def test_device_that_cannot_be_compiled_for_is_wrong_usage() -> None:

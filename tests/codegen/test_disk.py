@@ -8,7 +8,7 @@ import pytest
 
 from ingot.codegen.disk import raise_if_full, writable
 from ingot.errors import IngotError
-from ingot.package.write import save_tensors
+from ingot.package.write import put_file, save_tensors
 
 
 def test_a_refusal_is_told_and_other_errors_pass() -> None:
@@ -23,6 +23,26 @@ def test_a_refusal_is_told_and_other_errors_pass() -> None:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", "x")
     with pytest.raises(RuntimeError, match="of torch"), writable():
         raise RuntimeError("of torch")
+
+
+def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.touch(), folder.mkdir()
+    for place, way in ((file / "a" / "b", file), (file, file), (folder, folder)):
+        for write in (put_file, lambda _, place: place.mkdir()):
+            if (write is put_file) == (place == file):
+                continue  # a file takes the place of a file
+            with pytest.raises(IngotError) as refused, writable():
+                write(b"", place)
+            (problem,) = refused.value.problems
+            what = "a folder" if way == folder else "no folder"
+            assert problem.message.endswith(f" cannot be written: '{way}' is {what}")
+            assert problem.fix == f"name another place, or move '{way}' away"
+
+
+def test_a_folder_that_no_system_makes_is_told() -> None:
+    with pytest.raises(IngotError, match="unwritable"):
+        put_file(b"", Path("/proc/ingot/x"))
 
 
 def test_tensors_on_a_full_disk_are_told() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import resource
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from ingot.package.seal import digest_of, seal
 from ingot.package.target import Target
 from tests import packages
 from tests.cpp.host import INCLUDE, ROOT, Host, build, needs_compiler
+from tests.pages import find_blocks
 
 pytestmark = needs_compiler
 ADDRESS = ("-g", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
@@ -79,6 +81,48 @@ def test_two_hundred_packages_in_one_process(tmp_path: Path) -> None:
     host.close()
 
 
+def blocks_of_page(reason: str) -> list[str]:
+    """The blocks of C++ of its page that are not run for a reason."""
+    blocks = find_blocks((ROOT / "docs" / "cpp.md").read_text())
+    return [b.body for b in blocks if b.language == "cpp" and b.norun == reason]
+
+
+def write_page(folder: Path) -> Path:
+    """The program that the parts on the page are."""
+    parts = blocks_of_page("a part of a program; tests/cpp builds it")
+    assert len(parts) == 4
+    rows = "\n".join(parts).splitlines()
+    head = [row for row in rows if row.startswith("#include")]
+    body = [row for row in rows if not row.startswith("#include")]
+    file = folder / "page.cpp"
+    head += ["#include <stdexcept>", "int main() {"]
+    file.write_text("\n".join([*head, *body, "return int(stress[0] < 0);", "}", ""]))
+    return file
+
+
+def test_what_the_page_shows_is_c_plus_plus(tmp_path: Path) -> None:
+    command = ["g++", "-std=c++17", "-fsyntax-only", f"-I{INCLUDE}", str(write_page(tmp_path))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_page_declares_what_the_headers_do() -> None:
+    """Each function and structure, but for comments and the names of namespaces."""
+    (block,) = blocks_of_page("declarations of the headers; tests/cpp finds each there")
+
+    def squeeze(text: str) -> str:
+        return " ".join(re.sub(r"//.*", "", text).split())
+
+    headers = [
+        squeeze((INCLUDE / "ingot" / name).read_text()) for name in ("model.h", "metadata.h")
+    ]
+    declared = re.split(r"(?<=;)\n+(?=[^\s}])", block.strip())
+    assert len(declared) > 14
+    for each in declared:
+        wanted = squeeze(each).removesuffix(";")
+        assert any(wanted in text for text in headers), each
+
+
 @pytest.mark.exhaustive
 def test_the_example_builds_from_a_clean_folder_and_agrees(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "j2.i", tmp_path)
@@ -90,6 +134,10 @@ def test_the_example_builds_from_a_clean_folder_and_agrees(tmp_path: Path) -> No
         command = ["g++", str(EXAMPLES / f"{name}.cpp"), "-o", str(tmp_path / name), *flags]
         subprocess.run(command, check=True)
     assert spent_by_children() - begin < 60
+    page = ["g++", str(write_page(tmp_path)), "-o", str(tmp_path / "page"), *flags]
+    subprocess.run(page, check=True)
+    done = subprocess.run([str(tmp_path / "page")], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
     told = ran(tmp_path / "j2", tmp_path / "aoti" / "j2", 5000)
     artifact = load(tmp_path / "aoti" / "j2")
     whole = torch.zeros(5000, 6, dtype=torch.float64)

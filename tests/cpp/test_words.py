@@ -15,6 +15,8 @@ import torch
 import ingot
 from benchmarks import cpp_tables
 from ingot import IngotError
+from ingot.execute import Transient
+from ingot.options import Range
 from ingot.package.metadata import Metadata, ParameterInfo, SolverInfo
 from ingot.package.seal import seal, write_sealed
 from ingot.runtime.loader import metadata_of
@@ -229,7 +231,9 @@ def spoil_once(dice: random.Random, meta: Meta) -> None:
     elif how == "near" and type(at[key]) in (int, float):
         at[key] = type(at[key])(at[key] * dice.choice((0, 1, 2, -1)))
     elif isinstance(at, dict):
-        at[dice.choice(("more", "name", "size", "abs_tol", "spellings"))] = dice.choice(NUMBERS)
+        at[dice.choice(("more", "name", "size", "abs_tol", "spellings", "range"))] = dice.choice(
+            NUMBERS
+        )
 
 
 def spoil_text(dice: random.Random, text: bytes) -> bytes:
@@ -250,12 +254,12 @@ def test_faults_drawn_at_random_are_told_in_the_same_words(
 ) -> None:
     """One to three faults at once, in metadata that is sealed again or in its bytes."""
     dice, told_by = random.Random(count), set[str]()
-    for name in ("plastic", "trained"):
+    for name in ("plastic", "trained", "steel"):
         folder = tmp_path / name
         shutil.copytree(getattr(packages, name)().folder, folder)
         (file,) = folder.glob("*_meta.json")
         whole = file.read_bytes()
-        for i in range(count // 2):
+        for i in range(count // 3):
             meta = json.loads(whole)
             for _ in range(dice.randint(1, 3)):
                 spoil_once(dice, meta)
@@ -286,7 +290,8 @@ def test_rules_out_of_range_are_refused_in_the_same_words(host: Host, tmp_path: 
     "given",
     [
         {"place": "nowhere"}, {"place": "nowhere.i"}, {"device": "cuda"}, {"device": "tpu"},
-        {"dtype": "float32"}, {"backend": "inductor"},
+        {"dtype": "float32"}, {"backend": "inductor"}, {"device": "gpu"}, {"device": "CPU:1"},
+        {"dtype": "float16"}, {"backend": "kernle"}, {"backend": "x", "dtype": "int8"},
     ],
     ids=str,
 )  # fmt: skip
@@ -382,6 +387,61 @@ def test_names_of_parameters_are_told_as_in_python(host: Host, tmp_path: Path) -
     assert texts == {"", "error[ambiguous-parameter", "error[unknown-parameter"}
 
 
+@needs_compiler
+def test_parameters_out_of_range_are_refused_in_the_same_words(host: Host, tmp_path: Path) -> None:
+    """Ranges and numbers drawn at random, of any size and sign; Python's own says which lie in."""
+    dice, texts = random.Random(7), set[str]()
+
+    def draw() -> float:
+        sign, power = dice.choice((-1, 1)), dice.choice((-30, -6, -4, -1, 0, 2, 5, 16, 17, 40))
+        return dice.choice((0.0, 1.0, sign * round(dice.random(), dice.randint(1, 17)) * 10**power))
+
+    def draw_range() -> Range:
+        return Range(*(draw() if dice.random() < 0.4 else None for _ in range(4)))
+
+    def edit(meta: Metadata) -> Metadata:
+        parameters = tuple(msgspec.structs.replace(p, range=draw_range()) for p in meta.parameters)
+        return msgspec.structs.replace(meta, parameters=parameters)
+
+    for i in range(12):
+        folder = copied(packages.steel(), tmp_path / str(i), edit)
+        artifact, model = ingot.load(folder), host.load(folder)
+        for info in artifact.metadata.parameters:
+            name, own = info.variable.name, info.range
+            assert own is not None
+            bounds = [x for x in (own.gt, own.ge, own.lt, own.le) if x is not None]
+            values: list[Any] = [*bounds, *(draw() for _ in range(9)), float("inf"), float("nan")]
+            values += [[draw(), draw()], [draw()], []]
+            for value in values:
+                given = torch.tensor(value, dtype=torch.float64)
+                theirs = told_or_done(lambda n=name, x=given, a=artifact: a.set_parameter(n, x))
+                mine = told_or_done(lambda n=name, x=given, m=model: m.call("set", {n: x}))
+                assert mine == theirs
+                assert bool(theirs) != all(map(own.holds, given.reshape(-1).tolist()))
+                texts.add(re.sub(r"[0-9.e+-]+", "", theirs.partition("fix")[0]))
+    assert len(texts) > 8
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, {}, 3, [], "x", {"gt": None}, {"gt": "0"}, {"gt": 0}, {"gt": 0, "more": 1},
+        {"lt": True}, {"le": [1]}, {"ge": 1, "le": 0}, {"gt": 0.0, "lt": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_range_is_read_and_digested_as_in_python(
+    host: Host, tmp_path: Path, value: object
+) -> None:
+    folder = tmp_path / "cpu"
+    shutil.copytree(packages.steel().folder, folder)
+    changed(lambda m: m["parameters"][0].update(range=value))(folder)
+    theirs = told_or_done(lambda: ingot.load(folder))
+    assert told_or_done(lambda: host.load(folder)) == theirs
+    assert bool(theirs) == (value not in ({"gt": 0}, {"gt": 0.0, "lt": None}))  # what it has
+
+
 X = torch.zeros(2, 6, dtype=torch.float64)
 CALLS: dict[str, Callable[[dict[str, Any]], object]] = {
     "misspelt": lambda x: x.update({"plastic_strian~1": x.pop("plastic_strain~1")}),
@@ -407,6 +467,30 @@ def test_a_wrong_call_is_refused_in_the_same_words(host: Host, how: str) -> None
     for what in ("forward", "jacobian"):
         theirs = told(lambda what=what: getattr(artifact, what)(inputs))
         assert told(lambda what=what: model.call(what, inputs)) == theirs
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["plastic", "decay"])
+def test_a_transient_without_an_input_is_refused_in_the_same_words(host: Host, name: str) -> None:
+    """Every set of inputs that is left out, beside names and shapes that are wrong."""
+    made: packages.Made = getattr(packages, name)()
+    artifact = ingot.load(made.folder, backend="kernel")
+    model = host.load(made.folder, backend="kernel")
+    now = {n: x for n, x in inputs_of(made, 2).items() if "~" not in n}
+    whole = {n: x.expand(3, *x.shape).clone() for n, x in now.items()}
+    guesses = {u for s in artifact.metadata.solvers for u in s.unknowns}
+    assert "t" in whole
+    for count in range(2 ** len(whole)):
+        given = {n: x for i, (n, x) in enumerate(whole.items()) if count >> i & 1}
+        missing = [n for n in whole if n not in given and n not in guesses]
+        for more in ({}, {"tt": whole["t"]}, {"t": whole["t"][:2]}):
+            along = {**given, **more}
+            steps = Transient(3, along, {})
+            with torch.no_grad():
+                theirs = told_or_done(lambda a=artifact, s=steps: a.transient(s))
+            assert told_or_done(lambda m=model, a=along: m.call("transient", a, steps=3)) == theirs
+            assert bool(theirs) == bool(missing or more)
+            assert all(f"nothing gives '{n}'" in theirs for n in missing if n not in more)
 
 
 @needs_compiler

@@ -13,6 +13,8 @@ from ingot.drivers import TransientDriver, build_driver
 from ingot.errors import IngotError
 from ingot.hit import Tree, all_presets, list_presets, presets_of, read, read_text
 from ingot.model import build
+from ingot.model.model import find_ranges
+from ingot.options import Range
 from ingot.program import prepared
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "neml2"
@@ -185,6 +187,43 @@ def test_a_user_writes_presets_on_presets(tmp_path: Path) -> None:
     assert status(["show", str(file), "m"]) == 1
     with presets_of([preset]), pytest.raises(IngotError, match="at least 0"):
         read_text(block("Steel", "yield_stress = -1"))
+
+
+def test_ranges_hold_for_whatever_takes_the_place_of_a_number(tmp_path: Path) -> None:
+    """Of a preset in a preset both; of a list each entry; of what a template computes none."""
+    preset = tmp_path / "Steel.i"
+    preset.write_text(
+        "[Preset]\nsection = Models\ndoc = 'our steel'\n"
+        "[E]\nkind = parameter\nfrom = 1\nto = 9\ndefault = 2\ndoc = stiffness\n[]\n"
+        "[ratio]\nkind = parameter\nfrom = 0\nbelow = 9\ndefault = 0.3\ndoc = nu\n[]\n[]\n"
+        "[Models]\n[{{ name }}]\ntype = J2Plasticity\nE = ${E}\nnu = ${ratio}\n"
+        "yield_stress = ${fparse E*2}\n[]\n[]\n"
+    )
+    listed = "expr = 'Scalar(torch.tensor([0.3, 0.5]))'"
+    tensors = f"[Tensors]\n[e]\ntype = Python\n{listed}\n[]\n[]\n"
+    with presets_of([preset]):
+        model = build(read_text(block("Steel", "")), "m")
+        found = {name.rpartition(".")[2]: own for name, own in find_ranges(model).items()}
+        assert found == {
+            "E": Range(ge=1, le=9), "nu": Range(ge=0, lt=0.5), "yield_stress": Range(ge=0),
+        }  # fmt: skip
+        model.set_parameter("E", [1.0, 9.0])
+        model.set_parameter("nu", 0.4)
+        for name, value, told in (
+            ("E", [1.0, 9.5], "a finite number from 1 to 9, but holds 9.5"),
+            ("E", float("nan"), "a finite number from 1 to 9, but is nan"),
+            ("nu", -0.1, "a finite number of at least 0 and below 0.5, but is -0.1"),
+        ):
+            with pytest.raises(IngotError, match=told):
+                model.set_parameter(name, value)
+        key = next(name for name in model.state_dict() if name.endswith(".nu"))
+        with pytest.raises(IngotError, match=r"but is 0\.5"):
+            model.load_state_dict({key: torch.tensor(0.5)}, strict=False)
+        assert float(model.state_dict()[key]) == 0.4
+        with pytest.raises(IngotError, match=r"but holds 0\.5") as refused:
+            build(read_text(tensors + block("Steel", "ratio = e")), "m")
+        (problem,) = refused.value.problems
+        assert problem.span is not None and problem.span.text == "ratio = e"
 
 
 @pytest.mark.parametrize(

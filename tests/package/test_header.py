@@ -21,7 +21,18 @@ from ingot.program import trace
 from ingot.program.program import find_first_guesses
 from ingot.types import KINDS
 from tests.package.c_calls import ALIAS, NULL, SHIFTED, Array, CCall, CProgram, CResult, Place
-from tests.packages import DECAY, RATE, Made, decay, diffusion, elastic, inputs_of, plastic, single
+from tests.packages import (
+    DECAY,
+    RATE,
+    Made,
+    decay,
+    diffusion,
+    elastic,
+    inputs_of,
+    plastic,
+    single,
+    steel,
+)  # fmt: skip
 
 WRONG = {word: -i for i, word in enumerate(ERRORS, 1)}
 
@@ -182,6 +193,23 @@ def test_parameters_are_read_for_each_point_or_once(programs: Programs) -> None:
     assert not np.array_equal(results[0].arrays[first], results[1].arrays[first])
     (wrong,) = program([call_of(program, inputs, 5, parameters=[(1, 3, many), (0, 0, none)])])
     assert wrong.returned == WRONG["count"]
+
+
+def test_parameters_out_of_range_are_refused(programs: Programs) -> None:
+    program, inputs = programs(steel), inputs_of(steel(), 70)
+    none = (0, 0, np.empty(0))
+    many = np.linspace(-0.9, 0.45, 70)
+    lawful = [[none, (1, 70, many)], [(1, 1, np.array([1e-300])), none], [none, none]]
+    results = program([call_of(program, inputs, 70, parameters=p) for p in lawful])
+    assert [r.returned for r in results] == [0, 0, 0]
+    wrong = [[none, (1, 1, np.array([x]))] for x in (0.5, -1.0, 7.0, np.nan, np.inf)]
+    for at in (0, 33, 69):
+        wrong.append([none, (1, 70, np.where(np.arange(70) == at, 0.5, many))])
+    wrong.append([(1, 1, np.array([0.0])), none])
+    results = program([call_of(program, inputs, 70, parameters=p) for p in wrong])
+    assert {r.returned for r in results} == {WRONG["range"]}
+    header = steel().folder / "steel.h"
+    assert "nu: Scalar, 1 number; finite, above -1 and below 0.5 */" in header.read_text()
 
 
 def rules_of(one: Made, **other: float) -> list[dict[str, float]]:

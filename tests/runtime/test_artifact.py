@@ -1,6 +1,7 @@
 """Artifacts: values, derivatives, parameters, batches, threads, autograd."""
 
 import copy
+import math
 import pickle
 import warnings
 from collections.abc import Callable
@@ -14,8 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
+import ingot
 from ingot import IngotError, IngotWarning
 from ingot.execute.transient import Transient
+from ingot.hit import read_text
 from ingot.options import PackagedBackend as Backend
 from ingot.runtime import Artifact
 from tests import packages
@@ -411,7 +414,7 @@ def test_derivatives_that_were_not_compiled_name_the_flag(call: str) -> None:
 def test_pair_that_was_not_compiled_is_named() -> None:
     one = packages.elastic()
     artifact, inputs = one.artifact(), inputs_of(one, 5)
-    artifact._pairs.remove(("stress", "nu"))
+    artifact._derivatives.pairs.remove(("stress", "nu"))
     with pytest.raises(IngotError, match=r"stress:nu was not compiled\n.*-d stress:nu"):
         artifact.jvp(inputs, {"nu": torch.ones((), dtype=torch.float64)})
 
@@ -419,7 +422,7 @@ def test_pair_that_was_not_compiled_is_named() -> None:
 def test_results_are_those_whose_pairs_were_all_compiled(decay: Artifact) -> None:
     inputs = inputs_of(packages.decay(), 3)
     ones = torch.ones(3, dtype=torch.float64)
-    decay._pairs.remove(("total", "T"))
+    decay._derivatives.pairs.remove(("total", "T"))
     assert set(decay.jvp(inputs, {"T": ones})) == {"alpha"}
     assert set(decay.jvp(inputs, {"t": ones})) == {"alpha", "total"}
     assert set(decay.vjp(inputs, {"alpha": ones, "total": ones})) == set(inputs) - {"T"}
@@ -607,6 +610,31 @@ def test_a_value_that_the_precision_cannot_hold_is_refused() -> None:
         artifact.set_parameter(RATE, grad)
 
 
+def test_a_parameter_stays_in_its_range() -> None:
+    artifact = packages.steel().artifact()
+    for name, lawful, wrong in (
+        ("E", (1e-9, 3, [1.0, 2.0], np.array(5.0)), (0, -1.0, math.inf, [1.0, -0.5], np.zeros(2))),
+        ("nu", (-0.999, 0, torch.tensor(0.49).double()), (0.5, -1, math.nan, np.array([0.1, 2.0]))),
+    ):
+        for value in lawful:
+            artifact.set_parameter(name, value)
+        before = dict(artifact.named_parameters())[name].clone()
+        for value in wrong:
+            with pytest.raises(IngotError, match=f"'{name}' should be a finite number above"):
+                artifact.set_parameter(name, value)
+            state = {name: torch.as_tensor(value, dtype=torch.float64)}
+            with pytest.raises(IngotError, match=f"'{name}' should be a finite number above"):
+                artifact.load_state_dict(state, strict=False)
+        assert torch.equal(dict(artifact.named_parameters())[name], before)
+
+
+def test_a_value_out_of_range_is_not_compiled() -> None:
+    model = ingot.build(read_text(packages.steel().file.read_text()), "steel")
+    dict(model.named_parameters())["nu"].data.fill_(0.7)
+    with pytest.raises(IngotError, match=r"'nu' should be a finite number .* but is 0\.7"):
+        ingot.compile(model, parameter=("nu",))
+
+
 # gradients that are there, or told
 
 
@@ -641,14 +669,17 @@ def test_a_transient_that_would_lose_gradients_is_refused(decay: Artifact) -> No
         ({"T": torch.zeros(4, 3, dtype=torch.int64)}, "is int64"),
         ({"T": torch.zeros(4, 2)}, "batches-differ"),
         ({"T": np.zeros((4, 3))}, "'T' is an array"),
+        ({"T": None}, "missing-input.*nothing gives 'T', which the transient reads"),
+        ({"t": None, "T": None}, "(?s)nothing gives 'T'.*nothing gives 't'"),
     ],
 )
 def test_a_transient_that_does_not_fit_is_refused(
-    decay: Artifact, change: dict[str, Tensor], told: str
+    decay: Artifact, change: dict[str, Tensor | None], told: str
 ) -> None:
-    steps = transient_of(inputs_of(packages.decay(), 3))
+    given = {**transient_of(inputs_of(packages.decay(), 3)).prescribed, **change}
+    given = {n: x for n, x in given.items() if x is not None}
     with torch.no_grad(), pytest.raises(IngotError, match=told):
-        decay.transient(Transient(4, {**steps.prescribed, **change}, {}))
+        decay.transient(Transient(4, given, {}))
 
 
 def test_backward_through_a_call_without_a_batch_is_that_of_one_point(decay: Artifact) -> None:
@@ -665,7 +696,7 @@ def test_backward_through_a_call_without_a_batch_is_that_of_one_point(decay: Art
 
 def test_an_input_without_any_pair_is_told_at_the_call(decay: Artifact) -> None:
     inputs = inputs_of(packages.decay(), 3)
-    decay._pairs[:] = [(y, x) for y, x in decay._pairs if x != "T"]
+    decay._derivatives.pairs[:] = [(y, x) for y, x in decay._derivatives.pairs if x != "T"]
     inputs["T"].requires_grad_()
     with pytest.raises(IngotError, match=r"'T' requires a gradient, and no pair OUT:T"):
         decay(inputs)

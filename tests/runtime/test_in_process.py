@@ -92,8 +92,11 @@ def test_tensors_are_bound_as_values_and_batches_too() -> None:
 
 
 def test_precision_that_there_is_not_is_refused() -> None:
-    with pytest.raises(IngotError, match=r"not torch\.float16"):
-        ingot.compile(Hardening, {"size": 1, "rate": 1}, dtype=torch.float16)
+    for dtype in (torch.float16, "float16", "half"):
+        with pytest.raises(IngotError, match=r"not '(float16|half)'(.|\n)*mean 'float32'"):
+            ingot.compile(Hardening, {"size": 1, "rate": 1}, dtype=dtype)  # type: ignore[arg-type]
+    single = ingot.compile(Hardening, {"size": 1, "rate": 1}, dtype="float32")
+    assert single.dtype == torch.float32
 
 
 def test_live_model_takes_no_values() -> None:

@@ -208,6 +208,13 @@ def test_a_shared_part_has_one_parameter_by_any_path() -> None:
     assert dict(model.named_parameters())["left.law.weights_0"].grad == 4.0
 
 
+@pytest.mark.parametrize("value", [0.1, [0.1, 1e-9], (1e300,), 2**53 + 2, np.float64(0.7)], ids=str)
+def test_a_number_is_set_to_the_last_digit(decay: Model, value: Any) -> None:
+    decay.set_parameter("p0", value)
+    found = dict(decay.named_parameters())[RATE].detach()
+    assert torch.equal(found, torch.tensor(value, dtype=F64))
+
+
 def test_two_models_of_one_file_share_what_the_file_shares() -> None:
     factory = ingot.Factory(read_text(SHARED))
     both, right = factory.model("both"), factory.model("right")

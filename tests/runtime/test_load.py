@@ -293,3 +293,19 @@ def test_backend_that_the_package_does_not_hold_names_the_flag() -> None:
 def test_schema_of_an_unknown_origin_is_refused(folder: Path) -> None:
     edited(folder, schema_version=99, origin="somewhere")
     assert "fix: compile the package again" in told(folder)
+
+
+def test_words_that_name_nothing_are_told_with_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "live.i"
+    file.write_text(packages.ELASTIC)
+    for place in (packages.elastic().folder, file):
+        for wrong, told in (
+            ({"dtype": torch.float16}, "not 'float16'\n  fix: did you mean 'float32'?"),
+            ({"device": "gpu"}, "'gpu' is no device"),
+        ):
+            with pytest.raises(IngotError) as refused:
+                ingot.load(place, name="elastic", **wrong)
+            assert told in str(refused.value)
+            assert "did you mean" in str(refused.value)
+    with pytest.raises(IngotError, match="not 'kernle'\n  fix: did you mean 'kernel'"):
+        ingot.load(packages.elastic().folder, backend="kernle")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from torch import Tensor
 import ingot
 from ingot import Artifact, IngotError, IngotWarning, laws
 from ingot.catalog import CATALOG, model
-from ingot.hosts import State
+from ingot.hosts import Increments, State
 from ingot.types import Scalar
 
 
@@ -251,7 +251,33 @@ def test_mistakes_are_told() -> None:
         lambda: state.update({"strain": strain.astype(np.float32), "t": 1.0})
     )
     assert "is not remembered" in refused(lambda: state["stress"])
+    told = "are a list, not values by name"
+    assert told in refused(lambda: state.update([strain]))  # pyright: ignore[reportArgumentType]
+    assert told in refused(lambda: State(steel(), 2, [1.0]))  # pyright: ignore[reportArgumentType]
+    assert "the initial value of 'plastic_strain~1' is a str" in refused(
+        lambda: State(steel(), 2, {"plastic_strain": "none"})
+    )
+    for points in (2.5, -1, "two", (3, -1), None):
+        assert "is no number of points" in refused(lambda points=points: State(steel(), points))
+    for times in (["a"], 3.0, None, [0.0, None]):
+        assert "should be numbers" in refused(lambda times=times: Increments(times))
     assert "there is no trial" in refused(state.commit)
+
+
+def test_a_tangent_that_is_not_there_is_told() -> None:
+    state = State(steel(), 2)
+    given = {"strain": np.zeros((2, 6)), "t": 1.0}
+    update = state.update(given)
+    assert update.tangent("stress", "strain").shape == (2, 6, 6)
+    for pair, told in (
+        (("stress", "t"), "the pair stress:t was not compiled\n  fix: compile with derivative="),
+        (("stres", "strain"), "there is no output 'stres'\n  fix: did you mean 'stress'?"),
+        (("stress", "strin"), "there is no input 'strin'\n  fix: did you mean 'strain'?"),
+    ):
+        assert told in refused(lambda pair=pair: update.tangent(*pair))
+    assert "there is no output 'stres'" in refused(lambda: update["stres"])
+    bare = state.update(given, tangent=False)
+    assert "leave tangent=False" in refused(lambda: bare.tangent("stress", "strain"))
 
 
 STEEL_ALONE = "[Models]\n[steel]\ntype = IsotropicElasticity\nE = 1\nnu = 0.3\n[]\n[]"

@@ -137,6 +137,9 @@ inline std::string did_you_mean(const std::string& word, std::vector<std::string
   std::map<std::string, std::string> by_lower;
   for (const std::string& name : known) by_lower[lower(name)] = name;
   const std::string given = lower(word);
+  for (const tables::Meant& each : tables::meant)
+    if (const auto at = by_lower.find(each.means); given == each.word && at != by_lower.end())
+      return "did you mean '" + at->second + "'?";
   const std::string* meant = nullptr;
   double best = 0.6;
   for (const auto& [low, name] : by_lower) {  // in order: of equals the last counts
@@ -156,6 +159,16 @@ inline std::string join(const std::vector<std::string>& words, const std::string
 
 inline bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// A problem where a word is none of the choices.
+inline void find_no_choice(const std::string& name, const std::string& word, const std::vector<std::string>& choices,
+                           std::vector<Problem>& problems, Span span = {}) {
+  if (std::find(choices.begin(), choices.end(), word) != choices.end()) return;
+  std::string fix = did_you_mean(word, choices);
+  if (fix.empty()) fix = "give one of: " + join(choices);
+  problems.push_back(
+      tell("no choice", {{"name", name}, {"choices", join(choices)}, {"word", word}, {"fix", fix}}, std::move(span)));
 }
 
 // A shape as Python prints a tuple.

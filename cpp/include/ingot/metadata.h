@@ -33,12 +33,23 @@ struct Variable {
   }
 };
 
-// A promoted parameter or a batched constant: the value it starts from, and its other names.
+// The finite numbers that a parameter may be: all, unless a bound is set.
+struct Range {
+  bool is_set = false;
+  double gt = NAN, ge = NAN, lt = NAN, le = NAN;  // NaN where there is no such bound
+
+  bool holds(double x) const {
+    return std::isfinite(x) && !(x <= gt) && !(x < ge) && !(x >= lt) && !(x > le);
+  }
+};
+
+// A promoted parameter or a batched constant: the value it starts from, its other names, its range.
 struct Parameter {
   Variable variable;
   Shape shape;
   std::vector<double> values;
   std::vector<std::string> spellings;
+  Range range;
 };
 
 // When a solve stops and how far it steps: `<name>_rules` of a package's header, `ingot_rules` inside.
@@ -197,23 +208,9 @@ struct Malformed {
   std::string told;
 };
 
-// A number as Python prints it: the fewest digits that mean it.
-inline std::string show_number(double value, bool whole) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  char text[40];
-  if (whole) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(value));
-  else
-    for (int digits = 1; digits <= 17; ++digits) {
-      std::snprintf(text, sizeof text, "%.*g", digits, value);
-      if (std::strtod(text, nullptr) == value) break;
-    }
-  std::string made = text;
-  return whole || made.find_first_of(".e") != std::string::npos ? made : made + ".0";
-}
-
-// A number as Python's writer of JSON writes it.
-inline std::string write_real(double value) {
+// A number by the fewest digits that mean it, with an exponent where its power of ten is below `least`
+// or above 15; how Python writes an exponent differs between its prompt and its JSON.
+template <class Exponent> std::string write_digits(double value, int least, Exponent exponent) {
   char text[40];
   for (int digits = 0; digits <= 16; ++digits) {
     std::snprintf(text, sizeof text, "%.*e", digits, value);
@@ -225,12 +222,51 @@ inline std::string write_real(double value) {
   const std::string sign = found[0] == '-' ? "-" : "";
   std::string digits = found.substr(sign.size(), mark - sign.size());
   if (digits.size() > 1) digits.erase(1, 1);  // the point
-  if (power < -5 || power > 15)
-    return sign + digits.substr(0, 1) + (digits.size() > 1 ? "." + digits.substr(1) : "") + "e" + std::to_string(power);
+  if (power < least || power > 15)
+    return sign + digits.substr(0, 1) + (digits.size() > 1 ? "." + digits.substr(1) : "") + "e" + exponent(power);
   if (power < 0) return sign + "0." + std::string(size_t(-power - 1), '0') + digits;
   const size_t whole = size_t(power) + 1;
   if (digits.size() < whole) digits += std::string(whole - digits.size(), '0');
   return sign + digits.substr(0, whole) + "." + (digits.size() > whole ? digits.substr(whole) : "0");
+}
+
+// A number as Python prints it.
+inline std::string show_number(double value, bool whole) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  if (whole) return std::to_string(static_cast<long long>(value));
+  return write_digits(value, -4, [](int power) {
+    const std::string digits = std::to_string(std::abs(power));
+    return (power < 0 ? "-" : "+") + std::string(digits.size() < 2 ? "0" : "") + digits;
+  });
+}
+
+// A number as Python's writer of JSON writes it.
+inline std::string write_real(double value) {
+  return write_digits(value, -5, [](int power) { return std::to_string(power); });
+}
+
+// What a range allows, in words that follow `should be`, and a number in it.
+inline std::string tell_range(const Range& range) {
+  const auto show = [](double x) {
+    const std::string made = show_number(x, false);
+    const bool whole = made.size() > 2 && made.compare(made.size() - 2, 2, ".0") == 0;
+    return whole ? made.substr(0, made.size() - 2) : made;
+  };
+  if (!std::isnan(range.ge) && !std::isnan(range.le) && std::isnan(range.gt) && std::isnan(range.lt))
+    return "a finite number from " + show(range.ge) + " to " + show(range.le);
+  std::vector<std::string> words;
+  const auto add = [&](const char* word, double bound) {
+    if (!std::isnan(bound)) words.push_back(word + show(bound));
+  };
+  add("above ", range.gt), add("of at least ", range.ge), add("below ", range.lt), add("up to ", range.le);
+  return words.empty() ? "a finite number" : "a finite number " + join(words, " and ");
+}
+inline std::string find_example(const Range& range) {
+  for (const auto& [value, shown] : {std::pair<double, const char*>{1, "1"}, {0.3, "0.3"}, {2, "2"}, {10, "10"},
+                                     {0, "0"}, {-1, "-1"}})
+    if (range.holds(value)) return shown;
+  return "another";
 }
 
 // Values of a JSON document as they are declared, read in the order of the document as Python's reader
@@ -278,13 +314,13 @@ class Place {
     if (json_.raw == "-0") json_.raw = "0";
     return json_.is_small() ? json_.whole() : json_.raw[0] == '-' ? INT64_MIN : INT64_MAX;
   }
-  double real() const {
+  double real(const char* wanted = "float") const {
     if (json_.is_wild()) {
       const double inf = std::numeric_limits<double>::infinity();
       const std::string& told = json_.items[0].text;
       return told == "inf" ? inf : told == "-inf" ? -inf : std::numeric_limits<double>::quiet_NaN();
     }
-    if (json_.type != Json::number || json_.is_bare()) mistyped("float");
+    if (json_.type != Json::number || json_.is_bare()) mistyped(wanted);
     const double value = json_.raw == "-0" ? 0.0 : json_.real();
     if (!std::isfinite(value)) fail("Number out of range");
     json_.raw = write_real(value);
@@ -476,7 +512,18 @@ inline Parameter read_parameter(const Place& p) {
     const auto real = [](const Place& x) { return x.real(); };
     value.object({field("shape", made.shape), list_field("values", made.values, real)});
   };
-  p.object({{"variable", [&](const Place& v) { made.variable = read_variable(v); }}, {"value", read_value}, spellings});
+  const auto read_range = [&](const Place& range) {
+    if (range.is_null()) return;
+    made.range.is_set = true;
+    const auto bound = [](const char* name, double& to) {
+      return Place::Field{name, [&to](const Place& x) { to = x.is_null() ? NAN : x.real("float | null"); }, ""};
+    };
+    range.object({bound("gt", made.range.gt), bound("ge", made.range.ge), bound("lt", made.range.lt),
+                  bound("le", made.range.le)},
+                 "object | null");
+  };
+  p.object({{"variable", [&](const Place& v) { made.variable = read_variable(v); }}, {"value", read_value}, spellings,
+            {"range", read_range, ""}});
   return made;
 }
 
@@ -699,7 +746,13 @@ inline void leave_out_empty(Json& json) {
     if (json.keys[i] == "kernel") leave_out(held, "umat");
     if (json.keys[i] == "origin") leave_out(held, "laws");
     if (json.keys[i] == "parameters" || json.keys[i] == "constants")
-      for (Json& each : held.items) leave_out(each, "spellings");
+      for (Json& each : held.items) {
+        leave_out(each, "spellings");
+        if (Json* range = each.find("range"); range && range->type == Json::null) leave_out(each, "range");
+        else if (range)
+          for (const char* bound : {"gt", "ge", "lt", "le"})
+            if (const Json* x = range->find(bound); x && x->type == Json::null) leave_out(*range, bound);
+      }
   }
 }
 

@@ -91,6 +91,7 @@ class Model {
     const bool is_stub = ends_with(place, ".i");
     Stub stub;
     if (is_stub) stub = read_stub(place);
+    raise_if(find_wrong_words(options));
     auto core = std::make_shared<Core>();
     std::string folder;
     Metadata& meta = core->meta = find_package(is_stub ? stub.place : place, options.device, folder, is_here);
@@ -179,6 +180,8 @@ class Model {
     raise_if(problems);
     const Array same = converted(value);
     misfits(v, same, problems);
+    raise_if(problems);
+    find_outside(core_->meta.parameters[which], same, problems);
     raise_if(problems);
     Array own = copied(same);
     const std::lock_guard<std::mutex> lock(lock_);
@@ -296,6 +299,21 @@ class Model {
       for (const Parameter& p : meta.constants) constants.push_back(stored(p));
     }
   };
+
+  // Words that name no device, precision or backend of any package.
+  static std::vector<Problem> find_wrong_words(const Options& options) {
+    using namespace detail;
+    std::vector<Problem> problems;
+    const std::vector<std::string> devices = {"cpu", "cuda"};
+    if (const std::string kind = kind_of(options.device); !has(devices, kind)) {
+      const std::string fix = did_you_mean(kind, devices);
+      problems.push_back(tell("no device name", {{"name", options.device},
+                                                 {"fix", fix.empty() ? "give 'cpu', 'cuda' or 'cuda:1'" : fix}}));
+    }
+    if (!options.dtype.empty()) find_no_choice("dtype", options.dtype, {"float64", "float32"}, problems);
+    if (!options.backend.empty()) find_no_choice("backend", options.backend, {"kernel", "inductor"}, problems);
+    return problems;
+  }
 
   // The values of a call in their order, checked, and the parameters as they were when it began.
   struct Call {
@@ -483,6 +501,25 @@ class Model {
     if (fix.empty()) fix = "give the batch axes first";
     problems.push_back(
         tell("shape", {{"name", v.name}, {"shape", tuple(x.shape())}, {"wanted", expected(want)}, {"fix", fix}}));
+  }
+
+  // The first number out of the range of a parameter; those on a GPU are not looked at.
+  static void find_outside(const Parameter& p, const Array& x, std::vector<Problem>& problems) {
+    using namespace detail;
+    if (!p.range.is_set || x.device() != "cpu") return;
+    by_dtype(x.dtype(), [&](auto real) {
+      const auto* from = static_cast<const decltype(real)*>(x.address());
+      x.each([&](int64_t, int64_t place) {
+        const double value = from[place];
+        if (p.range.holds(value) || !problems.empty()) return;
+        problems.push_back(tell("wrong value", {{"name", p.variable.name},
+                                                {"expected", tell_range(p.range)},
+                                                {"verb", x.shape().empty() ? "is" : "holds"},
+                                                {"shown", show_number(value, false)},
+                                                {"fix", "give one such as " + find_example(p.range)}}));
+      });
+      return 0;
+    });
   }
 
   // What to compile for a value that fits in all but its extents, which are compiled in.
@@ -1192,6 +1229,17 @@ inline History Model::transient(const Transient& given, With with) const {
   };
   examine(given.prescribed, true);
   examine(given.initial, false);
+  // what would be zero at every step; a first guess of a solve may be
+  std::set<std::string> fed;
+  for (const auto& [name, x] : given.prescribed) fed.insert(name);
+  for (const Variable& v : meta.outputs) fed.insert(v.name);
+  for (const Solver& s : meta.solvers) fed.insert(s.unknowns.begin(), s.unknowns.end());
+  for (const Variable& v : meta.inputs) {
+    std::string base;
+    int64_t back = 0;
+    parse_lag(v.name, base, back);
+    if (fed.insert(base).second) problems.push_back(tell("missing steps", {{"name", base}}));
+  }
   if (given.steps < 0)
     problems.push_back(
         tell("negative size", {{"name", "the transient"}, {"shape", "(" + std::to_string(given.steps) + ",)"}}));

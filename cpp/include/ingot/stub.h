@@ -346,15 +346,8 @@ inline Rules read_newton(const Stub& stub, const std::string& name, const Span& 
   std::vector<Problem> problems;
   find_unknown(*block, options, problems);
   const auto choose_word = [&](const StubField& field, std::vector<std::string> choices) {
-    const auto place = std::find(choices.begin(), choices.end(), field.text);
-    if (place == choices.end())
-      problems.push_back(tell("no choice",
-                              {{"name", field.name},
-                               {"choices", join(choices)},
-                               {"word", field.text},
-                               {"fix", did_you_mean(field.text, choices)}},
-                              field.span));
-    return int32_t(place - choices.begin());
+    find_no_choice(field.name, field.text, choices, problems, field.span);
+    return int32_t(std::find(choices.begin(), choices.end(), field.text) - choices.begin());
   };
   for (const std::string& option : options) {
     const StubField* field = block->field(option);

@@ -46,6 +46,7 @@ constexpr Message messages[] = {
     {"unknown input", "unknown-input", "there is no input '{name}'", "{fix}"},
     {"unknown direction", "unknown-output", "there is no {word} '{name}'", "{fix}"},
     {"missing input", "missing-input", "the input '{name}' is missing", "give '{name}'"},
+    {"missing steps", "missing-input", "nothing gives '{name}', which the transient reads at every step", "prescribe '{name}': its values of every step"},
     {"precision", "wrong-dtype", "'{name}' is {dtype}, {who} computes in {held}", "convert it to {held}{other}"},
     {"device", "wrong-device", "'{name}' is on {device}, {who} runs on {held}", "move it to {held}"},
     {"shape", "wrong-shape", "'{name}' has shape {shape}, expected {wanted}", "{fix}"},
@@ -89,6 +90,21 @@ constexpr Message messages[] = {
     {"no device name", "no-device", "'{name}' is no device: there are cpu, cuda", "{fix}"},
     {"driver", "no-device", "CUDA: {told}", "run it on the CPU, or see to the GPU"},
     {"no devices", "no-device", "a dispatcher was given no device", "name one or more, such as 'cpu'"},
+};
+
+// Words that mean another, whatever their letters say.
+struct Meant {
+  const char *word, *means;
+};
+constexpr Meant meant[] = {
+    {"gpu", "cuda"},
+    {"nvidia", "cuda"},
+    {"double", "float64"},
+    {"single", "float32"},
+    {"float", "float32"},
+    {"half", "float32"},
+    {"float16", "float32"},
+    {"bfloat16", "float32"},
 };
 
 // What metadata can say that does not agree with itself.

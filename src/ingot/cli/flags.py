@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.options import Device, Host, PackagedBackend
+from ingot.options import Device, Host, Inline, PackagedBackend, Precision
 
 if TYPE_CHECKING:
     from ingot.hit import Tree
@@ -89,7 +89,7 @@ class Flags:
 
     device: Annotated[tuple[Device, ...], Parameter(consume_multiple=True)] = ("cpu",)
     cuda_arch: Several = tuple(map(str, DEFAULT_ARCHITECTURES))
-    dtype: Literal["float64", "float32"] = "float64"
+    dtype: Precision = "float64"
     backend: Annotated[tuple[PackagedBackend, ...], Parameter(consume_multiple=True)] = ("kernel",)
     parameter: Annotated[Several, Parameter(alias="-p")] = ()
     derivative: Annotated[Several, Parameter(alias="-d")] = ()
@@ -102,7 +102,7 @@ class Flags:
     umat: Annotated[bool, Parameter(negative=())] = False
     umat_host: Host = "abaqus"
     umat_initial: tuple[str, ...] = ()
-    inline: Literal["all", "auto", "none"] = "auto"
+    inline: Inline = "auto"
 
 
 Targeted = Annotated[Flags, Parameter(name="*")]

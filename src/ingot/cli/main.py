@@ -9,8 +9,9 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -35,6 +36,7 @@ from ingot.cli.test import test
 from ingot.cli.view import view
 from ingot.codegen.disk import FULL, unwritable
 from ingot.errors import IngotError, IngotWarning
+from ingot.options import find_no_choice
 
 __all__ = ["app", "main", "status"]
 
@@ -92,10 +94,28 @@ def _print_warning(
         print(text, file=sys.stderr, end="")
 
 
+def _print_usage(error: CycloptsError) -> None:
+    """Say what is wrong with the words of a command: of a choice in our words, else in theirs."""
+    from cyclopts import CoercionError, CycloptsPanel
+    from rich.console import Console
+
+    kind = error.target_type if isinstance(error, CoercionError) else None
+    if isinstance(error, CoercionError) and error.token is not None and get_origin(kind) is Literal:
+        name = error.token.keyword or (error.argument.name if error.argument else "it")
+        problems = find_no_choice(name, error.token.value, get_args(kind))
+        print(*(replace(each, code="wrong-usage") for each in problems), sep="\n", file=sys.stderr)
+    else:
+        Console(stderr=True).print(CycloptsPanel(error))
+
+
 def _status(arguments: Sequence[str]) -> int:
     try:
-        return app(arguments, exit_on_error=False, result_action="return_value") or 0
-    except CycloptsError:
+        return (
+            app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+            or 0
+        )
+    except CycloptsError as error:
+        _print_usage(error)
         return 2
     except IngotError as error:
         print(error, file=sys.stderr)

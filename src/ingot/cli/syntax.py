@@ -80,7 +80,7 @@ def _presets() -> Iterator[Described]:
 
 def _write_preset(preset: "Preset") -> str:
     """A block with all that a preset requires."""
-    from ingot.hit.tree import find_example
+    from ingot.options import find_example
 
     rows = [f"type = {preset.type}"]
     for name, option in preset.options.items():

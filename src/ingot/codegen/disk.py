@@ -1,10 +1,12 @@
 """What a disk refuses, in the user's words: a full one is no fault of a compiler."""
 
 import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from ingot.errors import IngotError, Problem
 
@@ -17,8 +19,11 @@ if hasattr(errno, "EDQUOT"):  # Windows has none
 LITTLE = 2**20
 """With less room than these bytes the smallest graph is not written."""
 
-PLACES = {errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
-"""A file or a device where a folder belongs, or a name that cannot be."""
+TAKEN = {errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+"""A file or a device where a folder belongs, or the reverse."""
+
+PLACES = {*TAKEN, errno.ENAMETOOLONG, errno.ELOOP}
+"""The same, or a name that cannot be."""
 
 REFUSED = {*FULL, *PLACES, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
@@ -47,10 +52,22 @@ def _refusal(error: BaseException | None) -> OSError | None:
 
 def unwritable(error: OSError) -> Problem:
     """The problem of a file that cannot be written."""
-    name = f"'{error.filename}'" if error.filename else "a file"
-    message = f"{name} cannot be written: {error.strerror or error}"
+    path = error.filename2 or error.filename
+    name = f"'{path}'" if path else "a file"
+    why = error.strerror or str(error)
     fix = "check its folder, the rights and the room left there"
-    return Problem("unwritable", message, fix=fix)
+    if error.errno in TAKEN and path and (other := _find_in_the_way(Path(os.fsdecode(path)))):
+        why = f"'{other}' is {'a folder' if other.is_dir() else 'no folder'}"
+        fix = f"name another place, or move '{other}' away"
+    return Problem("unwritable", f"{name} cannot be written: {why}", fix=fix)
+
+
+def _find_in_the_way(place: Path) -> Path | None:
+    """The first name on the way to a place that is no folder, or the place itself, if it is one."""
+    way = next(
+        (p for p in (*reversed(place.parents), place) if p.exists() and not p.is_dir()), None
+    )
+    return way or (place if place.is_dir() else None)
 
 
 def raise_if_full(said: str) -> None:

@@ -13,10 +13,10 @@ from ingot.codegen.arguments import RegionCall
 from ingot.codegen.statements import Row, write_function
 from ingot.codegen.sums import SumLoops
 from ingot.codegen.values import Definition, cast_mask, find_operands, read_entry, read_name
+from ingot.options import Inline
 from ingot.program import Node, Solve
 from ingot.program.regions import (
     MIN_INSTANCES_TO_OUTLINE,
-    Inline,
     Region,
     Twins,
     align_operands,

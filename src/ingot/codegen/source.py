@@ -14,8 +14,9 @@ from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.solve import SolveWriter
 from ingot.codegen.statements import Row, count_up, print_rows, write_function
 from ingot.codegen.values import Definition, read_name
+from ingot.options import Inline
 from ingot.program import Linear, Node, Program, Solve, Variable, sort_lines
-from ingot.program.regions import Inline, find_regions
+from ingot.program.regions import find_regions
 from ingot.program.schedule import schedule_lines
 from ingot.program.solve_operations import Accumulate
 

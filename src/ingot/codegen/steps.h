@@ -37,7 +37,7 @@ INGOT_INLINE void each_point(Point point, Hoist hoist, const Given* in, const Gi
 // What a caller in C is told of a call that did not run, or not to its end (package/header.py).
 enum Refusal : int32_t {
   bad_points = -1, bad_pointer = -2, bad_count = -3, bad_alignment = -4, bad_overlap = -5, bad_rules = -6,
-  no_memory = -7
+  no_memory = -7, bad_range = -8
 };
 
 // 0, or that memory ran out: nothing may be thrown through C.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from torch import Tensor
 
+from ingot.codegen.disk import writable
 from ingot.codegen.locks import locked
 from ingot.drivers.sweep_workers import Done, work_here, work_on_ray
 from ingot.drivers.transient import TransientDriver
@@ -88,7 +89,8 @@ def sweep(
     axes = _read_axes(driver, over, paired=paired)
     plan = _plan(driver, axes, place, paired=paired, keep=keep, steps=steps, part=part)
     folder = place.with_name(place.name + ENDING)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with writable(any_error=True):
+        folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(folder.with_name(f".{folder.name}.lock"), wait=False) as free:
         if not free:
             told, fix = f"another sweep is writing '{place}'", "wait for it, or name another place"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol, get_args
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.status import Criterion, Reason, Status, failures, require
 from ingot.execute.transient import History, Transient
-from ingot.options import Backend
+from ingot.options import Backend, find_no_choice
 
 if TYPE_CHECKING:
     from ingot.program import Program
@@ -56,12 +56,8 @@ class Executor(Protocol):
 
 
 def require_backend(backend: str) -> None:
-    """Refuse what is no back end: Python checks no literals, and any other word would be one."""
-    known = get_args(Backend)
-    if backend not in known:
-        fix = did_you_mean(str(backend), known) or f"choose one of: {', '.join(known)}"
-        told = f"there is no back end {backend!r}"
-        raise IngotError([Problem("wrong-value", told, None, fix)])
+    """Refuse what is no back end."""
+    raise_if(find_no_choice("backend", backend, get_args(Backend)))
 
 
 def executor(

@@ -5,7 +5,7 @@ import ctypes
 import torch
 
 from ingot.codegen.cuda import open_driver, read_status
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.graphs.torch_private import BUILD, CUDA
 
 __all__ = ["name_device", "require_device", "tell_missing", "tell_no_gpu"]
@@ -46,6 +46,8 @@ def require_device(name: str, fix: str = "run it on the CPU: --device cpu") -> t
     """The device of that name, a GPU with its number; an error if it is not here."""
     wrong = tell_missing(name)
     if wrong:
+        meant = did_you_mean(name.partition(":")[0], KINDS)
+        fix = f"{meant} or {fix}" if meant and not name.startswith(KINDS) else fix
         raise IngotError([Problem("no-device", wrong, None, fix)])
     device = torch.device(name)
     if device.type == "cuda" and device.index is None:

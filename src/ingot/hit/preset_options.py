@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.hit.tree import NUMBER, Block, Field, unknown_blocks, unknown_fields
-from ingot.options import name_type
+from ingot.options import Range, name_type
 
 __all__ = ["PresetOption", "read_option"]
 
@@ -22,6 +22,7 @@ Kind = Literal["parameter", "parameters", "number", "numbers", "count", "choice"
 BOUNDS = ("above", "from", "to", "below")
 MAX_COUNT = 10_000  # of cycles, steps or entries: a template writes or computes each
 LISTS = ("parameters", "numbers", "names")
+RANGED = ("parameter", "parameters", "number", "numbers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class PresetOption:
     type: Any
     when: tuple[str, tuple[str, ...]] | None
     like: str | None
+
+    @property
+    def range(self) -> Range | None:
+        """The range of its numbers, if they have one."""
+        return Range.of(self.type) if self.kind in RANGED else None
 
     @property
     def leans_on(self) -> set[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nmhit
 
@@ -23,7 +23,17 @@ from ingot.hit.preset_options import PresetOption, read_option
 from ingot.hit.reader import gather, read_text
 from ingot.hit.resolve import Resolved
 from ingot.hit.source import Draft, Source, outline, read_contents
-from ingot.hit.tree import Block, Field, Tree, quote, unknown_blocks, unknown_fields, word_span
+from ingot.hit.tree import (
+    Block,
+    Field,
+    Ranged,
+    Tree,
+    quote,
+    unknown_blocks,
+    unknown_fields,
+    word_span,
+)
+from ingot.options import Range
 
 __all__ = ["Preset", "all_presets", "expand", "list_presets", "presets_of"]
 
@@ -203,7 +213,8 @@ def write_blocks(block: Block, preset: Preset) -> Iterator[tuple[str, Block]]:
     """The blocks that stand for one of a preset's type, each with its section."""
     values = read_values(block, preset)
     fields = {field.name: field for field in block.fields}
-    variables = dict(_variables(values, fields, block))
+    ranges = {name: option.range for name, option in preset.options.items()}
+    variables = dict(_variables(values, fields, ranges, block))
     draft = _draft(_render(preset, block, values), variables, preset, block)
     resolved = Resolved(draft)
     written = list(_freeze(draft, resolved, variables, block))
@@ -235,17 +246,39 @@ def read_values(block: Block, preset: Preset) -> Values:
     return values
 
 
+class _Variable(NamedTuple):
+    """What ${...} of a template stands for: its text, the field and the word of it that the user
+    wrote, and the range of each word of the text.
+    """
+
+    text: str
+    field: Field | None = None
+    word: str = ""
+    ranges: tuple[Range | None, ...] = (None,)
+
+
+_Variables = Mapping[str, _Variable]
+
+
 def _variables(
-    values: Values, fields: Mapping[str, Field], block: Block
-) -> Iterator[tuple[str, tuple[str, Field | None, str]]]:
+    values: Values, fields: Mapping[str, Field], ranges: Mapping[str, Range | None], block: Block
+) -> Iterator[tuple[str, _Variable]]:
     """What ${...} of a template may name: options, and entries of lists as NAME_1, NAME_2, ..."""
-    yield "name", (block.name, None, "")
+    yield "name", _Variable(block.name)
     for name, words in values.items():
         if words is None:
             continue
-        yield name, (" ".join(words), fields.get(name), "")
-        for number, word in enumerate(words, 1):
-            yield f"{name}_{number}", (word, fields.get(name), word)
+        field, own = fields.get(name), ranges[name]
+        outer = field.ranges if field is not None else ()
+        outer = outer if len(outer) == len(words) else (None,) * len(words)
+        each = tuple(_join_ranges(own, x and x.within) for x in outer)
+        yield name, _Variable(" ".join(words), field, "", each)
+        for number, (word, one) in enumerate(zip(words, each, strict=True), 1):
+            yield f"{name}_{number}", _Variable(word, field, word, (one,))
+
+
+def _join_ranges(own: Range | None, outer: Range | None) -> Range | None:
+    return outer if own is None else own & outer
 
 
 def _render(preset: Preset, block: Block, values: Values) -> str:
@@ -282,9 +315,7 @@ def _fill(template: str, file: Path, first: int, values: Mapping[str, Any]) -> s
         raise IngotError([problem]) from error
 
 
-def _draft(
-    text: str, variables: Mapping[str, tuple[str, Field | None, str]], preset: Preset, block: Block
-) -> Draft:
+def _draft(text: str, variables: _Variables, preset: Preset, block: Block) -> Draft:
     """What a template wrote, with its variables at the top."""
     given = "".join(
         f"{name} = {quote(value, verbatim=False)} " if value else f"{name} = '' "
@@ -306,7 +337,7 @@ def _draft(
 def _freeze(
     draft: Draft,
     resolved: Resolved,
-    variables: Mapping[str, tuple[str, Field | None, str]],
+    variables: _Variables,
     block: Block,
 ) -> Iterator[tuple[str, Block]]:
     for section in draft.blocks:
@@ -314,10 +345,27 @@ def _freeze(
             yield section.path[-1], _freeze_block(each, resolved, variables, block)
 
 
+def _find_ranges(
+    value: str, text: str, variables: _Variables, asked: Span
+) -> tuple[Ranged | None, ...]:
+    """The range of each word that a template writes: of those that are an option's, as it stands.
+
+    asked: where the preset is named, of options that the user has left out.
+    """
+    ranges: list[Ranged | None] = []
+    for word in re.findall(r"(?:\$\{[^}]*\}|[^\s$])+", value.strip("'\"")):
+        name = re.fullmatch(r"\$\{\s*(\w+)\s*\}", word)
+        known = variables.get(name[1], _Variable("")) if name is not None else _Variable("")
+        field = known.field
+        span = asked if field is None else word_span(field.value_span, known.word)
+        ranges += [None if own is None else Ranged(own, span) for own in known.ranges]
+    return tuple(ranges) if any(ranges) and len(ranges) == len(text.split()) else ()
+
+
 def _freeze_block(
     draft: Draft,
     resolved: Resolved,
-    variables: Mapping[str, tuple[str, Field | None, str]],
+    variables: _Variables,
     block: Block,
 ) -> Block:
     """A block that stands where the user wrote the preset."""
@@ -326,10 +374,12 @@ def _freeze_block(
     for each in draft.fields.values():
         span, value_span = asked.span, asked.value_span
         for name in re.findall(r"\w+", " ".join(re.findall(r"\$\{[^}]*\}", each.value))):
-            _, field, word = variables.get(name, ("", None, ""))
+            _, field, word, _ = variables.get(name, _Variable(""))
             if field is not None:
                 span, value_span = field.span, word_span(field.value_span, word)
                 break
-        fields.append(Field(each.name, resolved.text(each), span, value_span, each.verbatim))
+        text = resolved.text(each)
+        ranges = _find_ranges(each.value, text, variables, asked.value_span)
+        fields.append(Field(each.name, text, span, value_span, each.verbatim, ranges))
     inner = tuple(_freeze_block(each, resolved, variables, block) for each in draft.blocks)
     return Block(draft.path[-1], "/".join(draft.path), tuple(fields), inner, block.span)

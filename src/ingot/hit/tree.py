@@ -11,12 +11,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest
+from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest, raise_if
 from ingot.hit.arithmetic import shorten
 from ingot.messages import refuse, tell
-from ingot.options import allowed, fits, plain
+from ingot.options import Range, allowed, find_example, find_no_choice, fits, plain
 
 __all__ = ["Block", "Field", "Tree", "unknown_blocks", "unknown_fields", "unknown_sections"]
 
@@ -34,11 +34,19 @@ FLAGS = {"true": True, "false": False}
 MEANT_TRUE, MEANT_FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
+class Ranged(NamedTuple):
+    """The range of a word, and where the user wrote it."""
+
+    within: Range
+    span: Span
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A name and its value: quotes off, every ${...} resolved; equal if they say the same.
 
-    A `verbatim` value stood between three quotes, and is text and nothing else.
+    A `verbatim` value stood between three quotes, and is text and nothing else. `ranges` are those
+    of its words where a preset has declared any, which holds for whatever takes their place too.
     """
 
     name: str
@@ -46,6 +54,7 @@ class Field:
     span: Span = dataclasses.field(compare=False)
     value_span: Span = dataclasses.field(compare=False)
     verbatim: bool = False
+    ranges: tuple[Ranged | None, ...] = dataclasses.field(default=(), compare=False)
 
     def string(self) -> str:
         """The value as text."""
@@ -128,9 +137,7 @@ class Field:
 
     def choice(self, word: str, choices: tuple[str, ...]) -> str:
         """A word of the value that is one of the choices."""
-        if word not in choices:
-            told = {"name": self.name, "choices": ", ".join(choices), "word": word}
-            raise refuse("no choice", self.span, **told, fix=did_you_mean(word, choices))
+        raise_if(find_no_choice(self.name, word, choices, self.span))
         return word
 
     def float_of(self, word: str) -> float:
@@ -310,12 +317,6 @@ def suggest_number(word: str) -> str | None:
         return None
     number, name = unit.groups()
     return f"write {number} alone, or convert it: '${{units {number} {name} -> Pa}}'"
-
-
-def find_example(kind: Any) -> str:
-    """A value that is of a kind and in its range."""
-    examples = (1, 0.3, 1.0, 2, 10, 0, -1)
-    return next((f"{each}" for each in examples if fits(each, kind)), "another")
 
 
 def whole_fix(word: str) -> str:

@@ -11,10 +11,11 @@ from ingot.catalog import Declared, Input, Name, Option, ParameterSlot, key
 from ingot.catalog.declare import REQUIRED
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if, warn_of
 from ingot.hit import Block, Field, unknown_blocks, unknown_fields
-from ingot.hit.tree import NUMBER, suggest_number, word_span
+from ingot.hit.tree import NUMBER, Ranged, suggest_number, word_span
 from ingot.model.given import Given, GivenField, OutputOf, describe
 from ingot.model.model import Law, Model
 from ingot.types import Value
+from ingot.types.ranges import find_outside
 
 if TYPE_CHECKING:
     from ingot.model.factory import Factory
@@ -186,8 +187,12 @@ def _parameters(
         return None
     try:
         words = _entries(field, slot)
+        ranges: tuple[Ranged | None, ...] = field.ranges if isinstance(field, Field) else ()
         if not slot.many:
-            return _bound(factory, block, model, slot, field, tuple(words), key(slot.argument))
+            alike = len({own and own.within for own in ranges}) == 1
+            same = next(iter(ranges), None) if alike else None
+            stored = key(slot.argument)
+            return _bound(factory, block, model, slot, field, tuple(words), stored, same)
         if not words:
             raise _wrong_field("is a list without an entry", slot, field, block, "give one")
         names = [f"{key(slot.argument)}_{i}" for i in range(len(words))]
@@ -200,8 +205,8 @@ def _parameters(
                 field.span if field else block.span, f"give {', '.join(names)}",
             )])  # fmt: skip
         return tuple(
-            _bound(factory, block, model, slot, field, (word,), name)
-            for word, name in zip(words, names, strict=True)
+            _bound(factory, block, model, slot, field, (word,), name, own)
+            for word, name, own in zip(words, names, ranges or (None,) * len(words), strict=True)
         )
     except IngotError as error:
         problems += error.problems
@@ -219,9 +224,9 @@ def _entries(field: Field | GivenField | None, slot: ParameterSlot) -> tuple[Any
 
 def _bound(
     factory: "Factory", block: Holder, model: Model, slot: ParameterSlot,
-    field: Field | GivenField | None, words: tuple[Any, ...], stored: str,
+    field: Field | GivenField | None, words: tuple[Any, ...], stored: str, own: Ranged | None,
 ) -> tuple[str, str]:  # fmt: skip
-    """A constant stored with the model, or the variable that stands in for it."""
+    """A constant stored with the model, and its range, or the variable that stands in for it."""
     try:
         value = read_constant(factory, field, slot.kind, words)
     except LookupError:
@@ -231,6 +236,9 @@ def _bound(
         raise _wrong_field("holds no numbers", slot, field, block, "give one for each entry")
     if slot.ascending:
         warn_of(_find_descent(value, slot, field, block), strict=factory.strict)
+    if own is not None:
+        raise_if(find_outside(stored, own.within, value.data, own.span))
+        model.ranges[stored] = own.within
     model.values[stored] = value
     return "value", stored
 

@@ -6,19 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ingot.catalog import Declared
-from ingot.errors import IngotError, Problem, Span, did_you_mean
+from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
+from ingot.options import Range
 from ingot.types import Value, lag
 from ingot.types.card import Card, Row, show_html, show_text
+from ingot.types.ranges import find_outside
 from ingot.types.refuse import caller
 from ingot.types.spellings import resolve_name, with_root
 from ingot.types.variables import VariableSpec
 
 __all__ = [
-    "DataTensors", "Law", "Model", "find_buffers", "lag", "owners", "spell_parameters", "walk",
+    "DataTensors", "Law", "Model", "find_buffers", "find_ranges", "lag", "owners",
+    "spell_parameters", "walk",
 ]  # fmt: skip
 
 EVALUATION = "ingot.runtime.live"
@@ -152,7 +156,8 @@ class Model(nn.Module):
 
     Called with inputs by name, it is evaluated as an artifact is, by torch operations, and passes
     gradients on to inputs and parameters. shapes: the structural extents that its file declares;
-    made: the `Given` that it was made of, with models where a file has names
+    made: the `Given` that it was made of, with models where a file has names; ranges: those of its
+    own parameters, where a preset has declared any
     """
 
     def __init__(
@@ -166,6 +171,7 @@ class Model(nn.Module):
         self.providers: dict[str, Model] = dict(providers or {})
         self.values = _Values(name, self._parameters, self._modules, trained=True)
         self.shapes: dict[str, tuple[int, ...]] = {}
+        self.ranges: dict[str, Range] = {}
         self.made: Any = None
         self._like = torch.empty(0, dtype=torch.float64, device="cpu")
         self._evaluators = _Evaluators()
@@ -255,7 +261,10 @@ class Model(nn.Module):
         found = resolve_name(name, spellings, missing)
         held: dict[str, tuple[Any, str]] = {n: (owner, key) for n, owner, key in walk(self)}
         owner, key = (held | dict(find_buffers(self).values()))[found]
-        owner.values[key] = _like_value(found, owner.values[key], value)
+        chosen = _like_value(found, owner.values[key], value)
+        if isinstance(owner, Model):
+            raise_if(find_outside(found, owner.ranges.get(key), chosen.data))
+        owner.values[key] = chosen
 
     def card(self) -> Card:
         """What a prompt or a notebook shows: variables, values, parts, and the wiring."""
@@ -313,6 +322,17 @@ class Model(nn.Module):
         made = super()._apply(fn, recurse)
         self._like = fn(self._like)
         return made
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        """Refuse numbers out of the range of a parameter."""
+        held = {key: state_dict.get(prefix + key) for key in self.ranges}
+        raise_if(
+            problem for key, value in held.items() if isinstance(value, Tensor)
+            for problem in find_outside(prefix + key, self.ranges[key], value)
+        )  # fmt: skip
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     # calls
 
@@ -378,6 +398,9 @@ def _like_value(name: str, held: Value, given: Any) -> Value:
         told = f"'{name}' should be numbers, not {data!r}"
         raise IngotError([Problem("wrong-input", told, None, fix)])
     try:
+        if not isinstance(data, Tensor | np.ndarray):
+            # torch would read Python's numbers in its default precision, which is single
+            data = torch.as_tensor(data, dtype=torch.float64)
         data = torch.as_tensor(data).to(held.data)
         return type(held)(data, sub_batch_ndim=sub)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -389,6 +412,13 @@ def walk(model: Model) -> Iterator[tuple[str, Model, str]]:
     for prefix, owner in owners(model, "", set()):
         for key in owner.values:
             yield prefix + key, owner, key
+
+
+def find_ranges(model: Model) -> dict[str, Range]:
+    """The range of every parameter that has one, by its qualified name."""
+    return {
+        name: owner.ranges[key] for name, owner, key in walk(model) if key in owner.ranges
+    }  # fmt: skip
 
 
 def find_buffers(model: Model) -> dict[str, tuple[str, tuple[Any, str]]]:

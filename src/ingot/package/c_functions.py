@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ingot.codegen.compiler import join_headers
 from ingot.codegen.source import write_entries
 from ingot.codegen.values import write_number
-from ingot.options import Knob, Newton, knobs_of, meta_of
+from ingot.options import Knob, Meta, Newton, Range, knobs_of, meta_of
 from ingot.package.header import ERRORS, count_block_sizes
 from ingot.package.metadata import Metadata
 
@@ -57,6 +57,7 @@ def _write_tables(meta: Metadata) -> list[str]:
     )
     return [
         *rows,
+        *_write_ranges(meta),
         *_write_rules_tables(meta),
         "",
         "}  // namespace",
@@ -90,10 +91,29 @@ def _write_tests(knob: Knob) -> list[str]:
     """The conditions of C++ that a rule must meet; NaN meets none."""
     if knob.choices:
         return [f"r.{knob.name} >= 0", f"r.{knob.name} < {len(knob.choices)}"]
-    meta, rule = meta_of(knob.kind), f"r.{knob.name}"
-    bounds = ((">", meta.gt), (">=", meta.ge), ("<", meta.lt), ("<=", meta.le))
+    rule = f"r.{knob.name}"
     finite = [f"{rule} - {rule} == 0"] if knob.c_type == "double" else []
-    return [f"{rule} {sign} {bound!r}" for sign, bound in bounds if bound is not None] + finite
+    return _write_bounds(meta_of(knob.kind), rule) + finite
+
+
+def _write_bounds(meta: Meta | Range, value: str) -> list[str]:
+    bounds = ((">", meta.gt), (">=", meta.ge), ("<", meta.lt), ("<=", meta.le))
+    return [f"{value} {sign} {bound!r}" for sign, bound in bounds if bound is not None]
+
+
+def _write_ranges(meta: Metadata) -> list[str]:
+    """Which parameters have a range, and whether a number of one lies in it; NaN lies in none."""
+    ranged = [(i, p.range) for i, p in enumerate(meta.parameters) if p.range is not None]
+    has_range = ("true" if p.range is not None else "false" for p in meta.parameters)
+    cases = [
+        f"    case {i}: return {' && '.join([*_write_bounds(own, 'x'), 'x - x == 0'])};"
+        for i, own in ranged
+    ]
+    return [
+        _write_row("constexpr bool has_range[]", has_range),
+        "[[maybe_unused]] INGOT_CALL bool in_range(int parameter, double x) {",
+        "  switch (parameter) {", *cases, "    default: return (void)x, true;", "  }", "}",
+    ]  # fmt: skip
 
 
 def _write_entry(prefix: str, what: str) -> str:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ingot.options import Knob, Newton, knobs_of, meta_of
-from ingot.package.metadata import Metadata, VariableInfo
+from ingot.options import Knob, Newton, bounds, knobs_of, meta_of
+from ingot.package.metadata import Metadata, ParameterInfo, VariableInfo
 from ingot.types import lag
 
 __all__ = ["ERRORS", "LAYOUTS", "Notes", "count_block_sizes", "write_c_name", "write_header"]
@@ -35,6 +35,7 @@ ERRORS = {
     "overlap": "an array that is written meets another one (see aliasing in the header)",
     "rules": "a rule of a solve is not finite, or out of its range",
     "memory": "memory ran out; outputs and status hold nothing of use",
+    "range": "a parameter is not finite, or out of its range",
 }
 """Why a call is refused, from -1 down (`Refusal` of steps.h)."""
 
@@ -108,7 +109,7 @@ def write_header(meta: Metadata, notes: Notes = Notes()) -> str:  # noqa: B008 i
         _write_list("input", name, names.inputs,
                     [_write_input(v, meta, names, notes) for v in meta.inputs]),
         _write_list("parameter", name, names.parameters,
-                    [_write_variable(p.variable) for p in meta.parameters]),
+                    [_write_parameter(p) for p in meta.parameters]),
         _write_list("output", name, names.outputs, [_write_variable(v) for v in meta.outputs]),
         _write_list("block", name, names.blocks, _write_blocks(meta)),
         _write_list("solve", name, names.solves,
@@ -197,6 +198,11 @@ def _write_layouts(meta: Metadata) -> list[str]:
 def _write_variable(v: VariableInfo) -> str:
     on = f" on ({', '.join(map(str, v.sub_batch))})" if v.sub_batch else ""
     return f"{v.name}: {v.kind}{on}, {_write_numbers(v.size)}"
+
+
+def _write_parameter(p: ParameterInfo) -> str:
+    ranged = f"; finite, {bounds(p.range)}" if p.range is not None else ""
+    return f"{_write_variable(p.variable)}{ranged}"
 
 
 def _write_numbers(size: int) -> str:

@@ -20,7 +20,8 @@ from ingot.execute.kernel_cuda import find_too_large
 from ingot.execute.segments import describe_segments
 from ingot.execute.segments_run import SegmentedInfo
 from ingot.model import Law, Model
-from ingot.model.model import owners
+from ingot.model.model import find_ranges, owners
+from ingot.options import Range
 from ingot.package.c_functions import write_wrapper
 from ingot.package.compilation import Compilation, Names
 from ingot.package.consistent import find_inconsistencies
@@ -224,7 +225,9 @@ def _metadata(c: Compilation) -> Metadata:
     program, blocks = c.program, c.slopes.outputs[len(c.program.outputs) :]
     count = len(c.parameters)
     others = {shown: tuple(c.spellings[name]) for name, shown in c.parameters.items()}
-    infos = tuple(describe_parameter(p, program, others) for p in program.parameters)
+    found = find_ranges(c.model)
+    ranges = {shown: found[name] for name, shown in c.parameters.items() if name in found}
+    infos = tuple(describe_parameter(p, program, others, ranges) for p in program.parameters)
     return Metadata(
         name=c.model.name,
         device=c.device,
@@ -288,9 +291,14 @@ def describe_variable(v: Variable, program: Program) -> VariableInfo:
     return VariableInfo(v.name, v.kind.__name__, v.kind.base, sizes, size)
 
 
-def describe_parameter(p: Parameter, program: Program, spellings: Spellings) -> ParameterInfo:
-    """A parameter that a call gives, of which there may be other names."""
+def describe_parameter(
+    p: Parameter, program: Program, spellings: Spellings, ranges: Mapping[str, Range]
+) -> ParameterInfo:
+    """A parameter that a call gives, of which there may be other names, and a range."""
     data = p.value.data.double()
     number = Number(tuple(data.shape), tuple(data.flatten().tolist()))
-    others = tuple(spellings.get(p.variable.name, ()))
-    return ParameterInfo(describe_variable(p.variable, program), number, others)
+    name = p.variable.name
+    others = tuple(spellings.get(name, ()))
+    return ParameterInfo(
+        describe_variable(p.variable, program), number, others, ranges.get(name)
+    )  # fmt: skip

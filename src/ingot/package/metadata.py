@@ -6,7 +6,7 @@ import msgspec
 
 from ingot.execute.inductor_metadata import InductorDescription
 from ingot.execute.segments_run import SegmentedInfo
-from ingot.options import Device, Newton
+from ingot.options import Device, Newton, Precision, Range
 from ingot.package.seal import BLANK, Digest
 from ingot.package.target import IN_PROCESS, spell_option
 
@@ -55,12 +55,13 @@ class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     """A promoted parameter, or a batched constant that is passed at every call.
 
     spellings: other names that mean the parameter, in full: by paths through the source, by its
-    option and by what NEML2 calls it
+    option and by what NEML2 calls it; range: what its numbers may be, where a preset declares it
     """
 
     variable: VariableInfo
     value: Number
     spellings: tuple[str, ...] = ()
+    range: Range | None = None
 
 
 class SolverInfo(Newton, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,7 +133,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     schema_version: int = SCHEMA
     name: str
     device: Device
-    dtype: Literal["float64", "float32"]
+    dtype: Precision
     inputs: tuple[VariableInfo, ...]
     outputs: tuple[VariableInfo, ...]
     parameters: tuple[ParameterInfo, ...]

@@ -12,6 +12,7 @@ import torch
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.hit import Tree, unknown_sections
 from ingot.model import SECTIONS, Factory, spell_parameters
+from ingot.model.model import find_ranges
 from ingot.model.settings import settings_of_flags, undeclared
 from ingot.package import Stage
 from ingot.package.compilation import Compilation, Names, Shapes
@@ -26,6 +27,7 @@ from ingot.program.boundaries import find_segments
 from ingot.program.opaque import find_misplaced
 from ingot.program.partition import has_tangents
 from ingot.types import Value
+from ingot.types.ranges import find_outside
 from ingot.types.spellings import Spellings, resolve_name, with_root
 
 __all__ = [
@@ -71,8 +73,11 @@ def select(c: Compilation) -> Compilation:
             asked.setdefault(resolve_name(word, spellings, missing), word)
         except IngotError as error:
             problems += error.problems
-    raise_if(problems)
     promoted = {n: _copy(known[n]) for n in asked}
+    ranges = find_ranges(c.model)
+    for n, value in promoted.items():
+        problems += find_outside(asked[n], ranges.get(n), value.data)
+    raise_if(problems)
     return replace(c, promoted=promoted, parameters=asked, spellings=spellings)
 
 

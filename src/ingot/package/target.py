@@ -2,16 +2,22 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES, read_architecture
-from ingot.errors import IngotError, Problem
-from ingot.options import Device, Host, PackagedBackend
-
-if TYPE_CHECKING:
-    from ingot.program.regions import Inline
+from ingot.errors import IngotError, Problem, raise_if
+from ingot.options import (
+    Count,
+    Device,
+    Host,
+    Inline,
+    PackagedBackend,
+    Precision,
+    find_no_choice,
+    fits,
+)
 
 __all__ = ["IN_PROCESS", "Target", "spell_option"]
 
@@ -62,7 +68,7 @@ class Target:
     backend: tuple[PackagedBackend, ...] = ("kernel",)
     device: tuple[Device, ...] = ("cpu",)
     cuda_arch: tuple[int, ...] = DEFAULT_ARCHITECTURES
-    dtype: Literal["float64", "float32"] = "float64"
+    dtype: Precision = "float64"
     parameter: tuple[str, ...] = ()
     derivative: tuple[str, ...] = ()
     train: bool = False
@@ -74,13 +80,26 @@ class Target:
     umat: bool = False
     umat_host: Host = "abaqus"
     umat_initial: tuple[str, ...] = ()
-    inline: "Inline" = "auto"
+    inline: Inline = "auto"
     jobs: int = 2
     stub: bool = True
     baseline: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what compiles nothing."""
+        """Refuse what compiles nothing; one word stands for a list of one."""
+        for name in ("backend", "device"):
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, (getattr(self, name),))
+        raise_if(
+            problem
+            for name, words, kind in (
+                ("backend", self.backend, PackagedBackend), ("device", self.device, Device),
+                ("dtype", (self.dtype,), Precision), ("umat_host", (self.umat_host,), Host),
+                ("inline", (self.inline,), Inline),
+            )
+            for word in words
+            for problem in find_no_choice(name, word, get_args(kind))
+        )  # fmt: skip
         if self.train and "kernel" not in self.backend:
             message = "train compiles adjoints into a kernel, and no kernel is asked for"
             fix = "give --backend kernel inductor, or --backend kernel; in Python backend='kernel'"
@@ -93,14 +112,9 @@ class Target:
             message = "umat is compiled into a kernel for CPUs, and none is asked for"
             fix = "give --backend kernel --device cpu"
             raise IngotError([Problem("wrong-usage", message, None, fix)])
-        if isinstance(self.device, str):
-            object.__setattr__(self, "device", (self.device,))
         asked: Any = self.cuda_arch
         asked = (asked,) if isinstance(asked, str | int | float) else asked
         object.__setattr__(self, "cuda_arch", tuple(map(read_architecture, asked)))
-        for wrong in {*self.device} - {*get_args(Device)}:
-            message = f"a package is for {' or '.join(get_args(Device))}, not for '{wrong}'"
-            raise IngotError([Problem("wrong-usage", message, None, "give device=('cpu', 'cuda')")])
         if not self.device or ("cuda" in self.device and not self.cuda_arch):
             message = "no device, or no architecture of a GPU, is asked for"
             fix = "give --device cpu or --device cuda --cuda-arch 90"
@@ -115,8 +129,8 @@ class Target:
         if "cuda" not in self.device and self.cuda_arch != DEFAULT_ARCHITECTURES:
             message = "--cuda-arch names GPUs, and no package for them is asked for"
             raise IngotError([Problem("wrong-usage", message, None, "give --device cpu cuda")])
-        if self.jobs < 1:
-            message = f"jobs is {self.jobs}, which leaves no compiler to run"
+        if not fits(self.jobs, Count):
+            message = f"jobs is {self.jobs!r}, which leaves no compiler to run"
             raise IngotError([Problem("wrong-usage", message, None, "give 1 or more")])
 
     @property

@@ -78,7 +78,8 @@ def open_scratch(place: Path) -> Iterator[Path]:
 @contextmanager
 def _open_beside(place: Path, make: Callable[..., str]) -> Iterator[Path]:
     """A file or folder beside a place, locked while it is in use, and gone at the end."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    with writable(any_error=True):
+        place.parent.mkdir(parents=True, exist_ok=True)
     _sweep(place)
     with ExitStack() as stack:
         while True:

@@ -6,7 +6,7 @@ they read lines of equal code these belong to the region; everything else is lif
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ingot.program.builder import Node, sort_lines
 from ingot.program.implicit import Solve
@@ -15,12 +15,11 @@ from ingot.program.program import Program
 from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = [
-    "MIN_INSTANCES_TO_CONDENSE", "MIN_INSTANCES_TO_OUTLINE", "Inline", "Region", "Twins",
+    "MIN_INSTANCES_TO_CONDENSE", "MIN_INSTANCES_TO_OUTLINE", "Region", "Twins",
     "align_operands", "describe_regions", "find_regions", "find_twins", "format_regions",
     "grow_twins", "number_codes",
 ]  # fmt: skip
 
-Inline = Literal["all", "auto", "none"]
 """What is written out for every instance: everything, what is too small to repeat, or nothing."""
 MIN_INSTANCES_TO_CONDENSE = 4
 """From how many instances on a region is eliminated before what is around it: fewer are as quickly

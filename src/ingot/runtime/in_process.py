@@ -3,16 +3,16 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
-from ingot.errors import IngotError, Problem, did_you_mean
-from ingot.execute.devices import require_device
+from ingot.errors import IngotError, Problem, raise_if
+from ingot.execute.devices import name_device, require_device
 from ingot.laws import declaration_of
 from ingot.model import Model, bind
-from ingot.options import PackagedBackend
+from ingot.options import PackagedBackend, Precision, find_no_choice
 from ingot.package.compilation import Compilation
 from ingot.package.stages import advance
 from ingot.package.target import IN_PROCESS, Target
@@ -26,7 +26,7 @@ __all__ = ["compile"]
 
 def compile(
     source: Model | Callable[..., Any], values: Mapping[str, Any] | None = None, *,
-    backend: PackagedBackend = "kernel", dtype: torch.dtype = torch.float64,
+    backend: PackagedBackend = "kernel", dtype: torch.dtype | Precision = torch.float64,
     parameter: tuple[str, ...] = (), derivative: tuple[str, ...] = (), train: bool = False,
     example_batch_shape: tuple[str, ...] = (), device: str = "cpu", jobs: int = 2,
 ) -> Artifact:  # fmt: skip
@@ -41,21 +41,16 @@ def compile(
         message, fix = "a live model has its values already", "leave the values out"
         raise IngotError([Problem("wrong-value", message, caller(), fix)])
     model = source if isinstance(source, Model) else _bind(source, values)
-    if dtype not in (torch.float64, torch.float32):
-        message = f"dtype is torch.float64 or torch.float32, not {dtype}"
-        raise IngotError([Problem("wrong-value", message, caller(), "give dtype=torch.float64")])
-    if backend not in get_args(PackagedBackend):
-        known = ", ".join(get_args(PackagedBackend))
-        message = f"what is compiled runs on one of {known}, not {backend!r}"
-        fix = did_you_mean(str(backend), get_args(PackagedBackend)) or "give backend='kernel'"
-        raise IngotError([Problem("wrong-value", message, caller(), fix)])
-    place = require_device(device, "compile it for the CPU: device='cpu'")
+    precision = str(dtype).removeprefix("torch.")
+    raise_if(find_no_choice("dtype", precision, get_args(Precision), caller()))
+    raise_if(find_no_choice("backend", backend, get_args(PackagedBackend), caller()))
+    place = require_device(name_device(device), "compile it for the CPU: device='cpu'")
     cuda = place.type == "cuda"
     major, minor = torch.cuda.get_device_capability(place) if cuda else (0, 0)
     architectures = (10 * major + minor,) if cuda else DEFAULT_ARCHITECTURES
     target = Target(
         backend=(backend,), device=("cuda" if cuda else "cpu",), cuda_arch=architectures,
-        dtype="float64" if dtype == torch.float64 else "float32",
+        dtype=cast(Precision, precision),
         parameter=parameter, derivative=derivative, train=train,
         example_batch_shape=example_batch_shape, jobs=jobs, stub=False, baseline=False,
     )  # fmt: skip

@@ -15,8 +15,13 @@ class Increments:
     """
 
     def __init__(self, times: Sequence[float], *, smallest: float = 0.0) -> None:
-        self._times = [float(t) for t in times]
-        self._smallest = smallest
+        try:
+            self._times = [float(t) for t in times]
+            self._smallest = float(smallest)
+        except (TypeError, ValueError):
+            told = "the times of increments, and the smallest step, should be numbers"
+            fix = "give such as Increments([0.0, 0.5, 1.0], smallest=1e-3)"
+            raise IngotError([Problem("wrong-value", told, None, fix)]) from None
         self._is_cut = False
         self.cuts = 0
         if any(not a < b for a, b in itertools.pairwise(self._times)):

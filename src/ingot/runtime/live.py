@@ -163,7 +163,7 @@ def _build_evaluator(model: Model, shapes: Shapes) -> Artifact:
         dtype="float64" if model.dtype == torch.float64 else "float32",
         inputs=tuple(describe_variable(v, program) for v in program.inputs),
         outputs=tuple(describe_variable(v, program) for v in program.outputs),
-        parameters=tuple(describe_parameter(p, program, spellings) for p in program.parameters),
+        parameters=tuple(describe_parameter(p, program, spellings, {}) for p in program.parameters),
         constants=(), solvers=describe_solvers(program), segments=(),
         derivatives=tuple(Block(v.name, x, False) for v in program.outputs for x in given),
         adjoints=True, kernel=None, inductor=None, torch_version="",

@@ -4,10 +4,10 @@ import ctypes
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, get_args, overload
 
 import torch
 
@@ -20,8 +20,8 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.devices import name_device, require_device, tell_missing
 from ingot.execute.kernel_cuda import open_device_runners
 from ingot.execute.kernel_run import Runners, open_native_runners
-from ingot.messages import refuse
-from ingot.options import PackagedBackend
+from ingot.messages import refuse, tell
+from ingot.options import Device, PackagedBackend, Precision, find_no_choice
 from ingot.package.consistent import find_inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, KernelFiles, Metadata
 from ingot.package.seal import GRAPHS, find_other_torch, open_metadata, read_files
@@ -67,6 +67,7 @@ def load(
         from ingot.runtime.stub import load_model
 
         return load_model(place, name, device=device, dtype=dtype, backend=backend)
+    raise_if(_find_no_choice(device, dtype, backend))
     if name is not None:
         place = _find_package(place, name, _read_kind(device))
     meta, folder = metadata_of(place, device)
@@ -79,6 +80,19 @@ def load(
         return Artifact(meta, load_kernel(meta, _open_kernel(meta, contents, device)))
     raise_if(find_other_torch(meta.torch_version, again_of(meta)))
     return Artifact(meta, GraphBackend.of(meta, contents.__getitem__))
+
+
+def _find_no_choice(device: str, dtype: object, backend: object) -> Iterator[Problem]:
+    """Words that name no device, precision or backend of any package."""
+    kind, known = _read_kind(device), get_args(Device)
+    if kind not in known:
+        fix = did_you_mean(kind, known) or "give 'cpu', 'cuda' or 'cuda:1'"
+        yield tell("no device name", name=device, fix=fix)
+    if dtype is not None:
+        word = str(dtype).removeprefix("torch.")
+        yield from find_no_choice("dtype", word, get_args(Precision))
+    if backend is not None:
+        yield from find_no_choice("backend", backend, get_args(PackagedBackend))
 
 
 def _find_package(place: Path, name: str, device: str) -> Path:

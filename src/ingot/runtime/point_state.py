@@ -1,7 +1,8 @@
 """An Artifact and a host's points -> stress and tangent, with what every point remembers."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import operator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.status import failures
-from ingot.runtime.artifact import Artifact, as_tensor
+from ingot.messages import refuse, tell
+from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import shape_of
+from ingot.runtime.call_checks import as_tensor
 from ingot.types import lag
 
 __all__ = ["State", "Update"]
@@ -30,13 +33,33 @@ class Update:
     outputs: dict[str, Any]
     blocks: dict[str, dict[str, Any]]
     failed: Any
+    material: Artifact = field(repr=False)
 
     def __getitem__(self, name: str) -> Any:
+        raise_if(self._find_unknown("output", name, self.outputs))
         return self.outputs[name]
 
     def tangent(self, output: str, by: str) -> Any:
         """A compiled derivative, `(*points, *base of the output, *base of the input)`."""
-        return self.blocks[output][by]
+        inputs = self.material.inputs
+        raise_if(
+            [*self._find_unknown("output", output, self.outputs),
+             *self._find_unknown("input", by, inputs)]
+        )  # fmt: skip
+        found = self.blocks.get(output, {}).get(by)
+        if found is None and not self.blocks:
+            told = "the update was made without tangents"
+            fix = "leave tangent=False of update out"
+            raise IngotError([Problem("no-derivatives", told, None, fix)])
+        if found is None:
+            spelled = self.material.metadata.origin.spell("derivative", f"{output}:{by}")
+            raise refuse("no pair", output=output, input=by, spelled=spelled, remedy="")
+        return found
+
+    def _find_unknown(self, word: str, name: str, known: Collection[str]) -> Iterator[Problem]:
+        if name not in known:
+            fix = did_you_mean(str(name), known) or f"one of: {', '.join(known)}"
+            yield tell("unknown direction", word=word, name=name, fix=fix)
 
     @property
     def has_failed(self) -> bool:
@@ -61,7 +84,7 @@ class State:
         """
         raise_if(_find_unfit(material))
         self.material = material
-        self.points = (points,) if isinstance(points, int) else tuple(points)
+        self.points = _read_points(points)
         shapes = {v.name: shape_of(v) for v in material.metadata.inputs}
         known = {*shapes, *(v.name for v in material.metadata.outputs)}
         self._remembered = {n: s for n, s in shapes.items() if lag(n)[1] and lag(n)[0] in known}
@@ -74,6 +97,7 @@ class State:
     def _begin(self, initial: Arrays) -> dict[str, Tensor]:
         """The first values: those of `x~2`, or else of `x`, or else zero."""
         known = {*self._remembered, *(lag(n)[0] for n in self._remembered)}
+        raise_if(_find_unnamed("initial values", initial, known))
         raise_if(
             Problem("unknown-input", f"the model remembers no '{n}'", None,
                     did_you_mean(str(n), known) or f"it remembers {', '.join(sorted(known))}")
@@ -82,8 +106,13 @@ class State:
         values: dict[str, Tensor] = {}
         for name, shape in self._remembered.items():
             number = initial.get(name, initial.get(lag(name)[0], 0.0))
-            value = torch.as_tensor(number, dtype=self.material.dtype, device=self.material.device)
-            value = value.detach().clone()
+            try:
+                like = {"dtype": self.material.dtype, "device": self.material.device}
+                value = torch.as_tensor(number, **like).detach().clone()
+            except (TypeError, ValueError, RuntimeError):
+                told = f"the initial value of '{name}' is a {type(number).__name__}, not numbers"
+                fix = "give a number or an array"
+                raise IngotError([Problem("wrong-input", told, None, fix)]) from None
             if not value.ndim:
                 value = value.expand((*shape.sizes, *shape.base)).clone()
             raise_if(self._find_misfit(name, shape, value))
@@ -126,6 +155,7 @@ class State:
         inputs: every input that is not remembered, by name, of each point or of all.
         """
         self.rollback()
+        raise_if(_find_unnamed("inputs", inputs, self._given))
         given = {n: self._read(x) for n, x in inputs.items()}
         raise_if(
             Problem("wrong-input", f"'{n}' is remembered from step to step", None,
@@ -150,7 +180,7 @@ class State:
             {n: _give(self._spread(x, self._outputs[n]), arrays) for n, x in outputs.items()},
             {y: {x: _give(self._spread_block(block, y, x), arrays) for x, block in row.items()}
              for y, row in blocks.items()},
-            _give(failed, arrays),
+            _give(failed, arrays), self.material,
         )  # fmt: skip
 
     def _read(self, value: Any) -> Any:
@@ -211,6 +241,26 @@ def _find_unfit(material: object) -> Iterator[Problem]:
     elif material.metadata.cuts:
         told = f"'{material.metadata.name}' sums over its points, which a host has by elements"
         yield Problem("batch-reduction", told, None, "call the model itself")
+
+
+def _find_unnamed(what: str, values: object, known: Collection[str]) -> Iterator[Problem]:
+    """Values that have no names."""
+    if not isinstance(values, Mapping):
+        told = f"the {what} are a {type(values).__name__}, not values by name"
+        yield Problem("wrong-input", told, None, f"give a dictionary of {', '.join(known)}")
+
+
+def _read_points(points: Any) -> tuple[int, ...]:
+    """The shape that points lie in."""
+    shape = tuple(points) if isinstance(points, Sequence | torch.Size) else (points,)
+    try:
+        found = tuple(operator.index(size) for size in shape)
+    except TypeError:
+        found = (-1,)
+    if min(found, default=0) < 0:
+        told = f"{points!r} is no number of points, and no shape"
+        raise IngotError([Problem("wrong-shape", told, None, "give 8, or (cells, quadrature)")])
+    return found
 
 
 def _give(value: Tensor, arrays: bool) -> Any:

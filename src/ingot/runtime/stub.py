@@ -4,16 +4,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import msgspec
 import torch
 from torch import Tensor
 
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.execute.devices import require_device
 from ingot.execute.status import Status
 from ingot.messages import refuse
-from ingot.options import Newton, PackagedBackend
+from ingot.options import Newton, PackagedBackend, Precision, find_no_choice
 from ingot.package.metadata import Metadata, SolverInfo, VariableInfo
 from ingot.runtime.artifact import Artifact
 from ingot.types import KINDS, lag
@@ -219,9 +220,14 @@ def load_model(
         message = f"[{block.path}] is a live model, which no backend was compiled for"
         fix = f"give ingot.compile(ingot.load(file, name='{block.name}'), backend='{backend}')"
         raise IngotError([Problem("wrong-backend", message, block.span, fix)])
+    place = require_device(device, "load it for the CPU: device='cpu'")
+    if dtype is not None:
+        word = str(dtype).removeprefix("torch.")
+        raise_if(find_no_choice("dtype", word, get_args(Precision)))
+        dtype = getattr(torch, word)
     model = factory.model(block.name)
     model.shapes = factory.settings.extents(model)
-    return model.to(device=device, dtype=dtype)
+    return model.to(device=place, dtype=dtype)
 
 
 def under_rules(meta: Metadata, block: "Block", factory: "Factory") -> Metadata:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ingot.codegen.disk import writable
 from ingot.package.write import put_file
 from ingot.runtime.sweep_part import Planned, Rows
 
@@ -24,7 +25,8 @@ def begin(planned: Planned) -> None:
     """Make the data set ready to take parts."""
     output = _find_output(planned.folder)
     if planned.plan.format == "parquet":
-        output.mkdir(parents=True, exist_ok=True)
+        with writable(any_error=True):
+            output.mkdir(parents=True, exist_ok=True)
         return
     import zarr
 

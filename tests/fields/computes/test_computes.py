@@ -10,7 +10,7 @@ import torch
 from ingot.catalog import laws_of
 from ingot.errors import IngotError
 from ingot.fields import Result, build, run, run_file, space
-from ingot.fields.computes.basic import RandomTensor
+from ingot.fields.computes.basic import ConstantReciprocalTensor, RandomTensor
 from ingot.fields.computes.boundary import (
     ReciprocalAllenCahn,
     ReciprocalMatDiffusion,
@@ -35,6 +35,11 @@ def test_random_numbers_are_those_of_torch() -> None:
     found = RandomTensor(space((3, 4)), min=0.44, max=0.56, seed=7)
     torch.manual_seed(7)
     torch.testing.assert_close(found, torch.rand(3, 4, dtype=torch.float64) * (0.56 - 0.44) + 0.44)
+
+
+def test_a_constant_spectrum_is_its_number_to_the_last_digit() -> None:
+    found = ConstantReciprocalTensor(space((3, 4)), real=0.1, imaginary=-0.7)
+    assert (found == complex(0.1, -0.7)).all()
 
 
 def test_every_slab_draws_the_same_random_numbers() -> None:

@@ -42,7 +42,8 @@ def ConstantReciprocalTensor(
     imaginary: its imaginary part, or the name of a constant
     full: accepted: the buffer is always filled
     """
-    parts = (torch.as_tensor(part).to(space.k2) for part in (real, imaginary))
+    like = {"dtype": space.k2.dtype, "device": space.k2.device}
+    parts = (torch.as_tensor(part, **like) for part in (real, imaginary))
     return torch.complex(*parts).expand(space.spectrum_shape).contiguous()
 
 
