@@ -22,6 +22,7 @@ from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
 from ingot.fields.jit.material import tell_failures
 from ingot.fields.lbm.hydrodynamics import RESIDUAL
+from ingot.fields.lbm.media import idle_media
 from ingot.fields.memory import too_large
 from ingot.fields.outputs.background import Background
 from ingot.fields.outputs.exodus import ExodusWriter
@@ -95,6 +96,7 @@ class Run:
             with told_of(name, None, self.state, ()):
                 self.state.buffers[name] = started.fill(name, self.state)
         Eager().run(made.initialize, self.state)  # once: compiling it would not pay
+        warn_of(idle_media(made, self.state), strict=self.strict)
         for step in made.root.steps:
             if step.iteration is not None:
                 step.iteration.begin(self.state)

@@ -173,7 +173,8 @@ def condition(
     if kind in ("LBMDirichletBC", "LBMNeumannBC"):
         block |= {"f_old": f"{of}pc", "feq": f"{of}eq", "velocity": "u",
                   "rho": "T" if of == "g" else "rho"}  # fmt: skip
-        block |= {"region_id": int(dice.choice((1, 2)))} if face == "regional" else {}
+        if face == "regional":
+            block["region_id"] = int(dice.choice([n for n in (1, 2) if (media == n).any()]))
         return {**block, **({"value": 1 + number} if "Dirichlet" in kind else {"gradient": number})}
     if fixed:
         ripple = kind == "LBMFixedFirstOrderBC" and dim == 2 and face == "left"

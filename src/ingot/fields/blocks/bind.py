@@ -53,6 +53,7 @@ class Binder:
     reader: Reader
     functions: Functions
     compatible: bool
+    dim: int = 2
     untrusted: bool = False
     lattice: LatticeSetting = field(default_factory=LatticeSetting)
     constants: Mapping[str, float] = field(default_factory=dict)
@@ -65,13 +66,13 @@ class Binder:
             return None
         own = values.get("marlin_compatible")
         compatible = self.compatible if own is None else bool(own)
-        known = {**values, "compatible": compatible, "stencil": self.lattice.stencil}
-        self.reader.problems += self.lattice.missing(block, declared, values)
-        if declared.check is not None:
-            found = list(declared.check(block, known))
-            self.reader.problems += found
-            if found:
-                return None
+        stencil = self.lattice.stencil
+        known = {**values, "compatible": compatible, "dim": self.dim, "stencil": stencil}
+        found = list(self.lattice.missing(block, declared, values))
+        found += [] if declared.check is None else declared.check(block, known)
+        self.reader.problems += found
+        if found:
+            return None
         arguments: dict[str, Source | tuple[Source, ...]] = {}
         options: dict[str, Any] = {}
         past: dict[str, str] = {}
@@ -116,7 +117,7 @@ class Binder:
                 case "stencil":
                     options[argument.name] = self.lattice.stencil
                 case "solid" | "cells":
-                    mask = self.lattice.mask(argument.role, values)
+                    mask = self.lattice.mask(argument.role, values, block)
                     options |= {argument.name: None} if mask is None else {}
                     arguments |= {} if mask is None else {argument.name: Buffer(mask)}
                 case "constants":

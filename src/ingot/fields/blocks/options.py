@@ -70,13 +70,20 @@ class Reader:
         return self.read(found, option.type)
 
     def tell_idle(self, block: Block, option: ComputeOption, value: Any) -> None:
-        """Keep a doubt about an option without effect, if the block sets it to anything."""
-        if block.field(option.name) is None or value == option.default:
+        """Keep a doubt about an option without effect, if the block sets it and need not."""
+        needed = option.default is REQUIRED
+        if block.field(option.name) is None or needed or value == option.default:
             return
         message = f"'{option.name}' of {block.title} has no effect"
         message += option.doc.removeprefix(IDLE) if option.doc.startswith(IDLE) else " here"
         span = place(block, option.name)
         self.doubts.append(Problem("idle-option", message, span, "leave it out"))
+
+    def tell_idle_fields(self, block: Block | None, made: Any, names: Iterable[str]) -> None:
+        """Keep a doubt about each of some options that were read into a dataclass."""
+        for option in options_of(type(made)):
+            if block is not None and option.name in names:
+                self.tell_idle(block, option, getattr(made, option.name))
 
     def either(self, block: Block, name: str, kind: Any, default: Any) -> Any:
         """One option by itself, or its default, also where it is wrong."""

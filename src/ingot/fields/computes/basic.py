@@ -124,8 +124,9 @@ def check_rectangle(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
 
 
 def idle_edge(values: dict[str, Any]) -> set[str]:
-    """The form of an edge that is sharp."""
-    return set() if values["int_width"] > 0 else {"profile"}
+    """The form of an edge that is sharp, and edges along axes that the box has not."""
+    sharp = set() if values["int_width"] > 0 else {"profile"}
+    return sharp | {f"{axis}{end}" for axis in "xyz"[values["dim"] :] for end in (1, 2)}
 
 
 @compute(check=check_rectangle, idle=idle_edge)

@@ -15,8 +15,9 @@ from ingot.errors import IngotError, Problem, Span
 from ingot.fields.blocks.options import Reader, place
 from ingot.fields.blocks.problem import LatticeOptions, ProblemOptions
 from ingot.fields.declare import DeclaredCompute
-from ingot.fields.lbm.boundaries import bounce_links, region_cells, solid_cells, wall_cells
+from ingot.fields.lbm.boundaries import bounce_links
 from ingot.fields.lbm.hydrodynamics import LBMConstantTensor
+from ingot.fields.lbm.media import region_cells, solid_cells, wall_cells
 from ingot.fields.lbm.stencils import STENCILS, Stencil
 from ingot.fields.lbm.streaming import stream
 from ingot.fields.outputs.xdmf import library
@@ -64,25 +65,27 @@ class LatticeSetting:
             fix = "name its buffer in [Problem]: binary_media = ..."
             yield Problem("missing-option", message, block.span, fix)
 
-    def mask(self, role: str, values: dict[str, Any]) -> str | None:
+    def mask(self, role: str, values: dict[str, Any], block: Block | None = None) -> str | None:
         """The buffer that marks solid cells, or those that a boundary means, if it has any."""
         boundary = values.get("boundary") if role == "cells" else "solid"
         if not self.media or self.stencil is None:
             return None
+        options: dict[str, Any] = {}
         match boundary:
             case "solid":
-                return self._find("#solid", solid_cells, {})
+                name, function, said = "#solid", solid_cells, ""
             case "wall":
-                return self._find("#wall", wall_cells, {"stencil": self.stencil})
+                name, function, said = "#wall", wall_cells, "boundary"
+                options = {"stencil": self.stencil}
             case "regional":
                 number = values["region_id"]
-                return self._find(f"#region{number}", region_cells, {"number": number})
+                name, function, said = f"#region{number}", region_cells, "region_id"
+                options = {"number": number}
             case _:
                 return None
-
-    def _find(self, name: str, function: Any, options: dict[str, Any]) -> str:
         reads: dict[str, Source] = {"media": Buffer(self.media), "space": Ambient("space")}
-        self.masks.setdefault(name, Step(name, function, reads, (name,), options))
+        span = place(block, said) if block is not None and said else None
+        self.masks.setdefault(name, Step(name, function, reads, (name,), options, span=span))
         return name
 
 
