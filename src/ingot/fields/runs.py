@@ -30,10 +30,11 @@ from ingot.fields.outputs.kinds import writer_of
 from ingot.fields.outputs.table import Event, TableTarget, write_table
 from ingot.fields.outputs.vti import VTIWriter
 from ingot.fields.outputs.xdmf import XDMFWriter
+from ingot.fields.quirks import quirks
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Substep
 from ingot.fields.step import Buffer, Eager, State, StepExecutor, WholeFields, told_of
-from ingot.fields.wiring import quirks, unwritten
+from ingot.fields.wiring import unwritten
 from ingot.hit import read
 
 __all__ = ["Result", "Run", "prepared", "run", "run_file"]

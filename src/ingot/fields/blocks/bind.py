@@ -12,7 +12,7 @@ from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.fields.blocks.functions import Functions
 from ingot.fields.blocks.options import Reader, place
 from ingot.fields.blocks.variables import Mapped
-from ingot.fields.declare import COMPUTES, DeclaredCompute
+from ingot.fields.declare import COMPUTES, REQUIRED, DeclaredCompute
 from ingot.fields.lbm.setting import LatticeSetting
 from ingot.fields.step import Buffer, Constant, Old, Source, Step, flat
 from ingot.hit import Block, Tree
@@ -79,6 +79,7 @@ class Binder:
         latest: list[str] = []
         loaded: Any = None
         idle = declared.idle(known) if declared.idle is not None else set()
+        idle -= {option.name for option in declared.options if option.default is REQUIRED}
         for option in declared.options:
             if option.name in idle and not option.doc.startswith(NOT_READ):
                 self.reader.tell_idle(block, option, values[option.name])
@@ -201,6 +202,6 @@ class Binder:
         step = Step(
             name, declared.function, arguments, bound.gives, bound.options,
             reason=declared.reason, span=block.span, starts=bound.starts, follows=bound.follows,
-            quirk=declared.quirk if self.compatible else None,
+            quirk=declared.quirk if bound.options.get("compatible", self.compatible) else None,
         )  # fmt: skip
         return (*before, step)

@@ -70,9 +70,8 @@ class Reader:
         return self.read(found, option.type)
 
     def tell_idle(self, block: Block, option: ComputeOption, value: Any) -> None:
-        """Keep a doubt about an option without effect, if the block sets it and need not."""
-        needed = option.default is REQUIRED
-        if block.field(option.name) is None or needed or value == option.default:
+        """Keep a doubt about an option without effect, if the block sets it to anything."""
+        if block.field(option.name) is None or value == option.default:
             return
         message = f"'{option.name}' of {block.title} has no effect"
         message += option.doc.removeprefix(IDLE) if option.doc.startswith(IDLE) else " here"

@@ -176,6 +176,9 @@ SPATIAL = {
 }
 """The same on stencils with three axes."""
 
+MOMENTUM = "relaxes momentum at rates of its own, which forces do not fit"
+"""What moments of the reference do where the velocity has a share of forces."""
+
 
 def wrong_components(made: Simulation, block: Block | None) -> Iterator[Problem]:
     """Buffers of a lattice that have other components than what writes or moves them."""
@@ -207,6 +210,10 @@ def lattice_quirks(made: Simulation) -> Iterator[Problem]:
         block = made.tree.section("Problem")[0]
         message = "as in Marlin, the first step of a lattice Boltzmann run does nothing"
         yield Problem("reference-quirk", message, block.span, fix.format("[Problem]"))
+    pushed = any(
+        step.options.get("enable_forces") or step.options.get("add_body_force")
+        for step in made.root.steps
+    )
     for step in (*made.initialize, *made.root.steps, *made.postprocess):
         name, stencil = step.function.__name__, step.options.get("stencil")
         if step.function is bounce_links:
@@ -214,7 +221,7 @@ def lattice_quirks(made: Simulation) -> Iterator[Problem]:
             yield Problem("reference-quirk", message, step.span, fix.format("it or [Problem]"))
         if not step.options.get("compatible"):
             continue
-        told = [QUIRKS.get(name)]
+        told = [QUIRKS.get(name), MOMENTUM if pushed and "MRT" in name else None]
         if stencil is not None and stencil.dim == 3:
             moments = "MRT" in name and stencil.name != "D3Q27"
             told.append(None if moments else SPATIAL.get(name))
