@@ -26,7 +26,7 @@ from ingot.fields.lbm.media import idle_media
 from ingot.fields.memory import too_large
 from ingot.fields.outputs.background import Background
 from ingot.fields.outputs.exodus import ExodusWriter
-from ingot.fields.outputs.kinds import writer_of
+from ingot.fields.outputs.kinds import take_frame, writer_of
 from ingot.fields.outputs.table import Event, TableTarget, write_table
 from ingot.fields.outputs.vti import VTIWriter
 from ingot.fields.outputs.xdmf import XDMFWriter
@@ -292,7 +292,7 @@ class Run:
         for writer in self.writers:
             options = writer.output.options
             if self.due(event, options.time_step_interval, options.execute_on):
-                job = writer.take(state if options.merged else parts, self.time)
+                job = take_frame(writer, state if options.merged else parts, self.time)
                 self.background.submit(job, is_frame=True)
         for target, writer in self.exodus:
             if self.due(event, target.interval, target.events):
