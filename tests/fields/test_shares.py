@@ -18,6 +18,7 @@ from ingot.fields.outputs.frames import read_frames
 from ingot.fields.runs import prepared
 from ingot.fields.shares import Share, deal, least_surface, nearly_square, parts_of
 from ingot.hit import read_text
+from tests.fields.drawn_inputs import draw
 from tests.fields.ranks_cases import BODIES, DISPLACED, LATTICES, TRANSFORMED
 from tests.fields.ranks_worker import start_world, users_computes
 
@@ -208,6 +209,9 @@ USERS = (
     "TensorComputes/Solve/less/field=c", "Executioner/num_steps=2",
 )  # fmt: skip
 
+DRAWN = (305, 308, 318, 323, 325, 326, 333, 336, 339, 350, 358, 370, 380, 398)
+"""Seeds of inputs in double precision that two ranks can share, some of them a row each."""
+
 SCENARIOS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "slab": (SPECTRAL, (), ("c", "cbar", "slope", "wave", "sharp", "smooth")),
     "slab-3d": (SPECTRAL, (*THREE, "Executioner/num_steps=4"), ("c", "cbar")),
@@ -223,6 +227,7 @@ SCENARIOS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
     **LATTICES,
     **BODIES,
+    **{f"drawn-{seed}": (draw(seed).text, (), ("c", "w", "both")) for seed in DRAWN},
 }  # fmt: skip
 
 
@@ -245,7 +250,7 @@ def alone(name: str, folder: Path, *more: str) -> Result:
         return run(build(tree), folder, jit=False)
 
 
-FEW = ("slab", "users", "channel", "plate")
+FEW = ("slab", "users", "channel", "plate", "drawn-318", "drawn-339")
 """What the plain suite runs; the sweep runs all."""
 
 

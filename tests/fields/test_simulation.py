@@ -2,7 +2,9 @@
 
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,3 +198,21 @@ def test_a_group_may_stay_out_of_compiled_sequences() -> None:
 def test_what_is_looked_at_from_outside_is_known(tmp_path: Path) -> None:
     look = ("Postprocessors/m/type=TensorAveragePostprocessor", "Postprocessors/m/buffer=mu")
     assert build(read_text(GOOD, overrides=look, moose=True)).observed == {"mu"}
+
+
+def test_a_box_along_one_axis_ignores_what_it_must_be_given(simulate: Callable[..., Any]) -> None:
+    text = """
+    [Domain]
+      dim = 1
+      nx = 4
+    []
+    [TensorComputes/Initialize/u]
+      type = SmoothRectangleCompute
+      buffer = u
+      x1 = 0.2
+      x2 = 0.7
+      y1 = 5
+      y2 = 6
+    []
+    """
+    assert simulate(text).state.buffers["u"].tolist() == [0, 1, 1, 0]

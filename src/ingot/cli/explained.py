@@ -363,9 +363,10 @@ EXPLAIN: dict[str, str] = {
         " misspelt. Mend it, or leave the override out; --strict makes this an error."
     ),
     "reference-quirk": (
-        "A compute does something as Marlin does, so that its files give the numbers they gave,"
-        " and the mathematics asks for something else. marlin_compatible = false in [Problem], or"
-        " in the block of a lattice alone, is the corrected form; --strict makes this an error."
+        "A compute, a solver or a postprocessor does something as Marlin does, so that files give"
+        " the numbers they gave, and the mathematics asks for something else. marlin_compatible ="
+        " false in [Problem], or in the block of a compute alone, is the corrected form; --strict"
+        " makes this an error."
     ),
     "unwritten-buffer": (
         "A compute, a postprocessor or an output reads a buffer that nothing writes, or a solver"

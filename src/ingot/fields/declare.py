@@ -132,7 +132,7 @@ Load = Callable[..., Any]
 Iterates = Callable[[Step, Callable[[str], tuple[Step, ...]]], Step]
 """A step as it was read, and a way to find the steps of another compute -> what iterates them."""
 Idle = Callable[[dict[str, Any]], set[str]]
-"""The values of options -> those options that have no effect beside the others."""
+"""The values of options, `compatible`, `dim` and `stencil` -> options that have no effect."""
 
 
 @dataclass(frozen=True, slots=True)

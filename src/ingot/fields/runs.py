@@ -22,17 +22,19 @@ from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
 from ingot.fields.jit.material import tell_failures
 from ingot.fields.lbm.hydrodynamics import RESIDUAL
+from ingot.fields.lbm.media import idle_media
 from ingot.fields.memory import too_large
 from ingot.fields.outputs.background import Background
 from ingot.fields.outputs.exodus import ExodusWriter
-from ingot.fields.outputs.kinds import writer_of
+from ingot.fields.outputs.kinds import take_frame, writer_of
 from ingot.fields.outputs.table import Event, TableTarget, write_table
 from ingot.fields.outputs.vti import VTIWriter
 from ingot.fields.outputs.xdmf import XDMFWriter
+from ingot.fields.quirks import quirks
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Substep
 from ingot.fields.step import Buffer, Eager, State, StepExecutor, WholeFields, told_of
-from ingot.fields.wiring import quirks, unwritten
+from ingot.fields.wiring import unwritten
 from ingot.hit import read
 
 __all__ = ["Result", "Run", "prepared", "run", "run_file"]
@@ -95,6 +97,7 @@ class Run:
             with told_of(name, None, self.state, ()):
                 self.state.buffers[name] = started.fill(name, self.state)
         Eager().run(made.initialize, self.state)  # once: compiling it would not pay
+        warn_of(idle_media(made, self.state), strict=self.strict)
         for step in made.root.steps:
             if step.iteration is not None:
                 step.iteration.begin(self.state)
@@ -289,7 +292,7 @@ class Run:
         for writer in self.writers:
             options = writer.output.options
             if self.due(event, options.time_step_interval, options.execute_on):
-                job = writer.take(state if options.merged else parts, self.time)
+                job = take_frame(writer, state if options.merged else parts, self.time)
                 self.background.submit(job, is_frame=True)
         for target, writer in self.exodus:
             if self.due(event, target.interval, target.events):

@@ -275,7 +275,6 @@ class Share:
         high = local.narrow(axis, local.shape[axis] - width, width).contiguous()
         if self.parts.layout[axis] == 1:
             return torch.cat([high, local, low], axis)
-        self.require_rows(axis, width)
         place = list(self.parts.place(self.rank))
         before, after = (
             self.parts.rank([*place[:axis], place[axis] + step, *place[axis + 1 :]])
@@ -295,10 +294,14 @@ class Share:
 
     def require_rows(self, axis: int, count: int) -> None:
         """Refuse a cut along an axis whose parts are thinner than this; all ranks do so alike."""
-        least = min(self.parts.grid[axis])
+        least = self.thinnest(axis)
         if self.parts.layout[axis] > 1 and least < count:
             message = f"a rank holds {least} cells along {'xyz'[axis]}, and {count} are needed"
             raise IngotError([Problem("wrong-ranks", message, fix="use fewer ranks")])
+
+    def thinnest(self, axis: int) -> int:
+        """The fewest rows that a rank holds along an axis."""
+        return min(self.parts.grid[axis])
 
     def add(self, number: Tensor) -> Tensor:
         """The sum over all ranks."""

@@ -35,10 +35,10 @@ from ingot.fields.declare import (
     COMPUTES,
     FunctionName,
     gives_spectrum,
-    options_of,
 )
 from ingot.fields.group import Group, in_order, members, steps_of
 from ingot.fields.lbm.boundaries import with_first_links
+from ingot.fields.lbm.hydrodynamics import RESIDUAL
 from ingot.fields.lbm.setting import read_stencil, wrong_components
 from ingot.fields.lbm.streaming import streams
 from ingot.fields.outputs.kinds import read_tensor_outputs
@@ -158,12 +158,10 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     options, constants = read_problem(whole.one("Problem"), reader)
     functions = read_functions(whole.blocks("Functions"), reader)
     mapped = read_mapped(whole, reader)
-    lattice = read_stencil(
-        whole.blocks("Stencil"), whole.one("Problem"), options,
-        int(domain.dim) if domain is not None else 2, reader,
-    )  # fmt: skip
+    dim = int(domain.dim) if domain is not None else 2
+    lattice = read_stencil(whole.blocks("Stencil"), whole.one("Problem"), options, dim, reader)
     binder = Binder(
-        tree, reader, functions, options.marlin_compatible, untrusted, lattice, constants,
+        tree, reader, functions, options.marlin_compatible, dim, untrusted, lattice, constants,
         {each.variable: each for each in mapped},
     )  # fmt: skip
     lists = {each.name: each for each in whole.blocks("TensorComputes")}
@@ -196,6 +194,8 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
         arriving = streams(solver, stencil, solid, span) if stencil is not None else ()
         root = Root((*arriving, *between, *root.steps), root.groups)
         initialize = in_order((*lattice.masks.values(), *initialize))
+        if not any(RESIDUAL in step.gives for step in root.steps):
+            reader.tell_idle_fields(whole.one("Problem"), options, ("tolerance",))
     else:
         reader.problems += misplaced_stream(solver, whole.one("TensorSolver"))
         root = solve.root(groups, solver, whole.one("TensorSolver"))
@@ -254,6 +254,10 @@ def sub_blocks(block: Block | None) -> tuple[Block, ...]:
     return () if block is None else block.blocks
 
 
+NOT_OF_LATTICES = ("root_compute", "forward_buffer", "forward_buffer_new")
+"""The options of solvers that change nothing of a lattice: all of [Solve] runs once a step."""
+
+
 def lattice_solver(
     solver: Any, options: LatticeOptions, block: Block | None, reader: Reader
 ) -> LBMStream:
@@ -268,9 +272,7 @@ def lattice_solver(
         fix = "set substeps in [Problem] instead"
         reader.problems.append(Problem("wrong-value", message, place(block, "substeps"), fix))
     given = solver if isinstance(solver, LBMStream) else LBMStream()
-    for option in options_of(LBMStream):
-        if block is not None and option.name.startswith("forward_buffer"):
-            reader.tell_idle(block, option, getattr(given, option.name))
+    reader.tell_idle_fields(block, given, NOT_OF_LATTICES)
     return dataclasses.replace(given, substeps=options.substeps)
 
 
@@ -290,6 +292,9 @@ def read_domain(whole: Sections, reader: Reader) -> Domain | None:
     domain = reader.made(block, Domain, ())
     if domain is not None:
         reader.problems += check_domain(domain, block)
+        axes = "xyz"[int(domain.dim) :]
+        idle = [name for a in axes for name in (f"n{a}", f"{a}min", f"{a}max")]
+        reader.tell_idle_fields(block, domain, idle)
         mesh = whole.one("Mesh")
         if mesh is not None and domain.mesh_mode != "MANUAL":
             message = f"a [Mesh] block needs mesh_mode = MANUAL, not {domain.mesh_mode}"

@@ -145,10 +145,13 @@ class Space:
             return torch.roll(field, tuple(distances), tuple(axes))
         refuse_capture(field)
         for distance, axis in zip(distances, axes, strict=True):
-            if distance:
-                width, size = abs(distance), field.shape[axis]
-                padded = self.share.pad(field, axis, width)
-                field = padded.narrow(axis, width - distance, size)
+            left, most = distance, self.share.thinnest(axis)
+            while left:
+                # neighbours alone are asked, so a part that is thin is crossed in several hops
+                hop = max(-most, min(most, left))
+                padded = self.share.pad(field, axis, abs(hop))
+                field = padded.narrow(axis, abs(hop) - hop, field.shape[axis])
+                left -= hop
         return field.contiguous()
 
     def full(self, value: float | Tensor) -> Grid:

@@ -13,7 +13,6 @@ from ingot.errors import Problem, Span, did_you_mean
 from ingot.fields.blocks.options import place
 from ingot.fields.computes.parsed import ParsedCompute, formula_from
 from ingot.fields.computes.spectral import ForwardFFT
-from ingot.fields.lbm.setting import lattice_quirks
 from ingot.fields.spaces import Grid, Spectrum
 from ingot.fields.step import Step
 from ingot.hit import Block
@@ -21,7 +20,7 @@ from ingot.hit import Block
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
 
-__all__ = ["SPECTRAL", "kinds_of", "quirks", "solver_reads", "unwritten", "wrong_buffers"]
+__all__ = ["SPECTRAL", "kinds_of", "solver_reads", "unwritten", "wrong_buffers"]
 
 Kind = Literal["a field", "a spectrum"]
 
@@ -156,22 +155,6 @@ def unwritten(made: Simulation) -> Iterator[Problem]:
             fix = "fill it in [Initialize], or declare it in [TensorBuffers] if so meant"
             yield Problem("unwritten-buffer", message, span, fix)
     yield from swapped(made)
-
-
-def quirks(made: Simulation) -> Iterator[Problem]:
-    """What computes do as the reference does, and not as the mathematics says; each type once."""
-    yield from lattice_quirks(made)
-    told: set[str] = set()
-    for step in (*made.initialize, *made.root.steps, *made.postprocess):
-        given = {**step.arguments, **step.options}
-        what = step.quirk(made.domain.sizes, given) if step.quirk is not None else ""
-        name = step.function.__name__
-        if what and name not in told:
-            told.add(name)
-            fix = "marlin_compatible = false in [Problem] gives the right ones"
-            yield Problem(
-                "reference-quirk", f"{name} gives Marlin's numbers: {what}", step.span, fix
-            )
 
 
 def swapped(made: Simulation) -> Iterator[Problem]:

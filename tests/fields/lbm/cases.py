@@ -96,7 +96,7 @@ def started(text: str, folder: Path, *, jit: bool = False, **options: Any) -> Ru
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IngotWarning)
         run = prepared(build(read(file, moose=True)), folder, jit=jit, **options)
-    run.start()
+        run.start()
     return run
 
 

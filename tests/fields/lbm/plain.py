@@ -93,6 +93,8 @@ class Plain:
     fields: dict[str, Array]
     media: Array | None = None
     links: dict[str, Array] = field(default_factory=dict)
+    noise: np.random.Generator | None = None
+    """What moves every number that is written by a unit in its last place, or not."""
 
     def __post_init__(self) -> None:
         self.e = rows_of(AXES[self.stencil])
@@ -102,6 +104,7 @@ class Plain:
         self.solid = np.zeros(self.sizes, bool)
         if self.media is not None and self.media.sum() > 0:
             self.solid = self.media == 0
+        self.fields = {name: self.moved(value) for name, value in self.fields.items()}
 
     def step(self) -> None:
         """One step of the lattice."""
@@ -117,12 +120,19 @@ class Plain:
             for block in self.solve.values():
                 found = self.compute(block)
                 everywhere = block["type"] in EVERYWHERE
-                self.fields[block["buffer"]] = found if everywhere else self.cleared(found)
+                found = self.moved(found) if everywhere else self.cleared(found)
+                self.fields[block["buffer"]] = found
 
     def cleared(self, value: Array) -> Array:
-        value = value.copy()
+        value = self.moved(value)
         value[self.solid] = 0
         return value
+
+    def moved(self, value: Array) -> Array:
+        """A copy of a field, as another way of rounding might have left it."""
+        if self.noise is None or value.dtype != np.float64:
+            return value.copy()
+        return value * (1 + np.finfo(float).eps * self.noise.integers(-1, 2, value.shape))
 
     def look(self, block: Mapping[str, Any], key: str, default: str = "") -> Array:
         return self.fields[block.get(key, default)]
@@ -306,7 +316,7 @@ class Plain:
             stress = np.einsum("...i,ia,ib->...ab", rest, self.e, self.e)
             size, mean = np.sqrt((stress**2).sum((-1, -2)) / 2), f.sum(-1)
         if strength == 0:
-            return np.full(self.sizes, tau0)
+            return tau0 + 0 * size / mean  # the root below has no limit there, but this has
         scale = np.sqrt(strength) / np.sqrt(CS2)
         eta, flux = tau0 / scale, size / np.where(mean == 0, 1, mean) / CS2
         rate = (-eta + np.sqrt(eta**2 + 4 * flux)) / (2 * scale)

@@ -14,6 +14,7 @@ from ingot.errors import IngotWarning
 from ingot.fields import Run, build, prepared
 from ingot.fields.checkpoint import restore, store
 from ingot.fields.lbm.stencils import STENCILS, Stencil
+from ingot.fields.quirks import quirks
 from ingot.hit import read
 from tests.fields.lbm.cases import (
     COLLISION,
@@ -74,7 +75,7 @@ class Case:
             run.state.buffers[name] = torch.from_numpy(value.copy()).to(kind)
         return run
 
-    def plain(self) -> Plain:
+    def plain(self, noise: int | None = None) -> Plain:
         q, dim = STENCILS[self.stencil].q, len(self.sizes)
         sizes = {"df": (q,), "mv": (dim,), "ms": ()}
         fields = {n: np.zeros((*self.sizes, *sizes[k])) for n, k in self.buffers.items()}
@@ -82,7 +83,8 @@ class Case:
         if self.media is not None:
             fields["media"] = self.media
         return Plain(self.stencil, self.sizes, self.compatible, self.solve, self.boundary,
-                     self.streams, fields, self.media)  # fmt: skip
+                     self.streams, fields, self.media,
+                     noise=None if noise is None else np.random.default_rng(noise))  # fmt: skip
 
 
 def flag(dice: Any, chance: float = 0.5) -> str:
@@ -173,7 +175,8 @@ def condition(
     if kind in ("LBMDirichletBC", "LBMNeumannBC"):
         block |= {"f_old": f"{of}pc", "feq": f"{of}eq", "velocity": "u",
                   "rho": "T" if of == "g" else "rho"}  # fmt: skip
-        block |= {"region_id": int(dice.choice((1, 2)))} if face == "regional" else {}
+        if face == "regional":
+            block["region_id"] = int(dice.choice([n for n in (1, 2) if (media == n).any()]))
         return {**block, **({"value": 1 + number} if "Dirichlet" in kind else {"gradient": number})}
     if fixed:
         ripple = kind == "LBMFixedFirstOrderBC" and dim == 2 and face == "left"
@@ -182,21 +185,46 @@ def condition(
     return block
 
 
+NOISY = 6
+"""How many runs of plain NumPy show what rounding may do."""
+
+ROUNDINGS = 4 * np.finfo(float).eps
+"""What a chain of operations rounds off numbers of size 1 that no noise moves, as x - x."""
+
+SAFETY = 8
+"""How much further than the noisy runs a run may lie; of 800 drawn the furthest is at 1.34."""
+
+
 def check(case: Case, folder: Path, *, jit: bool, steps: int = 3) -> None:
-    """After each of some steps all fields of a run are those of plain NumPy."""
+    """After each of some steps all fields of a run are those of plain NumPy, up to rounding.
+
+    How far that may take them apart is seen in runs of plain NumPy in which every number that is
+    written moves by a unit in its last place: much, where a density nearly vanishes.
+    """
     run, plain = case.run(folder, jit=jit), case.plain()
+    noisy = [case.plain(noise) for noise in range(NOISY)]
     for number in range(steps):
         advance(run)
-        plain.step()
-        if not all((np.abs(value) < 10).all() for value in plain.fields.values()):
-            break  # a layer that repeats solid cells has no density, and so no velocity
+        for each in (plain, *noisy):
+            each.step()
         for name in case.buffers:
-            expected = plain.fields[name]
-            miss = np.abs(run.state.buffers[name].numpy() - expected).max()
-            assert miss < 1e-12 * max(1.0, np.abs(expected).max()), (number, name, miss, case)
+            found, expected = run.state.buffers[name].numpy(), plain.fields[name]
+            others = np.stack([each.fields[name] for each in noisy])
+            finite = np.isfinite(expected)
+            sure = (np.isfinite(others) == finite).all(0)
+            at = (number, name, case)
+            assert (np.isfinite(found) == finite)[sure].all(), at
+            sure &= finite
+            with np.errstate(invalid="ignore"):
+                miss, spread = np.abs(found - expected), np.abs(others - expected).max(0)
+            spread, size = (np.where(sure, x, 0) for x in (spread, np.abs(expected)))
+            if expected.ndim > len(case.sizes):  # the components of a cell are of one size
+                spread, size = (x.max(-1, keepdims=True) for x in (spread, size))
+            allowed = SAFETY * (spread + ROUNDINGS * np.maximum(size, 1))
+            assert (miss <= allowed)[sure].all(), (miss[sure].max(), spread.max(), at)
 
 
-@pytest.mark.parametrize("seed", [*range(30), 159, 201])
+@pytest.mark.parametrize("seed", [*range(30), 159, 201, 1544])  # in 1544 a density nearly vanishes
 def test_a_run_is_that_of_plain_numpy(seed: int, tmp_path: Path) -> None:
     check(drawn(seed), tmp_path, jit=False)
 
@@ -252,6 +280,32 @@ def test_single_precision_is_single_throughout(seed: int, jit: bool, tmp_path: P
             assert found.dtype == (torch.int64 if name == "media" else torch.float32), name
             miss = np.abs(found.numpy() - expected).max()
             assert miss < 5e-6 * max(1.0, np.abs(expected).max()), (name, miss, case)
+
+
+@pytest.mark.parametrize(
+    "seed", [5009, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in range(5010, 5100))]
+)
+def test_where_the_reference_differs_from_the_mathematics_it_is_told(
+    seed: int, tmp_path: Path
+) -> None:
+    case = drawn(seed)
+    fixed = ("LBMFixedFirstOrderBC", "LBMFixedZerothOrderBC")
+    both = {  # the reference has these on two faces of a box
+        name: block for name, block in case.boundary.items()
+        if len(case.sizes) == 2 or block["type"] not in fixed
+        or block["boundary"] in ("left", "right")
+    }  # fmt: skip
+    case = replace(case, boundary=both)
+    first, second = (
+        replace(case, compatible=flag).run(tmp_path, jit=False) for flag in (True, False)
+    )
+    advance(first, 3)
+    advance(second, 3)
+    pairs = ((first.state.buffers[n], second.state.buffers[n]) for n in case.buffers)
+    same = all(torch.allclose(a, b, rtol=1e-11, atol=1e-12, equal_nan=True) for a, b in pairs)
+    told = [each for each in quirks(first.simulation) if "first step" not in each.message]
+    assert same or told, case
+    assert not list(quirks(second.simulation))
 
 
 @pytest.mark.parametrize("compatible", [False, True])

@@ -69,6 +69,12 @@ def test_a_wrong_boundary_is_told(condition: dict[str, str], message: str, tmp_p
     assert message in told(lattice_input((6, 5), "D2Q9", boundary={"b": condition}), tmp_path)
 
 
+def test_a_wall_after_another_boundary_needs_a_medium_too(tmp_path: Path) -> None:
+    both = {"a": {**WALL, "boundary": "left"}, "b": WALL}
+    text = lattice_input((6, 5), "D2Q9", boundary=both, compatible=True)
+    assert "needs a medium" in told(text, tmp_path)
+
+
 def test_a_media_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     text = lattice_input((6, 5), "D2Q9", buffers={**FLOW, "media": "ms"})
     text = text.replace("[media]\n", "[media]\nfile = nothing.h5\n")
@@ -149,6 +155,85 @@ def test_options_that_count_are_not_doubted(tmp_path: Path) -> None:
     kinds = {**FLOW, "force": "mv"}
     file.write_text(lattice_input((6, 5), "D2Q9", boundary=blocks, solve=solve, buffers=kinds))
     assert not build(read(file, moose=True)).doubts
+
+
+MEDIUM = "[media]\ntype = 'LBMTensorBuffer'\nbuffer_type = 'ms'\n"
+
+
+def with_medium(numbers: list[int], folder: Path, boundary: dict[str, Any]) -> str:
+    """An input whose medium has some numbers along y."""
+    with h5py.File(folder / "media.h5", "w") as file:
+        file["media"] = np.broadcast_to(numbers, (6, len(numbers)))
+    text = lattice_input(
+        (6, len(numbers)), "D2Q9", buffers={**FLOW, "media": "ms"},
+        boundary={"b": boundary} if boundary else {}, problem={"binary_media": "media"},
+    )  # fmt: skip
+    return text.replace(MEDIUM, f"{MEDIUM}file = media.h5\nis_integer = true\n")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "region", "regions"),
+    [([0, 1, 1, 2, 0], 7, "1, 2"), ([0, 1, 1, 2, 0], 0, "1, 2"), ([1, 1, 1], 2, "1")],
+)
+def test_a_region_without_open_cells_is_an_error(
+    numbers: list[int], region: int, regions: str, tmp_path: Path
+) -> None:
+    wanted = {**VALUE, "boundary": "regional", "region_id": region}
+    text = with_medium(numbers, tmp_path, wanted)
+    with pytest.raises(IngotError) as error:
+        started(text, tmp_path)
+    line = text.splitlines().index(f"region_id = '{region}'") + 1
+    assert f"region_id = {region} is no region of 'media'" in str(error.value)
+    assert f"lattice.i:{line}:" in str(error.value) and f"it: {regions}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "boundary", "found"),
+    [
+        ([1, 1, 1], WALL, ["boundary = wall", "binary_media"]),
+        ([0, 0, 0], WALL, ["boundary = wall", "binary_media"]),
+        ([1, 1, 2], {}, ["binary_media"]),
+        ([0, 1, 1], WALL, []),
+        ([1, 1, 2], {**VALUE, "boundary": "regional", "region_id": 2}, []),
+    ],
+)
+def test_a_medium_that_changes_nothing_is_told(
+    numbers: list[int], boundary: dict[str, Any], found: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "lattice.i"
+    file.write_text(with_medium(numbers, tmp_path, boundary))
+    run = prepared(build(read(file, moose=True)), tmp_path, jit=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", IngotWarning)
+        run.start()
+    assert sorted(str(each.message).split("'")[1] for each in caught) == sorted(found)
+    assert all("idle-option" in str(each.message) for each in caught)
+    strict = prepared(build(read(file, moose=True)), tmp_path, jit=False, strict=True)
+    if found:
+        with pytest.raises(IngotError, match="idle-option"):
+            strict.start()
+
+
+def test_options_around_a_lattice_that_change_nothing_are_told(tmp_path: Path) -> None:
+    text = lattice_input((6, 5), "D2Q9", problem={"tolerance": 1e-3})
+    text = text.replace("'LBMStream'", "'LBMStream'\nroot_compute = collide")
+    file = tmp_path / "lattice.i"
+    file.write_text(text.replace("dim = '2'", "dim = '2'\nnz = 4\nzmax = 2"))
+    doubts = build(read(file, moose=True)).doubts
+    names = [doubt.message.split("'")[1] for doubt in doubts]
+    assert sorted(names) == ["nz", "root_compute", "tolerance", "zmax"]
+    speed = {"type": "LBMComputeVelocityMagnitude", "buffer": "speed", "velocity": "u"}
+    change = {"type": "LBMComputeResidual", "buffer": "change", "speed": "speed"}
+    solve = {"rho": DENSITY, "u": VELOCITY, "speed": speed, "change": change}
+    file.write_text(lattice_input((6, 5), "D2Q9", solve=solve, problem={"tolerance": 1e-3}))
+    assert not build(read(file, moose=True)).doubts
+
+
+def test_a_scalar_of_a_file_is_read_without_a_lattice_too(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "media.h5", "w") as file:
+        file["media"] = np.arange(6)
+    text = f"[Domain]\ndim = 1\nnx = 6\n[]\n[TensorBuffers]\n{MEDIUM}file = media.h5\n[]\n[]"
+    assert started(text, tmp_path).state.buffers["media"].tolist() == list(range(6))
 
 
 def test_a_box_of_one_layer_has_no_open_face(tmp_path: Path) -> None:

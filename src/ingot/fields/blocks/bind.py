@@ -12,7 +12,7 @@ from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.fields.blocks.functions import Functions
 from ingot.fields.blocks.options import Reader, place
 from ingot.fields.blocks.variables import Mapped
-from ingot.fields.declare import COMPUTES, DeclaredCompute
+from ingot.fields.declare import COMPUTES, REQUIRED, DeclaredCompute
 from ingot.fields.lbm.setting import LatticeSetting
 from ingot.fields.step import Buffer, Constant, Old, Source, Step, flat
 from ingot.hit import Block, Tree
@@ -53,6 +53,7 @@ class Binder:
     reader: Reader
     functions: Functions
     compatible: bool
+    dim: int = 2
     untrusted: bool = False
     lattice: LatticeSetting = field(default_factory=LatticeSetting)
     constants: Mapping[str, float] = field(default_factory=dict)
@@ -65,19 +66,20 @@ class Binder:
             return None
         own = values.get("marlin_compatible")
         compatible = self.compatible if own is None else bool(own)
-        known = {**values, "compatible": compatible, "stencil": self.lattice.stencil}
-        self.reader.problems += self.lattice.missing(block, declared, values)
-        if declared.check is not None:
-            found = list(declared.check(block, known))
-            self.reader.problems += found
-            if found:
-                return None
+        stencil = self.lattice.stencil
+        known = {**values, "compatible": compatible, "dim": self.dim, "stencil": stencil}
+        found = list(self.lattice.missing(block, declared, values))
+        found += [] if declared.check is None else declared.check(block, known)
+        self.reader.problems += found
+        if found:
+            return None
         arguments: dict[str, Source | tuple[Source, ...]] = {}
         options: dict[str, Any] = {}
         past: dict[str, str] = {}
         latest: list[str] = []
         loaded: Any = None
         idle = declared.idle(known) if declared.idle is not None else set()
+        idle -= {option.name for option in declared.options if option.default is REQUIRED}
         for option in declared.options:
             if option.name in idle and not option.doc.startswith(NOT_READ):
                 self.reader.tell_idle(block, option, values[option.name])
@@ -116,7 +118,7 @@ class Binder:
                 case "stencil":
                     options[argument.name] = self.lattice.stencil
                 case "solid" | "cells":
-                    mask = self.lattice.mask(argument.role, values)
+                    mask = self.lattice.mask(argument.role, values, block)
                     options |= {argument.name: None} if mask is None else {}
                     arguments |= {} if mask is None else {argument.name: Buffer(mask)}
                 case "constants":
@@ -200,6 +202,6 @@ class Binder:
         step = Step(
             name, declared.function, arguments, bound.gives, bound.options,
             reason=declared.reason, span=block.span, starts=bound.starts, follows=bound.follows,
-            quirk=declared.quirk if self.compatible else None,
+            quirk=declared.quirk if bound.options.get("compatible", self.compatible) else None,
         )  # fmt: skip
         return (*before, step)

@@ -26,6 +26,11 @@ class Function(Protocol):
         """Its value at a time and at points."""
         ...
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Which of x, y, z and t it depends on."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedFunction:
@@ -87,6 +92,14 @@ class Parsed:
         found = formula(self.expression, tuple(values), (), self.numbers)
         return found(values, x)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Which of x, y, z and t it depends on."""
+        known = ("x", "y", "z", "t")
+        used = formula(self.expression, (*known, *self.functions), (), self.numbers).names
+        inner = (self.functions[name].names for name in used if name in self.functions)
+        return frozenset(name for name in used if name in known).union(*inner)
+
 
 @dataclass(frozen=True, slots=True)
 class Shifted:
@@ -100,6 +113,11 @@ class Shifted:
         """Its value at a time and at points."""
         dx, dy, dz = self.shift
         return self.function.value(time + self.delta_t, x + dx, y + dy, z + dz)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Which of x, y, z and t it depends on."""
+        return self.function.names
 
 
 @dataclass(slots=True)

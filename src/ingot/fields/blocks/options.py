@@ -78,6 +78,12 @@ class Reader:
         span = place(block, option.name)
         self.doubts.append(Problem("idle-option", message, span, "leave it out"))
 
+    def tell_idle_fields(self, block: Block | None, made: Any, names: Iterable[str]) -> None:
+        """Keep a doubt about each of some options that were read into a dataclass."""
+        for option in options_of(type(made)):
+            if block is not None and option.name in names:
+                self.tell_idle(block, option, getattr(made, option.name))
+
     def either(self, block: Block, name: str, kind: Any, default: Any) -> Any:
         """One option by itself, or its default, also where it is wrong."""
         try:

@@ -165,16 +165,15 @@ def lattice_buffer(block: Block, reader: Reader, lattice: LatticeSetting) -> Sta
         reader.problems.append(
             Problem("wrong-value", message, block.span, "remove value_dimensions")
         )
-    if lattice.stencil is None:
-        if options.buffer_type != "ms":
-            message = f"{block.title} needs a [Stencil]"
-            fix = "add [Stencil] with a block of type LBMD2Q9, LBMD3Q19 or LBMD3Q27"
-            reader.problems.append(Problem("missing-block", message, block.span, fix))
-        return StartedBuffer()
-    counts = {"df": (lattice.stencil.q,), "mv": (lattice.stencil.dim,), "ms": ()}
-    return StartedBuffer(
-        counts[options.buffer_type], options.is_integer, stored_field(block, options, reader)
-    )
+    counts: dict[str, tuple[int, ...]] = {"ms": ()}
+    if lattice.stencil is not None:
+        counts |= {"df": (lattice.stencil.q,), "mv": (lattice.stencil.dim,)}
+    elif options.buffer_type != "ms":
+        message = f"{block.title} needs a [Stencil]"
+        fix = "add [Stencil] with a block of type LBMD2Q9, LBMD3Q19 or LBMD3Q27"
+        reader.problems.append(Problem("missing-block", message, block.span, fix))
+    sizes = counts.get(options.buffer_type, ())
+    return StartedBuffer(sizes, options.is_integer, stored_field(block, options, reader))
 
 
 def stored_field(block: Block, options: LatticeBuffer, reader: Reader) -> StoredField | None:

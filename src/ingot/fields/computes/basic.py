@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import torch
@@ -85,7 +85,19 @@ def RandomTensor(
     return field.to(space.k2.device) * (max - min) + min
 
 
-@compute(jit=False, reason="a function of the input file is not part of a graph")
+def misplaced(sizes: tuple[int, ...], given: Mapping[str, Any]) -> str:
+    """The reference takes the time for 0 and the lower corner of the box for the origin."""
+    corner = {axis for axis, low in zip("xyz", given["lower"][: len(sizes)], strict=False) if low}
+    shifted = [axis for axis in sorted(given["function"].names) if axis in corner]
+    late = given["later"] and "t" in given["function"].names
+    told = [f"{', '.join(shifted)} from the lower corner of the box"] * bool(shifted)
+    told += ["the time as 0"] * late
+    return f"its function sees {' and '.join(told)}" if told else ""
+
+
+@compute(
+    jit=False, reason="a function of the input file is not part of a graph", quirk=misplaced
+)  # fmt: skip
 def MooseFunctionTensor(
     space: Space, time: Time, *, function: FunctionName, compatible: Compatible
 ) -> Grid:
@@ -93,7 +105,6 @@ def MooseFunctionTensor(
 
     function: its name in [Functions]
     """
-    # The reference takes the time for 0 and the lower corner of the box for the origin.
     corner = space.lower if compatible else tuple(torch.zeros_like(each) for each in space.lower)
     points = [axis - low for axis, low in zip(space.axes[: space.dim], corner, strict=False)]
     points += space.axes[space.dim :]
@@ -125,8 +136,9 @@ def check_rectangle(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
 
 
 def idle_edge(values: dict[str, Any]) -> set[str]:
-    """The form of an edge that is sharp."""
-    return set() if values["int_width"] > 0 else {"profile"}
+    """The form of an edge that is sharp, and edges along axes that the box has not."""
+    sharp = set() if values["int_width"] > 0 else {"profile"}
+    return sharp | {f"{axis}{end}" for axis in "xyz"[values["dim"] :] for end in (1, 2)}
 
 
 @compute(check=check_rectangle, idle=idle_edge)

@@ -34,8 +34,7 @@ from ingot.hit import Block
 
 __all__ = [
     "LBMBounceBack", "LBMDirichletBC", "LBMFixedFirstOrderBC", "LBMFixedZerothOrderBC",
-    "LBMMicroscopicZeroGradientBC", "LBMNeumannBC", "bounce_links", "region_cells", "solid_cells",
-    "wall_cells", "with_first_links",
+    "LBMMicroscopicZeroGradientBC", "LBMNeumannBC", "bounce_links", "with_first_links",
 ]  # fmt: skip
 
 Face = Literal["top", "bottom", "left", "right", "front", "back", "wall", "regional"]
@@ -45,22 +44,6 @@ FACES = {
     "front": (2, False), "back": (2, True),
 }  # fmt: skip
 """The axis of each face, and whether it is its upper end."""
-
-
-def solid_cells(media: Tensor, space: Space) -> Tensor:
-    """Where a medium is 0, if it is anything elsewhere."""
-    return (media == 0) & (space.sum(media) > 0)
-
-
-def wall_cells(media: Tensor, space: Space, *, stencil: Stencil) -> Tensor:
-    """The open cells next to solid ones."""
-    beside = [shift(media == 0, e[: stencil.dim], space) for e in stencil.directions[1:]]
-    return (media >= 1) & torch.stack(beside).any(0)
-
-
-def region_cells(media: Tensor, space: Space, *, number: int) -> Tensor:
-    """The cells of one region of a medium."""
-    return media == number
 
 
 def face_of(boundary: str) -> tuple[int, int]:
@@ -78,12 +61,12 @@ def check_face(*, wall: bool, regional: bool) -> Any:
     """A check that a boundary is one of those that a condition knows, and of the box."""
 
     def check(block: Block, values: dict[str, Any]) -> Iterator[Problem]:
-        boundary, stencil, span = values["boundary"], values["stencil"], place(block, "boundary")
+        boundary, span = values["boundary"], place(block, "boundary")
         if (boundary == "wall" and not wall) or (boundary == "regional" and not regional):
             message = f"{block.type} does not work on boundary = {boundary}"
             known = [*FACES, *["wall"] * wall, *["regional"] * regional]
             yield Problem("wrong-value", message, span, f"choose one of: {', '.join(known)}")
-        elif boundary in FACES and stencil is not None and FACES[boundary][0] >= stencil.dim:
+        elif boundary in FACES and FACES[boundary][0] >= values["dim"]:
             message = f"a box of two axes has no {boundary}"
             yield Problem("wrong-value", message, span, "choose left, right, bottom or top")
         elif boundary == "regional" and values["region_id"] is None:
@@ -94,11 +77,11 @@ def check_face(*, wall: bool, regional: bool) -> Any:
 
 
 def idle_corners(values: dict[str, Any]) -> set[str]:
-    """Corners along an axis that is not one of the face's."""
+    """Corners along an axis that is not one of the face's; on a face all agree what comes back."""
     axis = FACES.get(values["boundary"], (None,))[0]
-    count = 3 if values["stencil"] is None else values["stencil"].dim
-    tangents = {a for a in range(count) if axis not in (None, a)}
-    return {f"exclude_corners_{'xyz'[a]}" for a in range(3) if a not in tangents}
+    tangents = {a for a in range(values["dim"]) if axis not in (None, a)}
+    corners = {f"exclude_corners_{'xyz'[a]}" for a in range(3) if a not in tangents}
+    return corners | (set() if axis is None else {"marlin_compatible"})
 
 
 @compute(
@@ -340,18 +323,23 @@ def enter(
 def check_normal(block: Block, values: dict[str, Any]) -> Iterator[Problem]:
     """A face, in three dimensions one along x, as in the reference."""
     yield from check_face(wall=False, regional=False)(block, values)
-    stencil, boundary = values["stencil"], values["boundary"]
+    boundary = values["boundary"]
     other = boundary in FACES and FACES[boundary][0] > 0
-    if values["compatible"] and stencil is not None and stencil.dim == 3 and other:
+    if values["compatible"] and values["dim"] == 3 and other:
         message = f"{block.type} works on left and right in three dimensions, as the reference does"
         fix = "set marlin_compatible = false in it, which works on every face"
         yield Problem("wrong-value", message, place(block, "boundary"), fix)
 
 
+def idle_sums(values: dict[str, Any]) -> set[str]:
+    """Which directions are added up along a face: in two dimensions the reference's are right."""
+    return {"marlin_compatible"} if values["dim"] == 2 else set()
+
+
 def idle_ripple(values: dict[str, Any]) -> set[str]:
     """The ripple, where it is not that of the left face of D2Q9."""
-    flat = values["stencil"] is None or values["stencil"].dim == 2
-    return set() if flat and values["boundary"] == "left" else {"perturb"}
+    ripples = values["dim"] == 2 and values["boundary"] == "left"
+    return idle_sums(values) | (set() if ripples else {"perturb"})
 
 
 @compute(registry=BOUNDARIES, check=check_normal, idle=idle_ripple)
@@ -390,7 +378,7 @@ def LBMFixedFirstOrderBC(
     return clear(faced(stencil, buffer, now, axis, at, momentum), solid)
 
 
-@compute(registry=BOUNDARIES, check=check_normal)
+@compute(registry=BOUNDARIES, check=check_normal, idle=idle_sums)
 def LBMFixedZerothOrderBC(
     buffer: Grid,
     f: Grid,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,15 +60,19 @@ def stress_products(stencil: Stencil) -> Matrix:
     )
 
 
+def reference_product(stencil: Stencil) -> tuple[float, ...]:
+    """What the reference takes eddies from: one product of the components of each direction."""
+    return tuple(float(math.prod(e[: stencil.dim])) for e in stencil.directions)
+
+
 def eddy_time(
     stencil: Stencil, f: Grid, rest: Grid, space: Space, tau0: Tensor | float,
     cs: Tensor | float, *, compatible: bool,
 ) -> Grid:  # fmt: skip
     r"""The relaxation time with eddies, which solves $\tau = \tau_0 + C_s Q / c_s^4 \rho \tau$."""
     if compatible:
-        # the reference takes one product of components, and the mean density
-        row = tuple(float(math.prod(e[: stencil.dim])) for e in stencil.directions)
-        size, rho = combine(rest, (row,)).squeeze(-1).abs(), space.mean(f.sum(-1))
+        product, rho = combine(rest, (reference_product(stencil),)), space.mean(f.sum(-1))
+        size = product.squeeze(-1).abs()
     else:
         stress = combine(rest, stress_products(stencil))
         size, rho = (0.5 * (stress * stress).sum(-1)).sqrt(), f.sum(-1)
@@ -123,7 +129,16 @@ def LBMMRTCollision(
     return clear(feq + rest - relax(stencil, rest, tau0, compatible=compatible), solid)
 
 
-@compute
+def idle_eddies(values: dict[str, Any]) -> set[str]:
+    """Eddies, where the sum that the reference takes them from is zero for any departure."""
+    if values["stencil"] is None or not values["compatible"]:
+        return set()
+    row = np.array(reference_product(values["stencil"]))
+    row = row @ np.array(hermite(values["stencil"])) if values["projection"] else row
+    return {"Cs"} if np.allclose(row, 0) else set()
+
+
+@compute(idle=idle_eddies)
 def LBMSmagorinskyCollision(
     f: Grid,
     feq: Grid,
@@ -149,7 +164,7 @@ def LBMSmagorinskyCollision(
     return clear(feq + (1 - 1 / tau) * rest, solid)
 
 
-@compute
+@compute(idle=idle_eddies)
 def LBMSmagorinskyMRTCollision(
     f: Grid,
     feq: Grid,

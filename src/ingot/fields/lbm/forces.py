@@ -36,7 +36,7 @@ def check_forces(block: Block, values: dict[str, Any]) -> Iterator[Problem]:
         message = f"{block.title} has no surface forces"
         fix = "use LBMComputeSurfaceForces, and leave enable_surface_forces out"
         yield Problem("wrong-value", message, place(block, "enable_surface_forces"), fix)
-    axes = 3 if values["stencil"] is None else values["stencil"].dim
+    axes = values["dim"]
     if values["gravity_direction"] >= axes:
         message = f"gravity_direction = {values['gravity_direction']} is no axis"
         fix = "write 0, 1 or 2" if axes == 3 else "write 0 or 1: the box has two axes"
@@ -81,7 +81,12 @@ def LBMComputeForces(
     return clear(join(list(parts)), solid)
 
 
-@compute
+def idle_second_order(values: dict[str, Any]) -> set[str]:
+    """The velocity, which the reference does not read."""
+    return {"velocity"} if values["compatible"] else set()
+
+
+@compute(idle=idle_second_order)
 def LBMApplyForces(
     buffer: Grid,
     rho: Grid,

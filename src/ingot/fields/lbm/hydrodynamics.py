@@ -79,8 +79,7 @@ def LBMComputeDensity(f: Grid, solid: Solid) -> Grid:
 
 def idle_velocity(values: dict[str, Any]) -> set[str]:
     """Forces that are not enabled, or along an axis that the box has not."""
-    count = 3 if values["stencil"] is None else values["stencil"].dim
-    axes = "xyz"[count if values["add_body_force"] else 0 :]
+    axes = "xyz"[values["dim"] if values["add_body_force"] else 0 :]
     forces = set() if values["enable_forces"] else {"forces"}
     return forces | {f"body_force_{axis}" for axis in axes}
 

@@ -23,7 +23,7 @@ __all__ = [
 
 def check_plane(block: Block, values: dict[str, Any]) -> Iterator[Problem]:
     """The reference's kernels have two axes."""
-    if values["compatible"] and values["stencil"] is not None and values["stencil"].dim != 2:
+    if values["compatible"] and values["dim"] != 2:
         message = f"{block.title} works in two dimensions, as the reference does"
         fix = "set marlin_compatible = false in it, which works in three"
         yield Problem("wrong-value", message, block.span, fix)

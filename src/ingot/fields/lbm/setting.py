@@ -15,8 +15,9 @@ from ingot.errors import IngotError, Problem, Span
 from ingot.fields.blocks.options import Reader, place
 from ingot.fields.blocks.problem import LatticeOptions, ProblemOptions
 from ingot.fields.declare import DeclaredCompute
-from ingot.fields.lbm.boundaries import bounce_links, region_cells, solid_cells, wall_cells
+from ingot.fields.lbm.boundaries import bounce_links
 from ingot.fields.lbm.hydrodynamics import LBMConstantTensor
+from ingot.fields.lbm.media import region_cells, solid_cells, wall_cells
 from ingot.fields.lbm.stencils import STENCILS, Stencil
 from ingot.fields.lbm.streaming import stream
 from ingot.fields.outputs.xdmf import library
@@ -64,25 +65,27 @@ class LatticeSetting:
             fix = "name its buffer in [Problem]: binary_media = ..."
             yield Problem("missing-option", message, block.span, fix)
 
-    def mask(self, role: str, values: dict[str, Any]) -> str | None:
+    def mask(self, role: str, values: dict[str, Any], block: Block | None = None) -> str | None:
         """The buffer that marks solid cells, or those that a boundary means, if it has any."""
         boundary = values.get("boundary") if role == "cells" else "solid"
         if not self.media or self.stencil is None:
             return None
+        options: dict[str, Any] = {}
         match boundary:
             case "solid":
-                return self._find("#solid", solid_cells, {})
+                name, function, said = "#solid", solid_cells, ""
             case "wall":
-                return self._find("#wall", wall_cells, {"stencil": self.stencil})
+                name, function, said = "#wall", wall_cells, "boundary"
+                options = {"stencil": self.stencil}
             case "regional":
                 number = values["region_id"]
-                return self._find(f"#region{number}", region_cells, {"number": number})
+                name, function, said = f"#region{number}", region_cells, "region_id"
+                options = {"number": number}
             case _:
                 return None
-
-    def _find(self, name: str, function: Any, options: dict[str, Any]) -> str:
         reads: dict[str, Source] = {"media": Buffer(self.media), "space": Ambient("space")}
-        self.masks.setdefault(name, Step(name, function, reads, (name,), options))
+        span = place(block, said) if block is not None and said else None
+        self.masks.setdefault(name, Step(name, function, reads, (name,), options, span=span))
         return name
 
 
@@ -173,6 +176,9 @@ SPATIAL = {
 }
 """The same on stencils with three axes."""
 
+MOMENTUM = "relaxes momentum at rates of its own, which forces do not fit"
+"""What moments of the reference do where the velocity has a share of forces."""
+
 
 def wrong_components(made: Simulation, block: Block | None) -> Iterator[Problem]:
     """Buffers of a lattice that have other components than what writes or moves them."""
@@ -204,6 +210,10 @@ def lattice_quirks(made: Simulation) -> Iterator[Problem]:
         block = made.tree.section("Problem")[0]
         message = "as in Marlin, the first step of a lattice Boltzmann run does nothing"
         yield Problem("reference-quirk", message, block.span, fix.format("[Problem]"))
+    pushed = any(
+        step.options.get("enable_forces") or step.options.get("add_body_force")
+        for step in made.root.steps
+    )
     for step in (*made.initialize, *made.root.steps, *made.postprocess):
         name, stencil = step.function.__name__, step.options.get("stencil")
         if step.function is bounce_links:
@@ -211,7 +221,7 @@ def lattice_quirks(made: Simulation) -> Iterator[Problem]:
             yield Problem("reference-quirk", message, step.span, fix.format("it or [Problem]"))
         if not step.options.get("compatible"):
             continue
-        told = [QUIRKS.get(name)]
+        told = [QUIRKS.get(name), MOMENTUM if pushed and "MRT" in name else None]
         if stencil is not None and stencil.dim == 3:
             moments = "MRT" in name and stencil.name != "D3Q27"
             told.append(None if moments else SPATIAL.get(name))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from ingot.errors import Problem
@@ -11,11 +12,12 @@ from ingot.fields.blocks.options import Reader
 from ingot.fields.outputs import xdmf
 from ingot.fields.outputs.table import Outputs
 from ingot.fields.outputs.vti import VTI, VTITensorOutput, VTIWriter
-from ingot.fields.outputs.xdmf import XDMF, XDMFTensorOutput, XDMFWriter
+from ingot.fields.outputs.xdmf import XDMF, XDMFTensorOutput, XDMFWriter, snapshot
 from ingot.fields.spaces import Space
+from ingot.fields.step import State
 from ingot.hit import Block
 
-__all__ = ["KINDS", "read_tensor_outputs", "writer_of"]
+__all__ = ["KINDS", "read_tensor_outputs", "take_frame", "writer_of"]
 
 KINDS: dict[str, type[XDMFTensorOutput | VTITensorOutput]] = {
     "XDMFTensorOutput": XDMFTensorOutput,
@@ -30,6 +32,12 @@ def writer_of(
     if isinstance(output, VTI):
         return VTIWriter(output, domain, folder, space.share)
     return XDMFWriter(output, domain, folder, space.slabs, space.share)
+
+
+def take_frame(writer: XDMFWriter | VTIWriter, state: State, time: float) -> Callable[[], None]:
+    """What adds a frame of the present fields, whatever becomes of them until it is called."""
+    names = sorted(writer.output.options.buffer)
+    return partial(writer.write, {name: snapshot(state, name) for name in names}, time)
 
 
 def read_tensor_outputs(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape
@@ -15,9 +14,8 @@ from torch import Tensor
 
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.outputs.table import Event
-from ingot.fields.outputs.xdmf import Place, snapshot, written
+from ingot.fields.outputs.xdmf import Place, written
 from ingot.fields.shares import Share
-from ingot.fields.step import State
 from ingot.options import Count
 
 __all__ = ["VTI", "VTITensorOutput", "VTIWriter"]
@@ -70,11 +68,6 @@ class VTIWriter:
     share: Share | None = None
     frame: int = 0
     started: set[Path] = field(default_factory=set)
-
-    def take(self, state: State, time: float) -> Callable[[], None]:
-        """What adds a frame of the present fields, whatever becomes of them until it is called."""
-        fields = {name: snapshot(state, name) for name in sorted(self.output.options.buffer)}
-        return partial(self.write, fields, time)
 
     def write(self, fields: Mapping[str, Tensor], time: float) -> None:
         """Add a frame."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import escape
@@ -98,11 +97,6 @@ class XDMFWriter:
     share: Share | None = None
     frame: int = 0
     started: set[Path] = field(default_factory=set)
-
-    def take(self, state: State, time: float) -> Callable[[], None]:
-        """What adds a frame of the present fields, whatever becomes of them until it is called."""
-        fields = {name: snapshot(state, name) for name in sorted(self.output.options.buffer)}
-        return partial(self.write, fields, time)
 
     def write(self, fields: Mapping[str, Tensor], time: float) -> None:
         """Add a frame."""

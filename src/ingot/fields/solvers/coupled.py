@@ -60,6 +60,14 @@ class AdamsBashforthMoultonCoupled(AdamsBashforthMoulton):
             fix = "write a buffer of zeros where there is none"
             yield Problem("wrong-value", message, block.span, fix)
 
+    def quirks(self, *, clocked: bool, changes_size: bool) -> Iterator[str]:
+        """Couplings and phases besides."""
+        yield from AdamsBashforthMoulton.quirks(self, clocked=clocked, changes_size=changes_size)
+        pairs = self.couplings()
+        if any(pairs.get((column, row)) != name for (row, column), name in pairs.items()):
+            yield "couplings act the other way round"
+        yield "with a real first operator, phases are dropped"
+
     def substep(self, solve: Substep) -> None:
         """Predict, then correct."""
         weigh(self, solve, self.predictor_order, (0.0,))

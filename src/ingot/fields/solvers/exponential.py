@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -74,9 +75,10 @@ def whole(
 class ETDRK4Solver(SplitOptions):
     """Exponential Runge-Kutta of fourth order; the linear part is exact."""
 
-    def histories(self) -> dict[str, int]:
-        """None."""
-        return {}
+    def quirks(self, *, clocked: bool, changes_size: bool) -> Iterator[str]:
+        """Stages of one time."""
+        if clocked:
+            yield "all stages see the time where a substep begins"
 
     def substep(self, solve: Substep) -> None:
         """Four evaluations, each with the update that follows it."""

@@ -41,10 +41,6 @@ class IterativeOptions(SplitOptions):
         """Iterations may not converge."""
         return True
 
-    def histories(self) -> dict[str, int]:
-        """None."""
-        return {}
-
     def limit(self, space: Space, first: float, *spectra: Tensor) -> float:
         """How small a residual must become; in single precision, no smaller than rounding."""
         limit = max(self.absolute_tolerance, self.relative_tolerance * first)

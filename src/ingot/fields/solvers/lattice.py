@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingot.fields.solvers.solve import SolverOptions, Substep
@@ -28,6 +29,10 @@ class LBMStream(SolverOptions):
     def histories(self) -> dict[str, int]:
         """What left is what was there at the end of the last step."""
         return dict.fromkeys(self.f_old, 1)
+
+    def quirks(self, *, clocked: bool, changes_size: bool) -> Iterator[str]:
+        """None: those of a lattice are its computes' and its problem's."""
+        yield from ()
 
     def lists(self) -> dict[str, tuple[str, ...]]:
         """What arrives and what leaves go together."""

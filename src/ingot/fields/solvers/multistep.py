@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
@@ -100,10 +100,6 @@ class ForwardEulerSolver(SolverOptions):
         """Always."""
         return True
 
-    def histories(self) -> dict[str, int]:
-        """None."""
-        return {}
-
     def lists(self) -> dict[str, tuple[str, ...]]:
         """Field, spectrum and rate go together."""
         return {
@@ -139,10 +135,6 @@ class RealSpaceForwardEuler(SolverOptions):
     def evaluates_once(self) -> bool:
         """Always."""
         return True
-
-    def histories(self) -> dict[str, int]:
-        """None."""
-        return {}
 
     def lists(self) -> dict[str, tuple[str, ...]]:
         """Field and rate go together."""
@@ -193,6 +185,28 @@ class AdamsBashforthMoulton(SplitOptions):
         """Old rates, one fewer than the order."""
         return dict.fromkeys(self.nonlinear_reciprocal, self.depth) if self.depth > 0 else {}
 
+    def quirks(self, *, clocked: bool, changes_size: bool) -> Iterator[str]:
+        """Orders that history does not give, and correctors that do not correct."""
+        yield from SolverOptions.quirks(self, clocked=clocked, changes_size=changes_size)
+        if self.starts_by_euler:
+            yield "the first substeps are Euler's, so that the run is of second order"
+        if changes_size and self.depth:
+            yield "where steps change their size, the first substeps are of first order"
+        if self.corrector_steps and self.corrector_order == 1:
+            yield "a corrector of first order changes nothing"
+        if self.corrector_steps and self.depth:
+            yield "old rates are those of predicted fields, not of corrected ones"
+
+    @property
+    def starts_by_euler(self) -> bool:
+        """Whether an order beyond the second begins with what is none, as the reference does.
+
+        A single Euler step has an error of second order, which a whole run of higher order shows.
+        An implicit linear part is of first order anyway.
+        """
+        explicit = all(linear is None for _, _, linear, _ in self.rows())
+        return explicit and self.depth >= ORDER_OF_EULER_START
+
     def substep(self, solve: Substep) -> None:
         """Predict, then correct; start by a one-step method where old rates are missing."""
         if self.is_starting(solve):
@@ -204,14 +218,9 @@ class AdamsBashforthMoulton(SplitOptions):
             correct(self, solve, correction)
 
     def is_starting(self, solve: Substep) -> bool:
-        """Whether an order beyond the second lacks old rates.
-
-        A single Euler step has an error of second order, which a whole run of higher order shows.
-        The reference starts so all the same; and an implicit linear part is of first order anyway.
-        """
-        explicit = all(linear is None for _, _, linear, _ in self.rows())
+        """Whether an order beyond the second lacks old rates, and is not to start by Euler's."""
         few = self.past(solve) < self.depth
-        return not solve.compatible and explicit and few and self.depth >= ORDER_OF_EULER_START
+        return not solve.compatible and few and self.starts_by_euler
 
     def past(self, solve: Substep) -> int:
         """How many old rates there are."""

@@ -5,6 +5,7 @@ In: the root steps, a state, an executor. Out: the state one substep later.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,6 +73,18 @@ class SolverOptions:
     substeps: Count = 1
     forward_buffer: tuple[str, ...] = ()
     forward_buffer_new: tuple[str, ...] = ()
+
+    def histories(self) -> dict[str, int]:
+        """How many old states of which buffers it needs: none, unless it says so."""
+        return {}
+
+    def quirks(self, *, clocked: bool, changes_size: bool) -> Iterator[str]:
+        """What it does as the reference does, and not as the mathematics says, where it counts.
+
+        That depends on whether computes are `clocked`, seeing the time, and steps change size.
+        """
+        if self.histories() and self.substeps > 1:
+            yield "nothing is remembered in the first step, whose substeps are of first order"
 
     @property
     def can_fail(self) -> bool:
