@@ -42,7 +42,7 @@ def told(result: Result, seconds: float, worked: float) -> str:
     assert all(after < before for before, after in pairwise(energies)), "the energy rises"
     drift = max(abs(mean - means[0]) for mean in means)
     return (
-        f"{result.steps} steps of 10 substeps to time {result.times[-1]:g} in {seconds:.0f} s\n"
+        f"{result.steps} steps of 5 substeps to time {result.times[-1]:g} in {seconds:.0f} s\n"
         f"({worked:.0f} s of processor time on {torch.get_num_threads()} threads)\n"
         f"free energy {energies[0]:.2f} at the start, {energies[-1]:.2f} at the end,"
         f" {FLAT:.2f} for two flat interfaces\n"

@@ -635,6 +635,11 @@ def test_references_to_memory_are_counted_and_views_of_it_are_none_to_autograd()
         assert torch_private.view_memory(x, (2,), (1,), 0).is_inference()
 
 
+def test_the_transforms_of_mkl_are_handed_on() -> None:
+    """Where they are not, compiled sequences transform as torch does, and take longer."""
+    assert (torch_private.find_dfti() is not None) == torch.backends.mkl.is_available()
+
+
 def test_compiled_code_and_code_from_the_caches_can_be_wrapped() -> None:
     import torch._functorch.config as functorch
     from torch._dynamo.utils import counters

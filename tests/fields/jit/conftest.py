@@ -1,11 +1,11 @@
 """What tests of compiled sequences share: runs both ways, and no memory of other tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ingot.fields.jit import Jit, executor
+from ingot.fields.jit import Jit, executor, transforms
 from ingot.fields.step import Eager, State, Step
 
 from .cases import copied, largest_difference, state_of
@@ -19,6 +19,15 @@ Both = Callable[..., Jit]
 def nothing_compiled() -> None:
     """No test profits from what another compiled."""
     executor.GRAPHS.clear()
+
+
+@pytest.fixture
+def torch_transforms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sequences transform as direct execution does, so that bits can be compared."""
+    transforms.inverse_plans.cache_clear()
+    monkeypatch.setattr(transforms, "find_dfti", lambda: None)
+    yield
+    transforms.inverse_plans.cache_clear()
 
 
 @pytest.fixture

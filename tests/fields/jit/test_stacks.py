@@ -36,6 +36,7 @@ def stacking(seed: int) -> Callable[..., tuple[Tensor, ...]]:
     return function
 
 
+@pytest.mark.usefixtures("torch_transforms")
 @pytest.mark.parametrize("seed", range(8))
 def test_stacked_values_are_those_of_the_steps(seed: int) -> None:
     arguments: dict[str, Source | tuple[Source, ...]] = {

@@ -29,6 +29,7 @@ def mixed(seed: int) -> Callable[..., list[Tensor]]:
     return function
 
 
+@pytest.mark.usefixtures("torch_transforms")
 @pytest.mark.parametrize("sizes", [(9, 11), (40, 41)])  # less than a tile, and more
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_stages_read_nothing_that_an_earlier_one_has_overwritten(

@@ -19,6 +19,7 @@ from ingot.codegen.nvrtc import OPTIONS
 from ingot.fields.jit.launch import Launch, on_current_stream
 from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import SequenceSource, Slot
+from ingot.fields.jit.transforms import real_field
 
 __all__ = ["SETTINGS", "Entry", "PointLoop", "function", "ready"]
 
@@ -176,7 +177,7 @@ def function(
     """The function of a program whose loops are compiled."""
     names: dict[str, Any] = {
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
-        "inf": math.inf, "nan": math.nan,
+        "inf": math.inf, "nan": math.nan, "real_field": real_field,
     }  # fmt: skip
     for make in (stacked, components):
         names[make.__name__] = functools.partial(make, torch.device(program.device))

@@ -127,7 +127,7 @@ def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
     ending: dict[int, list[Node]] = {}
     for node, at in last.items():
         ending.setdefault(at, []).append(node)
-    makers = {node for each in printed.values() for node in each.gives}
+    own = owned(fused, printed)
     begun: dict[Node, None] = {}
     for at, each in enumerate(fused.units):
         made: tuple[Node, ...] = ()
@@ -136,21 +136,30 @@ def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
             piles = dict.fromkeys(fused.placed[x][0] for x in made if x in fused.placed)
             yield from (pile_line(pile) for pile in piles if pile not in begun)
             begun |= piles
-            own = [x for x in printed[each].tensors
-                   if last.get(x) == at and (x in makers or name_of(x) in FRESH)]  # fmt: skip
-            yield loop_line(each, printed[each], fused, own)
+            ended = {x for x in printed[each].tensors if last.get(x) == at}
+            yield loop_line(each, printed[each], fused, own & ended)
         elif each.node in begun:
             made = (each.node,)
         elif name_of(each.node) == "select.int" and each.node.args[1] == -1:
             yield from component_lines(each.node, begun)
             made = (each.node,)
         elif each.node not in fused.view.shifted:
-            yield f"{each.node.name} = {called(each.node)}"
+            ended = {x for x in each.node.all_input_nodes if last.get(x) == at}
+            yield f"{each.node.name} = {called(each.node, own & ended)}"
             made = (each.node,)
         ends = [n.name for n in ending.get(at, ()) if n.op != "placeholder"]
         ends += [n.name for n in made if n not in last]
         if ends:
             yield f"del {', '.join(ends)}"
+
+
+def owned(fused: Fused, printed: dict[Loop, Printed]) -> set[Node]:
+    """The values in memory of the sequence that no other value shares."""
+    made = {node for each in printed.values() for node in each.gives}
+    made |= {u.node for u in fused.units if isinstance(u, KernelCall) and name_of(u.node) in FRESH}
+    return {
+        x for x in made if all(u in fused.view.points or name_of(u) in FRESH for u in x.users)
+    }  # fmt: skip
 
 
 def pile_line(node: Node) -> str:
@@ -172,17 +181,14 @@ def component_lines(node: Node, begun: dict[Node, None]) -> Iterator[str]:
     yield f"{node.name} = {source.name}_parts[{number}]"
 
 
-def loop_line(loop: Loop, each: Printed, fused: Fused, own: Iterable[Node]) -> str:
+def loop_line(loop: Loop, each: Printed, fused: Fused, own: set[Node]) -> str:
     """The call of a kernel; its results take the place of operands that nothing else needs.
 
     own: the operands that no unit after it reads, and whose memory is the sequence's
     """
     far = {base_of(x) for x in each.tensors if x in fused.view.shifted}
-    spare = [
-        x for x in own
-        if sizes_of(x) == loop.shape and x not in far
-        and all(u in fused.view.points or name_of(u) in FRESH for u in x.users)
-    ]  # fmt: skip
+    fitting = [x for x in each.tensors if x in own and sizes_of(x) == loop.shape]
+    spare = [x for x in fitting if x not in far]
     into = []
     for node in each.gives:
         if node in fused.placed:
@@ -215,14 +221,19 @@ def size(value: Any) -> str:
     return next(name for name, traced in TRACED.items() if traced == hint_of(value))
 
 
-def called(node: Node) -> str:
-    """A call of torch as text."""
+def called(node: Node, own: set[Node]) -> str:
+    """A call of torch as text.
+
+    own: the arguments that no unit after it reads, and whose memory is the sequence's
+    """
     if node.op == "get_attr":
         return f"constants[{str(node.target)!r}]"
     arguments = [text(each) for each in node.args]
     arguments += [f"{name}={text(each)}" for name, each in node.kwargs.items()]
     name = name_of(node)
     target = str(node.target)
+    if name == "_fft_c2r.default" and not node.kwargs:
+        return f"real_field({', '.join(arguments)}, {node.args[0] in own})"
     if name in METHODS:
         return f"{arguments[0]}.{METHODS[name]}({', '.join(arguments[1:])})"
     if target.startswith("aten."):

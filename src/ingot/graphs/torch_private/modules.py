@@ -1,5 +1,6 @@
 """What torch knows of modules, tensors and modes and does not promise to keep."""
 
+import ctypes
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -16,7 +17,7 @@ from torch.utils import _pytree as pytree
 __all__ = [
     "BUILD", "CUDA", "FOLDER", "HOOKS", "VERSION", "Modes", "OpOverload", "abandon_capture",
     "ambient", "any_autocast", "any_dispatch", "apply_of", "autocast_now", "base_of",
-    "buffers_of", "children_of", "find_allocator", "forward_mode", "has_global_hooks",
+    "buffers_of", "children_of", "find_allocator", "find_dfti", "forward_mode", "has_global_hooks",
     "has_hooks", "is_mode_switch", "is_transform", "list_global_hooks", "non_persistent",
     "parameters_of", "pytree", "raw_stream", "register_value", "same_layout", "schema_of",
     "transformed", "transforms", "use_count", "view_memory", "without_storage",
@@ -132,6 +133,24 @@ view_memory: Callable[[Tensor, Sequence[int], Sequence[int], int], Tensor]
 view_memory = torch._C._dynamo.guards._reinterpret_tensor  # pyright: ignore[reportAttributeAccessIssue]
 """A tensor with a size, strides and an offset in the memory of another, as Inductor's code makes
 its results: autograd takes it for no view."""
+
+
+@cache
+def find_dfti() -> ctypes.CDLL | None:
+    """MKL's Fourier transforms, which torch's library hands on where it is built with them."""
+    try:
+        dfti = ctypes.CDLL(str(FOLDER / "lib" / "libtorch_cpu.so"))
+        for name in ("SetValue", "CommitDescriptor", "ComputeBackward", "FreeDescriptor"):
+            getattr(dfti, f"Dfti{name}").restype = ctypes.c_long
+        dfti.DftiCreateDescriptor_s_md.restype = dfti.DftiCreateDescriptor_d_md.restype = (
+            ctypes.c_long
+        )
+        dfti.DftiErrorMessage.argtypes = [ctypes.c_long]
+        dfti.DftiErrorMessage.restype = ctypes.c_char_p
+    except (AttributeError, OSError):  # torch of another system, or built without MKL
+        return None
+    return dfti
+
 
 Allocator = Callable[[Sequence[int], Sequence[int], torch.dtype], Tensor]
 """Sizes, strides and a precision -> a tensor of any numbers."""
