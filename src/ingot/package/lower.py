@@ -37,7 +37,7 @@ from ingot.package.metadata import (
     VariableInfo,
 )  # fmt: skip
 from ingot.package.seal import read_torch_version
-from ingot.package.umat import find_interface, write_include, write_umat
+from ingot.package.umat import TIMES, find_interface, write_include, write_umat
 from ingot.program import (
     Choices,
     Parameter,
@@ -46,6 +46,7 @@ from ingot.program import (
     compile_passes,
     find_first_guesses,
     is_batch_independent,
+    is_shift_invariant,
 )  # fmt: skip
 from ingot.program.band import MIN_ENTRIES_TO_BAND_SLOPES
 from ingot.program.boundaries import cut_at_boundaries, has_boundaries
@@ -171,7 +172,8 @@ def _print_kernels(
     interface = None
     if c.target.umat:
         raise_if(_find_coupled(meta))
-        interface = find_interface(meta, guesses, c.target)
+        alone = is_shift_invariant(c.program, TIMES)
+        interface = find_interface(meta, guesses, c.target, is_autonomous=alone)
         texts.append(write_umat(meta, interface))
     meta, kernel = _name_by_content(meta, texts)
     assert kernel.header is not None
