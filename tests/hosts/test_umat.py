@@ -293,6 +293,40 @@ def test_plane_stress_has_none_across_and_a_consistent_tangent(small: Material, 
         )
 
 
+@pytest.mark.parametrize("which", ["small", pytest.param("finite", marks=pytest.mark.exhaustive)])
+def test_plane_stress_in_single_precision_is_near_double_and_seldom_cut(
+    which: str, single: Material, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Strains are off by units in their last place, stresses by what such strains make of them."""
+    exact: Material = request.getfixturevalue(which)
+    rounded, props = single, PROPS
+    if which == "finite":
+        text = EXAMPLE.read_text().replace("abs_tol = 1e-10", "abs_tol = 1e-5")
+        rounded = compile_material(text + FINITE, "finite", tmp_path, dtype="float32")
+        props = ()
+    source = np.random.default_rng(8)
+    cut = steps = 0
+    for _ in range(150):
+        size, dtime = 10 ** source.uniform(-4, -2), 10 ** source.uniform(-2, 2)
+        statev, stran, before = np.zeros(8), np.zeros(3), np.eye(3)
+        for _ in range(4):
+            dstran, after = source.normal(size=3) * size, before.copy()
+            after[:2, :2] += source.normal(size=(2, 2)) * size @ before[:2, :2]
+            given = {"statev": statev, "props": props, "dtime": dtime, "stran": stran}
+            given |= {"dfgrd0": before, "dfgrd1": after, "dstran": dstran}
+            found, near = (call_umat(m.library, (2, 1), **given) for m in (exact, rounded))
+            assert found["pnewdt"] == 1.0
+            steps, cut = steps + 1, cut + int(near["pnewdt"] != 1.0)
+            if near["pnewdt"] == 1.0:
+                lost = 2.0**-23 * (1.0 if which == "finite" else np.abs(stran + dstran).max())
+                assert abs(near["statev"][7] - found["statev"][7]) < 32 * lost
+                bound = 64 * lost * np.abs(found["ddsdde"]).max()
+                bound += 2.0**-15 * np.abs(found["stress"]).max()
+                assert np.abs(near["stress"] - found["stress"]).max() < bound
+            statev, stran, before = found["statev"], stran + dstran, after
+    assert cut < 0.06 * steps  # most of them where the model's own solve wants digits, as in solids
+
+
 def draw_gradients(seed: int, steps: int) -> np.ndarray:
     source = np.random.default_rng(seed)
     rate = source.normal(size=(3, 3)) * 0.02

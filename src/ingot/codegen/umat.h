@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 // What hosts end a job with, where they have it.
 extern "C" void xit_(void) __attribute__((weak));
@@ -22,7 +23,11 @@ constexpr int mandel_of_umat[6] = {0, 1, 2, 5, 4, 3};   // 11 22 33 12 13 23
 constexpr int mandel_of_vumat[6] = {0, 1, 2, 5, 3, 4};  // 11 22 33 12 23 31
 constexpr int planes[6][2] = {{0, 0}, {1, 1}, {2, 2}, {1, 2}, {0, 2}, {0, 1}};  // of Mandel components
 constexpr int thickness = 2;
-constexpr int thickness_updates = 50;
+constexpr int thickness_updates = 50, thickness_failures = 8;
+constexpr double epsilon = std::numeric_limits<real>::epsilon();
+constexpr double exact_stress = sizeof(real) == 8 ? 1e-13 : 4 * epsilon;  // across, of the largest: a few sums round so
+constexpr double solved_stress = 1e-7;  // across, of the largest: what tolerances of solves leave of a stress
+constexpr double lost_strain = 4;       // epsilons of the largest: what strains lose as they are read and added up
 constexpr double step_error = 1e-3;  // of a step: what rounding of total time may take from it
 constexpr double cut = 0.25;  // of a step in which a point failed, as Abaqus itself cuts one
 
@@ -242,23 +247,38 @@ inline bool update_point(Single& call, const Point& x) {
   return call.run(W, true) == 0;
 }
 
+// The strain across a plane once the logarithm of that stretch has changed; small strains are such logarithms.
+inline double stretch(double across, double change) {
+  return is_finite ? (1 + across) * std::exp(std::fmax(-1.0, std::fmin(1.0, change))) - 1 : across + change;
+}
+
 // Find the strain across a plane at which there is no stress across it, from that of the last step.
 inline bool solve_thickness(Single& call, Point& x, double& across, double* c) {
-  double last = INFINITY;
+  double change = 0, last = INFINITY;
+  int failures = 0;
   for (int update = 0; update < thickness_updates; ++update) {
-    if (is_finite) x.gradient[8] = 1 + across;
-    else x.strain[thickness] = across;
-    if (!update_point(call, x)) return false;
+    const double now = stretch(across, change);
+    if (is_finite) x.gradient[8] = 1 + now;
+    else x.strain[thickness] = now;
+    if (!update_point(call, x)) {  // for want of digits, or too far away: a strain between may do
+      if (change == 0 || ++failures > thickness_failures) return false;
+      change *= 0.5;
+      continue;
+    }
     call.find_tangent(x.gradient, c);
+    across = now;
     const double pressed = call.output(stress_at, thickness, 0), wrong = std::fabs(pressed);
-    double largest = 0;
-    for (int m = 0; m < 6; ++m) largest = std::fmax(largest, std::fabs(call.output(stress_at, m, 0)));
-    const double change = -pressed / c[7 * thickness];
-    // to the last digits, or as far as the tolerances of the model's own solves let it come
-    const bool exact = wrong <= 1e-13 * largest || std::fabs(change) <= 1e-16 * (1 + std::fabs(across));
-    if (exact || (wrong >= 0.5 * last && wrong <= 1e-7 * largest)) return true;
+    double largest = 0, size = is_finite ? 1 : 0;
+    for (int m = 0; m < 6; ++m) {
+      largest = std::fmax(largest, std::fabs(call.output(stress_at, m, 0)));
+      if (!is_finite) size = std::fmax(size, std::fabs(x.strain[m]));
+    }
+    change = -pressed / c[7 * thickness];
+    const double lost = std::fabs(change) / (epsilon * size);
+    if (wrong <= exact_stress * largest || lost <= 0.5) return true;
+    const bool is_stuck = wrong >= 0.5 * last;  // no update helps any more
+    if (is_stuck && (wrong <= solved_stress * largest || lost <= lost_strain)) return true;
     if (!(std::fabs(change) < 1e3)) return false;
-    across = is_finite ? (1 + across) * std::exp(std::fmax(-1.0, std::fmin(1.0, change))) - 1 : across + change;
     last = wrong;
   }
   return false;
