@@ -37,7 +37,7 @@ from ingot.package.metadata import (
     VariableInfo,
 )  # fmt: skip
 from ingot.package.seal import read_torch_version
-from ingot.package.umat import TIMES, find_interface, write_include, write_umat
+from ingot.package.umat import find_interface, write_include, write_umat
 from ingot.program import (
     Choices,
     Parameter,
@@ -51,6 +51,7 @@ from ingot.program import (
 from ingot.program.band import MIN_ENTRIES_TO_BAND_SLOPES
 from ingot.program.boundaries import cut_at_boundaries, has_boundaries
 from ingot.program.partition import Segment
+from ingot.types.history import TIMES
 from ingot.types.spellings import Spellings
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from ingot.package.header import LAYOUTS
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.package.target import Target
 from ingot.types import lag
+from ingot.types.history import TIMES
 
-__all__ = ["TIMES", "Interface", "find_interface", "list_pairs", "write_include", "write_umat"]
+__all__ = ["Interface", "find_interface", "list_pairs", "write_include", "write_umat"]
 
 STRAIN, STRESS, TEMPERATURE = "strain", "stress", "temperature"
 GRADIENT, KIRCHHOFF = "deformation_gradient", "kirchhoff_stress"
-TIMES = ("t", "time")
 ENERGIES = ("SSE", "SPD", "SCD")
 TURNS = {"Scalar": "stays", "SR2": "symmetric"}  # what DROT does to a state of each kind
 KINDS = {STRAIN: "SR2", STRESS: "SR2", GRADIENT: "R2", KIRCHHOFF: "SR2"}

@@ -16,7 +16,7 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if, warn_of
 from ingot.execute.autograd_guard import find_lost_gradients, find_lost_tangents
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.status import Status, failures, may_be, spoil_rows
-from ingot.execute.transient import History, Transient
+from ingot.execute.transient import History, Transient, find_lost_step
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms, without_storage
 from ingot.messages import refuse, tell
@@ -25,6 +25,7 @@ from ingot.package.target import IN_PROCESS
 from ingot.runtime.backends import Backend, shape_of, tensor_of
 from ingot.types import KINDS, Value, lag
 from ingot.types.card import Card, Row, show_html, show_text
+from ingot.types.history import TIMES
 from ingot.types.spellings import find_named, resolve_name
 from ingot.types.variables import VariableSpec
 
@@ -678,6 +679,8 @@ class Artifact(nn.Module):
                     now = x if steps is None else x.new_empty(x.shape[1:])
                     now = now.to(self.dtype) if x.is_floating_point() else now
                     yield from self._misfits(name, known[name], now)
+                    if steps is not None and name in TIMES and f"{name}~1" in self._shapes:
+                        yield from find_lost_step(x, self.dtype, name)
 
     def _misfits(self, name: str, shape: ValueShape, value: Tensor) -> list[Problem]:
         found = []
