@@ -6,14 +6,17 @@ from typing import get_args
 import pytest
 import torch
 
+from ingot import compile_model
 from ingot.cli.run import summary
 from ingot.drivers import TransientDriver, build_driver
 from ingot.drivers.diagnosis import diagnose
+from ingot.drivers.result import Result
 from ingot.drivers.transient import transient_driver
 from ingot.errors import IngotError
 from ingot.execute import Backend
 from ingot.hit import read, read_text
 from ingot.model import Factory
+from ingot.package.target import Target
 from ingot.runtime.stub import AOTIModel
 from tests import packages
 
@@ -260,3 +263,33 @@ def test_values_without_a_step_are_told() -> None:
     none = text.replace("torch.linspace(0, 1, 5)[:, None]", "torch.zeros(0)[:, None]")
     with pytest.raises(IngotError, match="'strain' has 0 steps"):
         build_driver(read_text(none), "stretch")
+
+
+def test_times_that_a_package_in_single_precision_cannot_tell_apart_are_refused(
+    tmp_path: Path,
+) -> None:
+    target = Target(output_dir=tmp_path, dtype="float32", baseline=False)
+    text = "[Models]\n[rate]\ntype = ScalarVariableRate\nvariable = 'x'\n[]\n[]"
+    compile_model(read_text(text), "rate", target)
+    artifact = f"[Models]\n[m]\ntype = AOTIModel\nartifact_path = '{tmp_path / 'rate'}'\n[]\n[]\n"
+
+    def run(begin: float, kind: str) -> Result:
+        times = f"Scalar({begin} + torch.linspace(0, 1e-2, 11))"
+        values = f"[times]\ntype = Python\nexpr = '{times}'\n[]\n"
+        values += "[x]\ntype = Python\nexpr = 'Scalar(torch.linspace(0, 2, 11))'\n[]\n"
+        model = artifact if kind == "package" else text.replace("rate]", "m]")
+        block = "[Drivers]\n[d]\ntype = TransientDriver\nmodel = m\nprescribed_time = times\n"
+        block += "prescribed_Scalar_names = x\nprescribed_Scalar_values = x\n[]\n[]\n"
+        driver = build_driver(read_text(f"{model}[Tensors]\n{values}[]\n{block}"), "d")
+        assert isinstance(driver, TransientDriver)
+        return driver.run("interpret")
+
+    expected = torch.full((10,), 200.0, dtype=torch.float64)
+    for begin, kind in ((0.0, "package"), (1e4, "live")):
+        found = run(begin, kind).outputs["x_rate"][1:].double()
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+    with pytest.raises(IngotError, match=r"is 0\.000976562 in float32") as raised:
+        run(1e4, "package")
+    (problem,) = raised.value.problems
+    assert problem.code == "lost-step"
+    assert problem.span is not None and problem.span.block == "Drivers/d"

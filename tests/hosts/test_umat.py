@@ -15,7 +15,10 @@ import ingot
 from ingot import compile_model, read
 from ingot.codegen.cpu_levels import choose_levels
 from ingot.errors import IngotError
+from ingot.hit import read_text
+from ingot.package.stages import advance, load
 from ingot.package.target import Target
+from tests.hosts.called import call_apart, call_umat, call_vumat
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples" / "viscoplastic.i"
@@ -290,6 +293,40 @@ def test_plane_stress_has_none_across_and_a_consistent_tangent(small: Material, 
         )
 
 
+@pytest.mark.parametrize("which", ["small", pytest.param("finite", marks=pytest.mark.exhaustive)])
+def test_plane_stress_in_single_precision_is_near_double_and_seldom_cut(
+    which: str, single: Material, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Strains are off by units in their last place, stresses by what such strains make of them."""
+    exact: Material = request.getfixturevalue(which)
+    rounded, props = single, PROPS
+    if which == "finite":
+        text = EXAMPLE.read_text().replace("abs_tol = 1e-10", "abs_tol = 1e-5")
+        rounded = compile_material(text + FINITE, "finite", tmp_path, dtype="float32")
+        props = ()
+    source = np.random.default_rng(8)
+    cut = steps = 0
+    for _ in range(150):
+        size, dtime = 10 ** source.uniform(-4, -2), 10 ** source.uniform(-2, 2)
+        statev, stran, before = np.zeros(8), np.zeros(3), np.eye(3)
+        for _ in range(4):
+            dstran, after = source.normal(size=3) * size, before.copy()
+            after[:2, :2] += source.normal(size=(2, 2)) * size @ before[:2, :2]
+            given = {"statev": statev, "props": props, "dtime": dtime, "stran": stran}
+            given |= {"dfgrd0": before, "dfgrd1": after, "dstran": dstran}
+            found, near = (call_umat(m.library, (2, 1), **given) for m in (exact, rounded))
+            assert found["pnewdt"] == 1.0
+            steps, cut = steps + 1, cut + int(near["pnewdt"] != 1.0)
+            if near["pnewdt"] == 1.0:
+                lost = 2.0**-23 * (1.0 if which == "finite" else np.abs(stran + dstran).max())
+                assert abs(near["statev"][7] - found["statev"][7]) < 32 * lost
+                bound = 64 * lost * np.abs(found["ddsdde"]).max()
+                bound += 2.0**-15 * np.abs(found["stress"]).max()
+                assert np.abs(near["stress"] - found["stress"]).max() < bound
+            statev, stran, before = found["statev"], stran + dstran, after
+    assert cut < 0.06 * steps  # most of them where the model's own solve wants digits, as in solids
+
+
 def draw_gradients(seed: int, steps: int) -> np.ndarray:
     source = np.random.default_rng(seed)
     rate = source.normal(size=(3, 3)) * 0.02
@@ -515,6 +552,197 @@ def test_a_block_at_finite_strain_is_given_stretches(finite: Material, build: An
     np.testing.assert_allclose(found, stress, rtol=1e-12, atol=1e-10)
 
 
+LONG = (1.0, 100.0, 1e4, 1e12)  # a step of 1e-6 s is lost in the last three, in float32 or double
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_is_as_long_as_the_host_says_at_any_time(
+    small: Material, single: Material, seed: int
+) -> None:
+    """Bit for bit the results at time zero: stress, tangent, states; UMAT and VUMAT."""
+    source = np.random.default_rng(seed)
+    step = 10.0 ** source.uniform(-7, -3)
+    strain = source.normal(size=6) * 2e-2
+    state = np.zeros(7)
+    for material in (small, single):
+        given = {"dstran": strain, "dtime": step, "props": PROPS, "statev": state}
+        expected = call_umat(material.library, time=[0.0, 0.0], **given)
+        assert expected["pnewdt"] == 1.0 and expected["statev"][6] > 0
+        for time in LONG:
+            found = call_umat(material.library, time=[time, time], **given)
+            for name in ("stress", "ddsdde", "statev"):
+                assert np.array_equal(found[name], expected[name]), (time, name)
+    for material, real in ((small, np.float64), (single, np.float32)):
+        given = {"strain_inc": np.tile(strain, (70, 1)), "props": PROPS, "dt": step}
+        given["state_old"] = np.zeros((70, 13))
+        expected = call_vumat(material.library, real, total_time=step, **given)
+        for time in LONG:
+            found = call_vumat(material.library, real, total_time=time + step, **given)
+            for name in ("stress_new", "state_new"):
+                assert np.array_equal(found[name], expected[name]), (time, name)
+
+
+AGED = """
+[Models]
+  [rate]
+    type = SR2VariableRate
+    variable = 'strain'
+  []
+  [aged]
+    type = ScalarLinearCombination
+    from = 't'
+    to = 'SSE'
+  []
+  [viscous]
+    type = SR2LinearCombination
+    from = 'strain_rate'
+    to = 'stress'
+    weights = '3'
+  []
+  [model]
+    type = ComposedModel
+    models = 'rate viscous aged'
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize(("dtype", "longest"), [("float64", 1e9), ("float32", 10.0)])
+def test_a_step_that_total_time_loses_is_told_by_what_reads_it(
+    tmp_path: Path, dtype: str, longest: float
+) -> None:
+    library = compile_material(AGED, "model", tmp_path, dtype=dtype).library
+    step = longest * (2e-13 if dtype == "float64" else 2e-4)
+    strain = np.array([1e-3, 0.0, 0.0, 0.0, 0.0, 0.0])
+    real = np.float64 if dtype == "float64" else np.float32
+    block = {"strain_inc": strain[None], "state_old": np.zeros((1, 6))}
+    found = call_umat(library, dstran=strain, time=[longest] * 2, dtime=step)
+    np.testing.assert_allclose(found["stress"][0], 3e-3 / step, rtol=1e-3)
+    np.testing.assert_allclose(found["sse"], longest, rtol=1e-3)
+    found = call_vumat(library, real, total_time=real(longest), dt=real(step), **block)
+    np.testing.assert_allclose(found["stress_new"][0, 0], 3e-3 / step, rtol=2e-3)
+    for time in (1e3 * longest, 1e8 * longest):
+        told = call_apart("call_umat", library, dstran=strain, time=[time] * 2, dtime=step)
+        assert "error[wrong-umat]: 'model' reads total time, in whose precision a step of" in told
+        told = call_apart("call_vumat", library, real, total_time=time, dt=step, **block)
+        assert "compile it with --dtype float64, or let time begin at zero again" in told
+
+
+def test_a_body_turned_inside_out_asks_for_a_shorter_step(finite: Material) -> None:
+    statev = np.zeros(7)
+    good = np.eye(3) + 0.02 * np.random.default_rng(1).normal(size=(3, 3))
+    for bad in (np.diag([1.0, 1.0, -1.0]), -good, 0 * good, np.full((3, 3), np.nan)):
+        found = call_umat(finite.library, statev=statev, dfgrd1=bad, stress=np.arange(6.0))
+        assert found["pnewdt"] == 0.25
+        assert np.array_equal(found["stress"], np.arange(6.0))
+        assert not found["statev"].any() and not found["ddsdde"].any()
+    assert call_umat(finite.library, statev=statev, dfgrd1=good)["pnewdt"] == 1.0
+    stretch = np.tile([1.01, 1.0, 1.0, 0.0, 0.0, 0.0], (70, 1))
+    stretch[66, 2] = -1.0
+    told = call_apart("call_vumat", finite.library, stretch_new=stretch, total_time=1.0, dt=1.0,
+                      state_old=np.zeros((70, 7)))  # fmt: skip
+    assert "'finite' failed at 1 points of a block that begins at 64" in told
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_states_that_are_not_the_models_are_carried_on(
+    small: Material, single: Material, kind: type
+) -> None:
+    material = small if kind is np.float64 else single
+    source = np.random.default_rng(4)
+    old = np.zeros((70, 17))
+    old[:, 13:] = source.normal(size=(70, 4))
+    strain = source.normal(size=(70, 6)) * 1e-3
+    spent = source.uniform(size=70)
+    found = call_vumat(material.library, kind, state_old=old, strain_inc=strain, props=PROPS,
+                       total_time=0.5, dt=0.5, inelastic_old=spent)  # fmt: skip
+    assert np.array_equal(found["state_new"][:, 13:], old[:, 13:].astype(kind))
+    assert np.array_equal(found["inelastic_new"], spent.astype(kind))
+    fewer = call_vumat(material.library, kind, state_old=old[:, :13], strain_inc=strain,
+                       props=PROPS, total_time=0.5, dt=0.5)  # fmt: skip
+    assert np.array_equal(found["state_new"][:, :13], fewer["state_new"])
+    point = call_umat(material.library, statev=old[0], dstran=strain[0], props=PROPS)
+    assert np.array_equal(point["statev"][13:], old[0, 13:])
+
+
+WARM = FIELDS.replace("from = 'temperature phase phase~1 age~1'", "from = 'phase phase~1 age~1'")
+WARM = (
+    WARM.replace("weights = '1 2 4 8'", "weights = '2 4 8'")
+    + """
+[Models]
+  [finite]
+    type = LogarithmicStrain
+    model = 'model'
+  []
+[]
+"""
+)
+
+
+@pytest.mark.parametrize("host", ["abaqus", "calculix"])
+def test_finite_strain_gives_the_derivative_by_temperature(tmp_path: Path, host: str) -> None:
+    """By differences; in plane stress those of the Kirchhoff stress, as DDSDDE has it."""
+    library = compile_material(WARM, "finite", tmp_path, umat_host=host).library
+    source = np.random.default_rng(2)
+    gradient = np.eye(3) + 0.1 * source.normal(size=(3, 3))
+    green = (gradient.T @ gradient - np.eye(3)) / 2
+    pairs = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
+    dstran = np.array([green[p] * (1 if p[0] == p[1] else 2) for p in pairs])
+    plane = gradient.copy()
+    plane[2, :2] = plane[:2, 2] = 0
+    for shape, f in (((3, 3), gradient), ((3, 1), plane), ((2, 1), plane)):
+        if host == "calculix" and shape != (3, 3):
+            continue
+
+        def call(temp: float, shape: tuple[int, int] = shape, f: np.ndarray = f) -> Any:
+            found = call_umat(library, shape, dfgrd1=f, temp=temp, dtemp=7.0, statev=np.zeros(2),
+                              dstran=dstran[: sum(shape)])  # fmt: skip
+            assert found["pnewdt"] == 1.0
+            thick = 1 + found["statev"][1] if shape == (2, 1) else 1.0
+            return found, thick
+
+        (middle, thick), (up, high), (down, low) = (call(t) for t in (350.0, 351.0, 349.0))
+        slope = (up["stress"] * high - down["stress"] * low) / (2 * thick)
+        size = np.abs(middle["ddsddt"]).max()
+        assert size > 1
+        np.testing.assert_allclose(middle["ddsddt"], slope, rtol=1e-5, atol=1e-6 * size)
+
+
+def write_sources(text: str, **options: Any) -> dict[str, str]:
+    """The files of a material that is not compiled."""
+    return dict(advance(load(read_text(text), "model", Target(umat=True, **options))).sources)
+
+
+def test_the_prefix_of_c_names_is_that_of_the_include() -> None:
+    files = write_sources(EXAMPLE.read_text(), c_prefix="a_steel")
+    assert "integer, parameter :: a_steel_nstatv = 7" in files["model-umat.inc"]
+    assert "model_nstatv" not in files["model-umat.inc"]
+    assert "void a_steel_umat(" in files["model.h"]
+
+
+@needs_fortran
+def test_an_include_of_odd_names_compiles_in_either_form(tmp_path: Path) -> None:
+    """States whose names differ in case, in a mark, or in their last letters alone."""
+    long = "a_name_that_is_so_long_that_fortran_would_not_take_it_at_all"
+    states = ("Age", "a.ge", "a_ge", f"{long}_1", f"{long}_2")
+    grow = "".join(
+        f"  [grow{i}]\n    type = ScalarLinearCombination\n    from = '{s}~1'\n    to = '{s}'\n"
+        "    weights = '1'\n  []\n" for i, s in enumerate(states)
+    )  # fmt: skip
+    text = FIELDS.replace("  [model]\n", f"{grow}  [model]\n").replace(
+        "dissipated grow", " ".join(["dissipated grow", *(f"grow{i}" for i in range(len(states)))])
+    )
+    text = text.replace("'age SPD'", f"'age SPD {' '.join(states)}'")
+    include = tmp_path / "model-umat.inc"
+    include.write_text(write_sources(text)[include.name])
+    assert sum("_sdv_" in line for line in include.read_text().splitlines()) == 1 + len(states)
+    source = tmp_path / "program.f"
+    source.write_text(f"      program main\n      include '{include.name}'\n      end program\n")
+    for form in ("fixed", "free"):
+        command = [str(FORTRAN), f"-f{form}-form", "-fsyntax-only", f"-I{tmp_path}", str(source)]
+        subprocess.run(command, check=True)
+
+
 def test_the_include_tells_places(small: Material) -> None:
     text = (small.folder / "model-umat.inc").read_text()
     assert "! STATEV(1:6): plastic_strain, SR2 = 0" in text
@@ -539,6 +767,41 @@ def test_the_include_tells_places(small: Material) -> None:
 def test_what_no_host_gives_is_refused(tmp_path: Path, options: dict[str, Any], told: str) -> None:
     with pytest.raises(IngotError, match=told):
         compile_material(EXAMPLE.read_text(), "model", tmp_path, **options)
+
+
+def list_fixes(text: str, **options: Any) -> list[str]:
+    with pytest.raises(IngotError) as raised:
+        write_sources(text, **options)
+    return [f"{p.message} | {p.fix}" for p in raised.value.problems]
+
+
+def test_names_are_proposed_for_what_is_of_their_kind() -> None:
+    renamed = {"rename_input": ("strain:e",), "rename_output": ("stress:s",)}
+    told = list_fixes(EXAMPLE.read_text(), **renamed)
+    assert told[0].endswith("| rename what is meant: --rename-input e:strain")
+    offered = told[1].partition("--rename-output ")[2].split(" or ")
+    assert set(offered) == {"s:stress", "plastic_strain:stress"}
+    assert told[2].endswith("| name it by what it is: --rename-input e:strain")
+    scalar = "[Models]\n[model]\ntype = ScalarVariableRate\nvariable = 'x'\n[]\n[]"
+    told = list_fixes(scalar)
+    assert told[0].endswith("| choose a model that has one, of kind SR2 or R2")
+    assert told[1].endswith("| choose a model that has one, of kind SR2")
+    vector = "[Models]\n[model]\ntype = VecVariableRate\nvariable = 'x'\n[]\n[]"
+    assert any("a host gives no 'x', Vec | give it a value in the file" in line
+               for line in list_fixes(vector))  # fmt: skip
+
+
+def test_what_a_host_means_by_a_name_is_of_its_kind() -> None:
+    for old, new, kind in (("temperature", "strain", "SR2"), ("temperature", "stress~1", "SR2"),
+                           ("strain", "t", "Scalar"), ("strain", "SPD~1", "Scalar")):  # fmt: skip
+        told = list_fixes(FIELDS, rename_input=(f"{old}:{new}", *(
+            ("strain:e",) if new == "strain" else ("SPD~1:w~1",) if new == "SPD~1" else ()
+        )))  # fmt: skip
+        found = {"temperature": "Scalar", "strain": "SR2"}[old]
+        assert any(f"'{new}' of a host is of kind {kind}, that of the model {found}" in line
+                   for line in told), told  # fmt: skip
+    told = list_fixes(FIELDS, rename_output=("SSE:stress", "stress:s"))
+    assert any("'stress' of a host is of kind SR2, that of the model Scalar" in t for t in told)
 
 
 def test_finite_strain_gives_kirchhoff_stress(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
 from ingot.model import Model, build
 from ingot.program import prepared, with_adjoint, with_jacobian
+from ingot.program.probe import Probes
 from ingot.types import SR2, r2_from_sr2
 from tests.types.test_spectral import mandel, rotations
 
@@ -276,3 +278,51 @@ def test_a_strain_that_is_no_tensor_is_refused() -> None:
     inner = laws.ScalarLinearCombination(from_=["strain"], weights=[1.0], to="stress")
     with pytest.raises(IngotError, match="is of kind Scalar, not SR2"):
         laws.LogarithmicStrain(model=inner)
+
+
+def draw_inverted() -> Tensor:
+    """Deformations that no body has: mirrored, flattened, turned inside out, not a number."""
+    source = torch.Generator().manual_seed(9)
+    drawn = UNIT + 0.25 * torch.randn(8, 3, 3, generator=source, dtype=DOUBLE)
+    drawn = drawn * -torch.linalg.det(drawn).sign()[:, None, None]
+    flat = torch.diag(torch.tensor([1.0, 0.0, 1.0], dtype=DOUBLE))
+    mirror = torch.diag(torch.tensor([1.0, 1.0, -1.0], dtype=DOUBLE))
+    return torch.cat([torch.stack([mirror, -UNIT, flat, UNIT * torch.nan]), drawn])
+
+
+@pytest.mark.parametrize("executor", [Interpreter, Kernel])
+def test_a_body_turned_inside_out_fails_and_no_other_point(executor: Any) -> None:
+    model = laws.LogarithmicStrain(model=make_plastic(), strain="E", deformation_gradient="F")
+    good, bad = draw_gradients()[::3], draw_inverted()
+    run = executor(with_jacobian(prepared(model), [("kirchhoff_stress", "F")]))
+
+    def call(f: Tensor) -> Any:
+        zero = {n: torch.zeros(len(f), *k.base, dtype=DOUBLE) for n, k in model.inputs.items()}
+        return run(zero | {"F": f, "t": torch.ones(len(f), dtype=DOUBLE)})
+
+    order = torch.randperm(len(good) + len(bad), generator=torch.Generator().manual_seed(2))
+    place = order.argsort()
+    alone, _ = call(good)
+    mixed, (status,) = call(torch.cat([good, bad])[order])
+    assert status.converged[place[: len(good)]].all()
+    assert not status.converged[place[len(good) :]].any()
+    for name, values in mixed.items():
+        rtol, atol = (0, 0) if executor is Kernel else (1e-12, 1e-12)
+        torch.testing.assert_close(values[place[: len(good)]], alone[name], rtol=rtol, atol=atol)
+        assert values[place[len(good) :]].isnan().all(), name
+
+
+@pytest.mark.parametrize("executor", [Interpreter, Kernel])
+def test_what_solves_nothing_is_nan_where_a_body_is_turned_inside_out(executor: Any) -> None:
+    model = build(read_text(TEXT.replace("    jaumann_tangent = 'tangent'\n", "")), "model")
+    run = executor(with_jacobian(prepared(model), [PAIR]))
+    for name, values in run({"deformation_gradient": draw_inverted()})[0].items():
+        assert values.isnan().flatten(1).any(1).all(), name
+
+
+def test_probe_states_of_a_strain_are_numbers_though_some_bodies_are_inside_out() -> None:
+    program = prepared(build(read_text(TEXT), "model"))
+    probes = Probes.of_program(program)
+    stress = next(v for v in program.outputs if v.name == "kirchhoff_stress")
+    for node in stress.nodes:
+        assert np.isfinite(probes.values(node)[1:]).all()  # but for the first: all inputs are zero

@@ -4,14 +4,18 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from ingot.codegen.source import write_source
 from ingot.execute.inductor import plan_graphs
 from ingot.execute.interpret import Interpreter
+from ingot.hit import read_text
+from ingot.model import build
 from ingot.program import (
     Builder,
     Choices,
@@ -19,6 +23,8 @@ from ingot.program import (
     Variable,
     along_direction,
     compile_passes,
+    is_shift_invariant,
+    prepared,
     with_adjoint,
     with_jacobian,
 )  # fmt: skip
@@ -33,6 +39,7 @@ from tests.program.graphs import CELL, update
 from tests.systems import node_of, plasticity, program_of, viscoplasticity
 
 THREADS = 8
+EXAMPLE = Path(__file__).parents[2] / "examples" / "viscoplastic.i"
 
 
 def chained(*, axes: bool) -> Program:
@@ -197,3 +204,53 @@ def test_labels_are_the_users_words() -> None:
     assert Variable("s", Scalar, (), (g.one,)).labels() == ["s"]
     assert Variable("s", Scalar, (CELL,), (g.one,)).labels() == ["s"]
     assert Variable("s", Scalar, (CELL,), (g.one, g.zero), (CELL,)).labels() == ["s[0]", "s[1]"]
+
+
+def draw_program(seed: int) -> Program:
+    """Sums, differences, products, choices and a solve of `x`, `x~1` and `y`, drawn at random."""
+    random = np.random.default_rng(seed)
+    g = Builder()
+    x, old, y = (g.node("input", (), (n, 0)) for n in ("x", "x~1", "y"))
+    lines = [x, old, y, g.emit("sub", x, old)]
+    for _ in range(random.integers(1, 5)):
+        a, b = (lines[i] for i in random.integers(0, len(lines), 2))
+        match random.choice(["add", "sub", "sub", "mul", "neg", "tanh", "choose", "solve"]):
+            case "neg" | "tanh" as op:
+                lines.append(g.emit(str(op), a))
+            case "choose":
+                lines.append(g.emit("where", g.emit("lt", a, 3.0), b, y))
+            case "solve":
+                lines.append(update(g, f"solve{len(lines)}", g.emit("tanh", a), b)[0])
+            case op:
+                lines.append(g.emit(str(op), a, b))
+    given = (("x", x), ("x~1", old), ("y", y))
+    inputs = tuple(Variable(n, Scalar, (), (node,)) for n, node in given)
+    return Program(g.extents, inputs, (), (Variable("out", Scalar, (), (lines[-1],)),))
+
+
+def test_what_is_shift_invariant_stays_where_all_times_are_shifted() -> None:
+    """Of `x` and its history; numbers are such that differences are exact."""
+    values = torch.tensor([0.25, 1.5, -2.0], dtype=torch.float64)
+    given = {"x": values, "x~1": values.flip(0) - 0.5, "y": values * 0.5}
+    invariant = 0
+    for seed in range(300):
+        program = draw_program(seed)
+        run = Interpreter(program)
+        moved = {n: v if n == "y" else v + 16.0 for n, v in given.items()}
+        before, after = (run(values)[0]["out"] for values in (given, moved))
+        if is_shift_invariant(program, ("x",)):
+            invariant += 1
+            torch.testing.assert_close(before, after, rtol=0, atol=0, equal_nan=True)
+    assert invariant > 60
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_a_model_of_rates_reads_the_length_of_a_step_alone(level: int) -> None:
+    text = EXAMPLE.read_text()
+    guess = "predictor = 'predictor'"
+    text = text.replace(guess, f"{guess}\n    max_substepping_level = {level}")
+    assert is_shift_invariant(prepared(build(read_text(text), "model")), ("t", "time"))
+    clock = "[clock]\n type = ScalarLinearCombination\n from = 't'\n to = 'phase'\n []\n [model]"
+    aged = text.replace("[model]", clock).replace("return_map elastic", "clock return_map elastic")
+    aged = aged.replace("additional_outputs = '", "additional_outputs = 'phase ")
+    assert not is_shift_invariant(prepared(build(read_text(aged), "model")), ("t", "time"))

@@ -12,6 +12,7 @@ from torch import Tensor
 import ingot
 from ingot import Artifact, IngotError, IngotWarning, laws
 from ingot.catalog import CATALOG, model
+from ingot.execute.transient import Transient
 from ingot.hosts import Increments, State
 from ingot.types import Scalar
 
@@ -298,3 +299,26 @@ def test_a_package_without_derivatives_says_what_to_compile() -> None:
     state = State(spring, 2)
     assert "derivative" in refused(lambda: state.update({"strain": np.eye(6)[:2]}))
     assert state.update({"strain": np.eye(6)[:2]}, tangent=False)["stress"].shape == (2, 6)
+
+
+def test_a_step_that_single_precision_loses_is_refused() -> None:
+    state = State(grows(torch.float32), 3)
+    state.update({"t": 100.0, "load": 0.0})
+    state.commit()
+    for length in (1e-6, 1e-4):  # none at all, and off by more than a thousandth
+        with pytest.raises(IngotError, match="lost-step"):
+            state.update({"t": 100.0 + length, "load": 0.0})
+    state.update({"t": 100.5, "load": 0.0})
+    State(grows(), 3, {"t": 100.0}).update({"t": 100.0 + 1e-6, "load": 0.0})
+
+
+def test_a_transient_in_single_precision_tells_the_step_that_it_loses() -> None:
+    def take(times: Tensor, material: Artifact) -> Tensor:
+        prescribed = {"t": times, "load": torch.zeros(len(times), dtype=torch.float64)}
+        return material.transient(Transient(len(times), prescribed, {})).outputs["x"]
+
+    long = 1e4 + torch.linspace(0, 1e-2, 11, dtype=torch.float64)
+    with pytest.raises(IngotError, match=r"a step of 0.001 from 't' = 10000 is 0.000976562"):
+        take(long, grows(torch.float32))
+    assert take(long, grows()).isfinite().all()
+    assert take(long - 1e4, grows(torch.float32)).isfinite().all()

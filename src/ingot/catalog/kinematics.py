@@ -1,7 +1,11 @@
 """Eigenstrains and deformation."""
 
+import math
+
 from ingot.catalog.declare import Fixed, Parameter, model
-from ingot.types import R2, SR2, Scalar, det, log1p3, matmul, r2_from_sr2, rotate, sym, transpose
+from ingot.types import (
+    R2, SR2, Scalar, det, log1p3, matmul, r2_from_sr2, rotate, sym, transpose, where,
+)  # fmt: skip
 
 
 @model(gives="eigenstrain")
@@ -70,7 +74,9 @@ def VolumeAdjustDeformationGradient(input: R2, jacobian: Scalar) -> R2:
 
 @model(gives="strain")
 def HenckyStrain(deformation_gradient: R2) -> SR2:
-    r"""The logarithmic strain of a deformation, $E = \tfrac{1}{2} \ln F^T F$."""
+    r"""The logarithmic strain of a deformation, $E = \tfrac{1}{2} \ln F^T F$; NaN unless
+    $\det F > 0$.
+    """
     return log1p3(_twice_green_strain(deformation_gradient)) * 0.5
 
 
@@ -84,9 +90,12 @@ def HenckyStressPullBack(deformation_gradient: R2, stress: SR2) -> SR2:
 
 
 def _twice_green_strain(deformation_gradient: R2) -> SR2:
-    """$F^T F - I$ of displacement gradients, so that small ones keep their digits."""
+    """$F^T F - I$ of displacement gradients, so that small ones keep their digits.
+
+    It is NaN where a body is turned inside out, of which $F^T F$ knows nothing: solves fail there.
+    """
     h = deformation_gradient - R2.identity()
-    return sym(h * 2.0 + matmul(transpose(h), h))
+    return where(det(deformation_gradient) > 0.0, sym(h * 2.0 + matmul(transpose(h), h)), math.nan)
 
 
 @model(gives="first_piola_kirchhoff_stress")

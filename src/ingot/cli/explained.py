@@ -189,6 +189,12 @@ EXPLAIN: dict[str, str] = {
         " old value is zero at every step, as NEML2 has it too. Name the variable in"
         " additional_outputs of the composed model, or prescribe it."
     ),
+    "lost-step": (
+        "A model reads times by what they differ by, and in its precision two of them differ by"
+        " something else than was given: float32 holds seven digits, so that at 1000 s a step of"
+        " 1e-5 s is none. Rates would be wrong, and a step of zero elastic. Compile the model with"
+        " --dtype float64, take longer steps, or let the time begin nearer to zero."
+    ),
     "many-outputs": (
         "A parameter refers to a model that has several outputs. Write model.output to say which"
         " one."

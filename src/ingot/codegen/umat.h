@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 // What hosts end a job with, where they have it.
 extern "C" void xit_(void) __attribute__((weak));
@@ -22,7 +23,12 @@ constexpr int mandel_of_umat[6] = {0, 1, 2, 5, 4, 3};   // 11 22 33 12 13 23
 constexpr int mandel_of_vumat[6] = {0, 1, 2, 5, 3, 4};  // 11 22 33 12 23 31
 constexpr int planes[6][2] = {{0, 0}, {1, 1}, {2, 2}, {1, 2}, {0, 2}, {0, 1}};  // of Mandel components
 constexpr int thickness = 2;
-constexpr int thickness_updates = 50;
+constexpr int thickness_updates = 50, thickness_failures = 8;
+constexpr double epsilon = std::numeric_limits<real>::epsilon();
+constexpr double exact_stress = sizeof(real) == 8 ? 1e-13 : 4 * epsilon;  // across, of the largest: a few sums round so
+constexpr double solved_stress = 1e-7;  // across, of the largest: what tolerances of solves leave of a stress
+constexpr double lost_strain = 4;       // epsilons of the largest: what strains lose as they are read and added up
+constexpr double step_error = 1e-3;  // of a step: what rounding of total time may take from it
 constexpr double cut = 0.25;  // of a step in which a point failed, as Abaqus itself cuts one
 
 // Only one thread may end a program: others that come to do so wait for that.
@@ -35,10 +41,10 @@ struct Ending {
   ~Ending() { __atomic_clear(&taken, __ATOMIC_RELEASE); }
 };
 
-[[noreturn]] inline void stop(const char* told, int given, int wanted) {
+template <class... T> [[noreturn]] inline void stop(const char* told, T... given) {
   const Ending alone;
   std::fprintf(stderr, "error[wrong-umat]: '%s' ", name);
-  std::fprintf(stderr, told, given, wanted);
+  std::fprintf(stderr, told, given..., 0);  // the last: a format without arguments is warned of
   std::fprintf(stderr, "\n  fix: see %s-umat.inc\n", name);
   std::fflush(stderr);
   if (xit_) xit_();
@@ -49,7 +55,7 @@ struct Ending {
 // Refuse a call that lacks an array: C may make one, Fortran cannot.
 template <int n> inline void require(const void* const (&given)[n]) {
   for (int i = 0; i < n; ++i)
-    if (!given[i]) stop("is given a null pointer, the number %d of the arguments that it reads", i + 1, 0);
+    if (!given[i]) stop("is given a null pointer, the number %d of the arguments that it reads", i + 1);
 }
 
 // All that a host gives for a point, in Mandel components and rows of matrices.
@@ -102,7 +108,7 @@ template <int n> struct Call {
     }
   }
 
-  // How many points failed, or that there was no memory.
+  // How many points failed, in a solve or by a number that is not finite; or that there was no memory.
   int64_t run(int points, bool with_slopes) {
     Given in[package::reads + 1];
     Gives out[package::gives + 1];
@@ -134,7 +140,7 @@ template <int n> struct Call {
     for (int p = 0; p < points; ++p) {
       bool bad = false;
       for (int s = 0; s < package::solves; ++s) bad |= reason[s * n + p] != converged;
-      failed += bad;
+      failed += bad || !all_finite(p);
     }
     return failed;
   }
@@ -205,7 +211,7 @@ inline void rotate_states(double* values, const double* turn) {
   if (!turned || is_finite) return;
   for (int s = 0; s < states; ++s) {
     if (kept[s].turns == cannot) stop("has a state that DROT cannot turn: use LogarithmicStrain (STATEV %d)",
-                                       kept[s].at + 1, 0);
+                                       kept[s].at + 1);
     for (int k = 0; kept[s].turns == symmetric && k < kept[s].size; k += 6) rotate(values + kept[s].at + k, turn);
   }
 }
@@ -217,31 +223,62 @@ template <class T> void begin_states(double* values, const T* given, double tota
   for (int k = 0; blank && k < numbers; ++k) values[k] = initial[k];
 }
 
+constexpr bool reads(Source wanted) {
+  for (const From& f : from)
+    if (package::inputs && f.source == wanted) return true;
+  return false;
+}
+
+// The ends of a step. A host knows its length, of which total time keeps few digits or none: a model
+// that reads nothing else is given just that, from zero on. Others are told where it is lost.
+inline void take_time(Point& x, double begin, double end, double length) {
+  x.time_old = is_autonomous ? 0 : begin, x.time = is_autonomous ? length : end;
+  const double read = double(real(x.time)) - double(real(x.time_old));
+  if (reads(of_time) && reads(of_time_old) && std::fabs(read - length) > step_error * std::fabs(length))
+    stop("reads total time, in whose precision a step of %g at %g is %g: compile it with --dtype float64, or"
+         " let time begin at zero again", length, end, read);
+}
+
 // One point, which fills a block of its own: blocks that are whole are read and written faster.
 using Single = Call<W>;
 
 inline bool update_point(Single& call, const Point& x) {
   call.take(0, W, x);
-  return call.run(W, true) == 0 && call.all_finite(0);
+  return call.run(W, true) == 0;
+}
+
+// The strain across a plane once the logarithm of that stretch has changed; small strains are such logarithms.
+inline double stretch(double across, double change) {
+  return is_finite ? (1 + across) * std::exp(std::fmax(-1.0, std::fmin(1.0, change))) - 1 : across + change;
 }
 
 // Find the strain across a plane at which there is no stress across it, from that of the last step.
 inline bool solve_thickness(Single& call, Point& x, double& across, double* c) {
-  double last = INFINITY;
+  double change = 0, last = INFINITY;
+  int failures = 0;
   for (int update = 0; update < thickness_updates; ++update) {
-    if (is_finite) x.gradient[8] = 1 + across;
-    else x.strain[thickness] = across;
-    if (!update_point(call, x)) return false;
+    const double now = stretch(across, change);
+    if (is_finite) x.gradient[8] = 1 + now;
+    else x.strain[thickness] = now;
+    if (!update_point(call, x)) {  // for want of digits, or too far away: a strain between may do
+      if (change == 0 || ++failures > thickness_failures) return false;
+      change *= 0.5;
+      continue;
+    }
     call.find_tangent(x.gradient, c);
+    across = now;
     const double pressed = call.output(stress_at, thickness, 0), wrong = std::fabs(pressed);
-    double largest = 0;
-    for (int m = 0; m < 6; ++m) largest = std::fmax(largest, std::fabs(call.output(stress_at, m, 0)));
-    const double change = -pressed / c[7 * thickness];
-    // to the last digits, or as far as the tolerances of the model's own solves let it come
-    const bool exact = wrong <= 1e-13 * largest || std::fabs(change) <= 1e-16 * (1 + std::fabs(across));
-    if (exact || (wrong >= 0.5 * last && wrong <= 1e-7 * largest)) return true;
+    double largest = 0, size = is_finite ? 1 : 0;
+    for (int m = 0; m < 6; ++m) {
+      largest = std::fmax(largest, std::fabs(call.output(stress_at, m, 0)));
+      if (!is_finite) size = std::fmax(size, std::fabs(x.strain[m]));
+    }
+    change = -pressed / c[7 * thickness];
+    const double lost = std::fabs(change) / (epsilon * size);
+    if (wrong <= exact_stress * largest || lost <= 0.5) return true;
+    const bool is_stuck = wrong >= 0.5 * last;  // no update helps any more
+    if (is_stuck && (wrong <= solved_stress * largest || lost <= lost_strain)) return true;
     if (!(std::fabs(change) < 1e3)) return false;
-    across = is_finite ? (1 + across) * std::exp(std::fmax(-1.0, std::fmin(1.0, change))) - 1 : across + change;
     last = wrong;
   }
   return false;
@@ -249,8 +286,9 @@ inline bool solve_thickness(Single& call, Point& x, double& across, double* c) {
 
 // The second Piola-Kirchhoff stress of a Kirchhoff stress, and the derivative of the one by Green's strain
 // of that of the other by stretches without spin: S = G t, dS/dE = G (c - h) G^T with h D = D t + t D and
-// G x = F^-1 x F^-T. All in Mandel components.
-inline void pull_back(const double* f, double* stress, double* c) {
+// G x = F^-1 x F^-T; heat: the derivative by temperature, which is pulled back as the stress is. All in
+// Mandel components.
+inline void pull_back(const double* f, double* stress, double* heat, double* c) {
   const double volume = determinant(f);
   double back[3][3], g[6][6], full[3][3];
   for (int i = 0; i < 3; ++i)
@@ -280,17 +318,17 @@ inline void pull_back(const double* f, double* stress, double* c) {
       c[6 * m + n] -= entry * unit * (m < 3 ? 1.0 : root_two);
     }
   }
-  double half[36], given[6];
+  double half[36], given[6], warm[6];
   for (int m = 0; m < 6; ++m) {
-    given[m] = stress[m];
+    given[m] = stress[m], warm[m] = heat[m];
     for (int n = 0; n < 6; ++n) {
       half[6 * m + n] = 0;
       for (int k = 0; k < 6; ++k) half[6 * m + n] += g[m][k] * c[6 * k + n];
     }
   }
   for (int m = 0; m < 6; ++m) {
-    stress[m] = 0;
-    for (int k = 0; k < 6; ++k) stress[m] += g[m][k] * given[k];
+    stress[m] = heat[m] = 0;
+    for (int k = 0; k < 6; ++k) stress[m] += g[m][k] * given[k], heat[m] += g[m][k] * warm[k];
     for (int n = 0; n < 6; ++n) {
       c[6 * m + n] = 0;
       for (int k = 0; k < 6; ++k) c[6 * m + n] += half[6 * m + k] * g[n][k];
@@ -327,8 +365,8 @@ inline void update(double* stress, double* statev, double* ddsdde, double* const
                    int nstatv, const double* props, int nprops, const double* drot, double* pnewdt,
                    const double* dfgrd0, const double* dfgrd1) {
   if (is_finite && !is_lagrangian && umat_abaqus_)
-    stop("is of finite strain as Abaqus has it: compile it with --umat-host calculix", 0, 0);
-  if (is_lagrangian && ndi != 3) stop("is for solids of CalculiX, with NDI = 3; got %d", ndi, 0);
+    stop("is of finite strain as Abaqus has it: compile it with --umat-host calculix");
+  if (is_lagrangian && ndi != 3) stop("is for solids of CalculiX, with NDI = 3; got %d", ndi);
   const bool is_plane = ndi == 2 && nshr == 1;
   if (ntens != ndi + nshr || (!is_plane && (ndi != 3 || (nshr != 1 && nshr != 3))))
     stop("is for NDI = 3 with NSHR = 3 or 1, and for NDI = 2 with NSHR = 1; got %d and %d", ndi, nshr);
@@ -350,7 +388,7 @@ inline void update(double* stress, double* statev, double* ddsdde, double* const
   bool done = true;
   if (is_lagrangian) done = find_gradient(x.strain, x.gradient) && find_gradient(x.strain_old, x.gradient_old);
   else if (is_finite) copy_matrix(x.gradient, dfgrd1), copy_matrix(x.gradient_old, dfgrd0);
-  x.time = time[1] + dtime, x.time_old = time[1];
+  take_time(x, time[1], time[1] + dtime, dtime);
   x.temperature = temp + dtemp, x.temperature_old = temp;
   for (int k = 0; k < fields; ++k) x.field[k] = predef[k] + dpred[k], x.field_old[k] = predef[k];
   for (int k = 0; k < 3; ++k) x.energy_old[k] = *energies[k];
@@ -368,10 +406,13 @@ inline void update(double* stress, double* statev, double* ddsdde, double* const
     return;
   }
   const double volume = is_finite && !is_lagrangian ? determinant(x.gradient) : 1;
-  double result[6];
-  for (int m = 0; m < 6; ++m) result[m] = call.output(stress_at, m, 0);
+  double result[6], heat[6];
+  for (int m = 0; m < 6; ++m) {
+    result[m] = call.output(stress_at, m, 0);
+    heat[m] = heat_at < 0 ? 0 : call.block(heat_at, m, 0);
+  }
   if (!is_plane) call.find_tangent(x.gradient, c);
-  if (is_lagrangian) pull_back(x.gradient, result, c);
+  if (is_lagrangian) pull_back(x.gradient, result, heat, c);
   for (int i = 0; i < ntens; ++i) stress[i] = result[places[i]] * (i >= ndi ? root_half : 1.0) / volume;
   for (int i = 0; i < ntens; ++i)
     for (int j = 0; j < ntens; ++j) {
@@ -381,12 +422,11 @@ inline void update(double* stress, double* statev, double* ddsdde, double* const
       const int shears = (i >= ndi) + (j >= ndi);
       ddsdde[i + ntens * j] = entry * (shears == 2 ? 0.5 : shears ? root_half : 1.0) / volume;
     }
-  if (heat_at >= 0)
-    for (int i = 0; i < ntens; ++i) {
-      double entry = call.block(heat_at, places[i], 0);
-      if (is_plane) entry -= c[6 * places[i] + thickness] * call.block(heat_at, thickness, 0) / c[7 * thickness];
-      ddsddt[i] = entry * (i >= ndi ? root_half : 1.0);
-    }
+  for (int i = 0; heat_at >= 0 && i < ntens; ++i) {
+    double entry = heat[places[i]];
+    if (is_plane) entry -= c[6 * places[i] + thickness] * heat[thickness] / c[7 * thickness];
+    ddsddt[i] = entry * (i >= ndi ? root_half : 1.0) / volume;
+  }
   for (int k = 0; k < 3; ++k)
     if (energy_at[k] >= 0) *energies[k] = call.output(energy_at[k], 0, 0);
   call.keep_states(0, statev);
@@ -402,7 +442,7 @@ void update_block(int nblock, int ndir, int nshr, int nstatev, int nfieldv, int 
                   T* state_new, T* energy_new, T* inelastic_new) {
   constexpr int chunk = 64;
   const int ntens = ndir + nshr, strains = is_finite ? 0 : 6;
-  if (nblock < 0) stop("is given nblock = %d", nblock, 0);
+  if (nblock < 0) stop("is given nblock = %d", nblock);
   if (ndir != 3 || (nshr != 1 && nshr != 3)) stop("is for ndir = 3 with nshr = 3 or 1; got %d and %d", ndir, nshr);
   if (properties && nprops != properties) stop("is given nprops = %d, and has %d", nprops, properties);
   if (nstatev < numbers + strains) stop("is given nstatev = %d, and needs %d", nstatev, numbers + strains);
@@ -427,7 +467,8 @@ void update_block(int nblock, int ndir, int nshr, int nstatev, int nfieldv, int 
         x.gradient_old[3 * r + s] = x.gradient_old[3 * s + r] = double(stretch_old[at + i * nblock]);
       }
       for (int m = 0; m < strains; ++m) state_new[at + (numbers + m) * nblock] = T(x.strain[m]);
-      x.time = double(total_time), x.time_old = double(total_time - dt);
+      for (int k = numbers + strains; k < nstatev; ++k) state_new[at + k * nblock] = state_old[at + k * nblock];
+      take_time(x, double(total_time) - double(dt), double(total_time), double(dt));
       x.temperature = double(temp_new[at]), x.temperature_old = double(temp_old[at]);
       for (int k = 0; k < fields; ++k) {
         x.field[k] = double(field_after[at + k * nblock]);
@@ -437,7 +478,7 @@ void update_block(int nblock, int ndir, int nshr, int nstatev, int nfieldv, int 
       call.take(p, p + 1, x);
     }
     const int64_t failed = call.run(points, false);
-    if (failed != 0) stop("did not converge at %d points of a block that begins at %d", int(failed), first);
+    if (failed != 0) stop("failed at %d points of a block that begins at %d", int(failed), first);
     for (int p = 0; p < points; ++p) {
       const int at = first + p;
       double values[numbers + 1], work = 0, volume = 1;
@@ -459,7 +500,7 @@ void update_block(int nblock, int ndir, int nshr, int nstatev, int nfieldv, int 
         work += mean * double(strain_inc[place]) * (i < 3 ? 1.0 : 2.0);
       }
       energy_new[at] = T(double(energy_before[at]) + work / double(density[at]));
-      if (energy_at[1] >= 0) inelastic_new[at] = T(call.output(energy_at[1], 0, p) / double(density[at]));
+      inelastic_new[at] = energy_at[1] < 0 ? inelastic_old[at] : T(call.output(energy_at[1], 0, p) / double(density[at]));
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -48,6 +48,7 @@ from ingot.execute import (
     require_backend,
 )
 from ingot.execute.batch_shape import broadcast_shapes, shape_of
+from ingot.execute.transient import find_lost_step
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.model.given import GivenField
@@ -106,6 +107,7 @@ class TransientDriver:
         if clock.name in model.inputs:
             forces = {clock.name: clock, **forces}
         problems += misfits(block, model, forces, starts, clock.batch[0])
+        problems += find_lost_time(clock, model)
         problems += find_singular(model)
         now = [*map(drop_steps, forces.values()), *starts.values()]
         shapes = find_declared_shapes(model, factory, now, problems)
@@ -346,6 +348,14 @@ def clock_problems(
         message = f"'{clock.name}' is the time, and prescribed as well"
         fix = "remove it from the prescribed variables"
         yield Problem("duplicate-variable", message, forces[clock.name].name_span, fix)
+
+
+def find_lost_time(clock: Given, model: Model) -> Iterator[Problem]:
+    """A step that a compiled model, of less precision than the times, does not see as it is."""
+    if isinstance(model.body, AOTIModel) and {clock.name, f"{clock.name}~1"} <= {*model.inputs}:
+        dtype = model.body.artifact.dtype
+        for problem in find_lost_step(clock.value.data, dtype, clock.name):
+            yield replace(problem, span=clock.value_span)
 
 
 def misfits(

@@ -1,12 +1,13 @@
 """Many steps of one program, with the histories of its variables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from ingot.errors import Problem
 from ingot.execute.batch_shape import ValueShape, shape_of
 from ingot.execute.status import STATUS_ROWS, Status
 from ingot.types import lag
@@ -14,7 +15,11 @@ from ingot.types import lag
 if TYPE_CHECKING:
     from ingot.program import Program
 
-__all__ = ["History", "Transient", "find_inputs", "step_calls", "step_through"]
+__all__ = [
+    "History", "Transient", "find_inputs", "find_lost_step", "step_calls", "step_through",
+]  # fmt: skip
+
+MAX_LOST = 1e-3  # of a step, to the rounding of times: rates are as wrong as that
 
 Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], Sequence[Status]]]
 
@@ -51,6 +56,20 @@ class History:
         """The same on a device."""
         outputs = {n: x.to(device) for n, x in self.outputs.items()}
         return History(outputs, tuple(s.to(device) for s in self.statuses))
+
+
+def find_lost_step(times: Tensor, dtype: torch.dtype, name: str) -> Iterator[Problem]:
+    """The first step between times, (steps, *batch), that is another one in a precision."""
+    if times.dtype == dtype:
+        return
+    exact, read = times.double().diff(dim=0), times.to(dtype).double().diff(dim=0)
+    lost = (read - exact).abs() > MAX_LOST * exact.abs()
+    for place in lost.nonzero()[:1].tolist():
+        kind = str(dtype).removeprefix("torch.")
+        begin, length, found = (float(x[tuple(place)]) for x in (times, exact, read))
+        message = f"a step of {length:g} from '{name}' = {begin:g} is {found:g} in {kind}"
+        fix = "compile the model with --dtype float64, or give times nearer to zero"
+        yield Problem("lost-step", message, None, fix)
 
 
 def step_through(

@@ -65,7 +65,7 @@ class _Names:
     def __init__(self, meta: Metadata) -> None:
         assert meta.kernel is not None
         self.prefix = meta.kernel.prefix
-        self.short = self.prefix.rpartition("_")[0] or self.prefix
+        self.short = meta.kernel.short_prefix
         self.used: set[str] = set()
         self.inputs = self._group("in", [v.name for v in meta.inputs])
         self.parameters = self._group("parameter", [p.variable.name for p in meta.parameters])

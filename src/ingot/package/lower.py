@@ -47,10 +47,12 @@ from ingot.program import (
     compile_passes,
     find_first_guesses,
     is_batch_independent,
+    is_shift_invariant,
 )  # fmt: skip
 from ingot.program.band import MIN_ENTRIES_TO_BAND_SLOPES
 from ingot.program.boundaries import cut_at_boundaries, has_boundaries
 from ingot.program.partition import Segment
+from ingot.types.history import TIMES
 from ingot.types.spellings import Spellings
 
 if TYPE_CHECKING:
@@ -172,7 +174,8 @@ def _print_kernels(
     interface = None
     if c.target.umat:
         raise_if(_find_coupled(meta))
-        interface = find_interface(meta, guesses, c.target)
+        alone = is_shift_invariant(c.program, TIMES)
+        interface = find_interface(meta, guesses, c.target, is_autonomous=alone)
         texts.append(write_umat(meta, interface))
     meta, kernel = _name_by_content(meta, texts)
     assert kernel.header is not None

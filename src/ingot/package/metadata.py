@@ -103,6 +103,11 @@ class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     prefix: str
     umat: str | None = None
 
+    @property
+    def short_prefix(self) -> str:
+        """The prefix as it was chosen, without what tells packages apart by their content."""
+        return self.prefix.rpartition("_")[0] or self.prefix
+
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a package comes from.

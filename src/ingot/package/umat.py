@@ -1,7 +1,7 @@
 """A package as a user material (UMAT, VUMAT): what a host gives and keeps, in tables and text."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ingot.codegen.compiler import join_headers
@@ -11,14 +11,18 @@ from ingot.package.header import LAYOUTS
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.package.target import Target
 from ingot.types import lag
+from ingot.types.history import TIMES
 
 __all__ = ["Interface", "find_interface", "list_pairs", "write_include", "write_umat"]
 
 STRAIN, STRESS, TEMPERATURE = "strain", "stress", "temperature"
 GRADIENT, KIRCHHOFF = "deformation_gradient", "kirchhoff_stress"
-TIMES = ("t", "time")
 ENERGIES = ("SSE", "SPD", "SCD")
 TURNS = {"Scalar": "stays", "SR2": "symmetric"}  # what DROT does to a state of each kind
+KINDS = {STRAIN: "SR2", STRESS: "SR2", GRADIENT: "R2", KIRCHHOFF: "SR2"}
+"""Of what a host gives and takes by name; all else that it knows are numbers."""
+MAX_COLUMNS = 72  # of fixed form
+MAX_FORTRAN_NAME = 57  # Fortran takes 63 letters, a line of fixed form so many beside a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,13 @@ class Interface:
     """Where a package's inputs come from and its outputs go to, as a host's arrays.
 
     is_lagrangian: whether the host asks for the second Piola-Kirchhoff stress by Green's strain;
+    is_autonomous: whether time enters by the length of the step alone;
     sources: the array of every input, and where in it
     """
 
     is_finite: bool
     is_lagrangian: bool
+    is_autonomous: bool
     sources: tuple[tuple[str, int], ...]
     states: tuple[State, ...]
     fields: tuple[str, ...]
@@ -55,24 +61,23 @@ class Interface:
 
 def list_pairs(inputs: Collection[str], outputs: Collection[str]) -> list[tuple[str, str]]:
     """The derivatives that a host asks for, of a model with such inputs and outputs."""
-    if GRADIENT in inputs:
-        return [(KIRCHHOFF, GRADIENT)] if KIRCHHOFF in outputs else []
-    if STRESS not in outputs:
-        return []
-    return [(STRESS, name) for name in (STRAIN, TEMPERATURE) if name in inputs]
+    stress, strain = (KIRCHHOFF, GRADIENT) if GRADIENT in inputs else (STRESS, STRAIN)
+    return [(stress, by) for by in (strain, TEMPERATURE) if stress in outputs and by in inputs]
 
 
-def find_interface(meta: Metadata, guesses: Collection[str], target: Target) -> Interface:
+def find_interface(
+    meta: Metadata, guesses: Collection[str], target: Target, *, is_autonomous: bool
+) -> Interface:
     """The interface of a package; what no host gives is refused.
 
-    guesses: inputs that only solves start from
+    guesses: inputs that only solves start from; is_autonomous: as of the interface
     """
     problems: list[Problem] = []
     initial = dict(_read_initial(target.umat_initial, problems))
-    inputs = {v.name: v for v in meta.inputs}
     outputs = {v.name: i for i, v in enumerate(meta.outputs)}
-    is_finite = GRADIENT in inputs
-    problems += _find_missing(inputs, outputs, is_finite)
+    is_finite = any(v.name == GRADIENT for v in meta.inputs)
+    problems += _find_missing(meta, is_finite)
+    problems += _find_unlike(meta, is_finite)
     problems += [
         _refuse(f"'{p.variable.name}' has a batch of its own, and a UMAT is called for one point",
                 "give it one value")
@@ -107,8 +112,9 @@ def find_interface(meta: Metadata, guesses: Collection[str], target: Target) -> 
     raise_if(problems)
     is_lagrangian = is_finite and target.umat_host == "calculix"
     return Interface(
-        is_finite, is_lagrangian, tuple(sources), tuple(states.values()), tuple(fields)
-    )
+        is_finite, is_lagrangian, is_autonomous, tuple(sources), tuple(states.values()),
+        tuple(fields),
+    )  # fmt: skip
 
 
 def _refuse(message: str, fix: str) -> Problem:
@@ -122,21 +128,57 @@ def _refuse_input(v: VariableInfo, steps: int) -> Problem:
     if steps == 1:
         message = f"'{v.name}' is what no output of the model was, so that no STATEV holds it"
         return _refuse(message, f"let the model give '{lag(v.name)[0]}': additional_outputs")
-    message = f"a host gives no '{v.name}' of kind {v.kind}"
-    fix = f"name it by what it is: --rename-input {v.name}:{STRAIN} or {v.name}:{GRADIENT}"
+    message = f"a host gives no '{v.name}', {_tell_kind(v)}"
+    names = [n for n in (STRAIN, GRADIENT) if _is_kind(v, n)]
+    fix = "give it a value in the file: a parameter, or what another model gives"
+    if names:
+        fix = f"name it by what it is: --rename-input {v.name}:{names[0]}"
     return _refuse(message, fix)
 
 
-def _find_missing(
-    inputs: Mapping[str, VariableInfo], outputs: Mapping[str, int], is_finite: bool
-) -> Iterator[Problem]:
-    if not is_finite and STRAIN not in inputs:
+def _tell_kind(v: VariableInfo) -> str:
+    return f"{v.kind} on axes of {v.sub_batch}" if v.sub_batch else v.kind
+
+
+def _is_kind(v: VariableInfo, name: str) -> bool:
+    """Whether a variable is what a host gives or takes by a name."""
+    return v.kind == KINDS.get(name, "Scalar") and not v.sub_batch
+
+
+def _find_missing(meta: Metadata, is_finite: bool) -> Iterator[Problem]:
+    if not is_finite and all(v.name != STRAIN for v in meta.inputs):
         message = f"a UMAT gives '{STRAIN}' or '{GRADIENT}', and the model reads neither"
-        yield _refuse(message, f"rename what it reads: --rename-input OLD:{STRAIN}")
+        yield _refuse(message, _propose("--rename-input", meta.inputs, (STRAIN, GRADIENT)))
     wanted = KIRCHHOFF if is_finite else STRESS
-    if wanted not in outputs:
-        fix = f"rename what it gives: --rename-output OLD:{wanted}"
-        yield _refuse(f"a UMAT gives back '{wanted}', which the model does not give", fix)
+    if all(v.name != wanted for v in meta.outputs):
+        message = f"a UMAT gives back '{wanted}', which the model does not give"
+        yield _refuse(message, _propose("--rename-output", meta.outputs, (wanted,)))
+
+
+def _propose(flag: str, known: Sequence[VariableInfo], names: Sequence[str]) -> str:
+    """Which variables, of the kind that a host means by a name, may be renamed to it."""
+    likely = [f"{v.name}:{n}" for n in names for v in known
+              if not lag(v.name)[1] and _is_kind(v, n)]  # fmt: skip
+    if likely:
+        return f"rename what is meant: {flag} {' or '.join(likely[:4])}"
+    kinds = " or ".join(dict.fromkeys(KINDS[n] for n in names))
+    return f"choose a model that has one, of kind {kinds}"
+
+
+def _find_unlike(meta: Metadata, is_finite: bool) -> Iterator[Problem]:
+    """What is called as something that a host knows, and is of another kind."""
+    known = {name for name, _ in _list_hosts(is_finite)}
+    taken = {KIRCHHOFF if is_finite else STRESS, *ENERGIES}
+    for flag, vs, names in (
+        ("--rename-input", meta.inputs, known),
+        ("--rename-output", meta.outputs, taken),
+    ):
+        for v in vs:
+            name = lag(v.name)[0]
+            if name in names and not _is_kind(v, name):
+                kind = KINDS.get(name, "Scalar")
+                told = f"'{v.name}' of a host is of kind {kind}, that of the model {_tell_kind(v)}"
+                yield _refuse(told, f"call it otherwise: {flag} {v.name}:NEW")
 
 
 def _list_hosts(is_finite: bool) -> dict[tuple[str, int], tuple[str, int]]:
@@ -180,13 +222,10 @@ def write_umat(meta: Metadata, interface: Interface) -> str:
     outputs = [v.name for v in meta.outputs]
     blocks = [(b.output, b.input) for b in meta.derivatives]
     energies = [outputs.index(e) if e in outputs else -1 for e in ENERGIES]
-    if interface.is_finite:
-        stress, tangent = outputs.index(KIRCHHOFF), blocks.index((KIRCHHOFF, GRADIENT))
-    else:
-        stress, tangent = outputs.index(STRESS), blocks.index((STRESS, STRAIN))
-    heat = (STRESS, TEMPERATURE)
+    stress, strain = (KIRCHHOFF, GRADIENT) if interface.is_finite else (STRESS, STRAIN)
+    heat = (stress, TEMPERATURE)
     counts = {
-        "stress_at": stress, "tangent_at": tangent,
+        "stress_at": outputs.index(stress), "tangent_at": blocks.index((stress, strain)),
         "heat_at": blocks.index(heat) if heat in blocks else -1,
         "states": len(interface.states), "numbers": interface.numbers,
         "fields": len(interface.fields), "properties": _count_properties(meta),
@@ -208,6 +247,7 @@ def write_umat(meta: Metadata, interface: Interface) -> str:
         f'constexpr char name[] = "{meta.name}";',
         f"constexpr bool is_finite = {str(interface.is_finite).lower()};",
         f"constexpr bool is_lagrangian = {str(interface.is_lagrangian).lower()};",
+        f"constexpr bool is_autonomous = {str(interface.is_autonomous).lower()};",
         f"constexpr int {', '.join(f'{k} = {v}' for k, v in counts.items())};",
         f"constexpr int energy_at[] = {{{', '.join(map(str, energies))}}};",
         f"constexpr From from[] = {{{', '.join(sources) or '{}'}}};",
@@ -254,17 +294,21 @@ def write_include(meta: Metadata, interface: Interface) -> str:
         rows.append(f"STATEV({span}): strain, SR2 (VUMAT, which is given its increments)")
     rows += [
         "A state that is zero at total time zero begins with the numbers after '='.",
+        *_tell_time(meta, interface),
         "",
         *_list_places("PROPS", [(p.variable, p.value.values) for p in meta.parameters]),
         *(f"PREDEF({i}): {field}" for i, field in enumerate(interface.fields, 1)),
     ]
     kinds = dict.fromkeys(s.variable.kind for s in interface.states)
     rows += ["", *(f"{kind}: {LAYOUTS[kind]}" for kind in kinds)]
-    constants = {f"{_word(name)}_nstatv": numbers, f"{_word(name)}_nprops": properties}
-    constants |= {f"{_word(name)}_sdv_{_word(s.variable.name)}": s.at + 1 for s in interface.states}
+    assert meta.kernel is not None
+    places = {"nstatv": numbers, "nprops": properties}
+    places |= {f"sdv_{s.variable.name}": s.at + 1 for s in interface.states}
+    words = _name_constants([f"{meta.kernel.short_prefix}_{word}" for word in places])
+    constants = dict(zip(words, places.values(), strict=True))
     comments = [piece for row in rows for piece in _wrap(row)]
     return "\n".join([
-        *comments, *(f"      integer, parameter :: {k} = {v}" for k, v in constants.items()), "",
+        *comments, *(row for k, v in constants.items() for row in _declare(k, v)), "",
     ])  # fmt: skip
 
 
@@ -272,6 +316,16 @@ def _tell_measures(interface: Interface) -> str:
     if interface.is_lagrangian:
         return "finite strain, by STRAN and DSTRAN, Green's as CalculiX gives it"
     return "finite strain, by DFGRD1" if interface.is_finite else "small strain"
+
+
+def _tell_time(meta: Metadata, interface: Interface) -> Iterator[str]:
+    """Whether long times round steps away."""
+    ends = {word for word, _ in interface.sources} & {"time", "time_old"}
+    if interface.is_autonomous and ends:
+        yield "Of time the model reads the length of a step alone."
+    elif len(ends) == 2:
+        yield f"The model reads total time, in {meta.dtype}: a step that is rounded away in it, by"
+        yield "a thousandth of itself or more, ends the job."
 
 
 def _list_places(
@@ -285,9 +339,24 @@ def _list_places(
         at += v.size
 
 
-def _word(name: str) -> str:
-    """A name that Fortran accepts."""
-    return re.sub(r"\W", "_", name, flags=re.ASCII)[:40]
+def _name_constants(wanted: Iterable[str]) -> list[str]:
+    """Names that Fortran accepts and tells apart, in upper or lower case."""
+    names: dict[str, str] = {}
+    for text in wanted:
+        word = re.sub(r"\W", "_", text, flags=re.ASCII)[:MAX_FORTRAN_NAME]
+        name, count = word, 2
+        while name.lower() in names:
+            end = f"_{count}"
+            name, count = word[: MAX_FORTRAN_NAME - len(end)] + end, count + 1
+        names[name.lower()] = name
+    return [*names.values()]
+
+
+def _declare(name: str, number: int) -> list[str]:
+    """A constant; where it is too long, on two lines that continue in either form."""
+    head, rest = "      integer, parameter ::", f"{name} = {number}"
+    row = f"{head} {rest}"
+    return [row] if len(row) <= MAX_COLUMNS else [f"{head:<{MAX_COLUMNS}}&", f"     & {rest}"]
 
 
 def _wrap(row: str, width: int = 70) -> Iterator[str]:

@@ -22,7 +22,14 @@ from ingot.program.implicit import Solve
 from ingot.program.invariants import verify
 from ingot.program.operations import Operation, operation
 from ingot.program.pipeline import PASSES, Choices, compile_passes, walk_passes
-from ingot.program.program import Newton, Parameter, Program, Variable, find_first_guesses
+from ingot.program.program import (
+    Newton,
+    Parameter,
+    Program,
+    Variable,
+    find_first_guesses,
+    is_shift_invariant,
+)  # fmt: skip
 from ingot.program.rewrite import freeze
 from ingot.program.solve_operations import Linear
 from ingot.program.tracer import trace
@@ -46,6 +53,7 @@ __all__ = [
     "find_first_guesses",
     "freeze",
     "is_batch_independent",
+    "is_shift_invariant",
     "operation",
     "prepared",
     "sort_lines",

@@ -22,7 +22,8 @@ _WHERE_NAMED = ("cauchy_stress", "second_piola_kirchhoff_stress", "jaumann_tange
 
 @dataclass(frozen=True, slots=True)
 class LogarithmicStrain:
-    """A small-strain model on the logarithmic strain of a deformation gradient.
+    """A small-strain model on the logarithmic strain of a deformation gradient; a point at which
+    the determinant of that is not positive fails.
 
     model: the small-strain model, whose other inputs and outputs are this one's too; strain: its
     strain, `strain` unless told, whose old values come from old deformation gradients; stress: its

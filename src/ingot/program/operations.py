@@ -174,6 +174,12 @@ class Operation:
         """The problem of `what`, an executor that cannot hold the line."""
         raise NotImplementedError(self.name)
 
+    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+        """What is added to the line where `own` times a number is to its operands, in terms of that
+        number; None where that depends on values.
+        """
+        return None
+
     def bound(self, node: Node, below: Sequence[float]) -> float:
         """A number that the line is never below, given such numbers of its operands."""
         return -math.inf
@@ -285,6 +291,12 @@ class _OfRow(Operation):
 
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         return self.row.write_text(args)
+
+    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+        if self.row.slopes is None or not self.row.is_linear:
+            return None
+        slopes = self.row.slopes(d, node, *node.args)
+        return sum(s.attr * k for s, k in zip(slopes, own, strict=True))
 
     def bound(self, node: Node, below: Sequence[float]) -> float:
         return -math.inf if self.row.bound is None else self.row.bound(node, list(below))

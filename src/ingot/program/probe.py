@@ -1,6 +1,7 @@
 """Numbers at probe states: where a pivot may vanish, told without running a driver."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from ingot.program.implicit import Solve
 from ingot.program.operations import operation
 from ingot.program.program import Program
 from ingot.program.schedule import schedule_lines
+from ingot.types.elementwise import ELEMENTWISE
 
 __all__ = ["Probes"]
 
@@ -67,8 +69,10 @@ class Probes:
         if node.id not in self._known:
             with np.errstate(all="ignore"):
                 for line in schedule_lines([node], self._known):
-                    args = [self._known[a.id] for a in line.args]
-                    self._known[line.id] = self._arrays.value(line, args)
+                    args = [self._known[a.id] for a in _drop_nan(line)]
+                    self._known[line.id] = (
+                        args[0] if len(args) < len(line.args) else self._arrays.value(line, args)
+                    )
         return self._known[node.id]
 
     def add_up(self, numbers: np.ndarray, over: Iterable[Axis], axes: Sequence[Axis]) -> np.ndarray:
@@ -97,6 +101,17 @@ class Probes:
     def _random(self, seed: str) -> np.random.Generator:
         told = hashlib.blake2b(seed.encode(), digest_size=6).digest()
         return np.random.default_rng(int.from_bytes(told))
+
+
+def _drop_nan(line: Node) -> Sequence[Node]:
+    """What a line reads: of a choice of NaN, which tells states that no model has, the other
+    branch alone, as its equations tell of pivots at such states too.
+    """
+    row = ELEMENTWISE.get(line.op)
+    if row is None or not row.is_selection:
+        return line.args
+    branches = [a for a in line.args[1:] if not (a.op == "const" and math.isnan(a.attr))]
+    return branches if len(branches) == 1 else line.args
 
 
 class _Sampled(Space):

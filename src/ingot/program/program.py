@@ -1,22 +1,23 @@
 """The Program: what one point computes, from inputs and parameters to outputs, line by line."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from ingot.options import Newton
-from ingot.program.builder import Axis, Builder, Node, Space, reach, sort_lines
+from ingot.program.builder import Axis, Builder, Node, Slopes, Space, reach, sort_lines
 from ingot.program.operations import operation
 from ingot.program.schedule import schedule_lines
-from ingot.types import Value, places
+from ingot.types import Value, lag, places
 
 __all__ = [
     "Digested", "Newton", "Parameter", "Program", "Variable", "count_operations", "digest_lines",
+    "do_lines_stay",
     "find_arguments", "find_dependent", "find_first_guesses", "find_frontier", "find_read",
-    "find_solves",
+    "find_solves", "is_shift_invariant",
 ]  # fmt: skip
 
 
@@ -178,6 +179,27 @@ def find_first_guesses(program: Program) -> frozenset[str]:
         v.name for v in program.inputs
         if not any(n.id in read for n in v.nodes) and any(n.id in every for n in v.nodes)
     )  # fmt: skip
+
+
+def is_shift_invariant(program: Program, names: Collection[str]) -> bool:
+    """Whether outputs stay as they are where one number is added to inputs of these names and to
+    all their histories: these enter by differences alone, as a clock does by `t - t~1`.
+    """
+    shifts = {n.id: 1.0 for v in program.inputs if lag(v.name)[0] in names for n in v.nodes}
+    return do_lines_stay(program.builder().slopes, program.roots, shifts)
+
+
+def do_lines_stay(d: Slopes, roots: Sequence[Node], shifts: Mapping[int, float]) -> bool:
+    """The same of lines; shifts: how often that number is added to a line, by its id."""
+    known = dict(shifts)
+    for node in sort_lines(roots):
+        own = [known.get(a.id, 0.0) for a in node.args]
+        if any(own):
+            shift = operation(node.op).follow_shift(d, node, own)
+            if shift is None:
+                return False
+            known[node.id] = shift
+    return not any(known.get(r.id) for r in roots)
 
 
 def find_read(roots: Iterable[Node]) -> set[int]:

@@ -22,6 +22,7 @@ from ingot.program.operations import (
     Tangent,
     Unstructured,
 )
+from ingot.program.program import do_lines_stay
 
 if TYPE_CHECKING:
     from ingot.program.unroll import Unrolling
@@ -177,6 +178,13 @@ class _Solve(_SolveBlock):
         columns = [b.placeholder("unknown", c.axes, solve.name) for c in solve.columns]
         opened = solve.copy(open_solve(b, solve, columns, given), ())
         return close_solve(b, opened, args[:width])
+
+    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+        """None of its unknowns, where neither guesses nor residuals are shifted."""
+        solve: Solve = node.attr
+        width = len(solve.columns)
+        given = {g.id: k for g, k in zip(solve.given, own[width:], strict=True)}
+        return None if any(own[:width]) or not do_lines_stay(d, solve.rows, given) else 0.0
 
     def push(self, d: Slopes, node: Node, known: Known, columns: Nodes) -> dict[int, Tangent]:
         r"""Tangents of the unknowns by the implicit function theorem, $-A^{-1} B \, \dot g$."""

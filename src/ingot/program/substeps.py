@@ -133,6 +133,9 @@ class _Part(Operation):
     def bound(self, node: Node, below: Sequence[float]) -> float:
         return below[0]
 
+    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+        return own[0] if len({*own}) == 1 else None  # a force lies between its two ends
+
 
 def find_leaves(roots: Iterable[Node], who: str) -> dict[Node, None]:
     """The lines that values in parts are made of: part lines' own, and what no law computes.

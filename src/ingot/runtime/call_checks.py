@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.autograd_guard import find_lost_tangents
 from ingot.execute.batch_shape import ValueShape
-from ingot.execute.transient import Transient
+from ingot.execute.transient import Transient, find_lost_step
 from ingot.graphs.torch_private import without_storage
 from ingot.messages import tell
 from ingot.package.metadata import Metadata
 from ingot.package.target import IN_PROCESS
 from ingot.runtime.backends import shape_of
 from ingot.types import Value, lag
+from ingot.types.history import TIMES
 
 __all__ = ["PLAIN", "Arrays", "CallChecks", "Word", "as_tensor", "make_error"]
 
@@ -124,6 +125,8 @@ class CallChecks:
                     now = x if steps is None else x.new_empty(x.shape[1:])
                     now = now.to(self.dtype) if x.is_floating_point() else now
                     yield from self.find_misfits(name, known[name], now)
+                    if steps is not None and name in TIMES and f"{name}~1" in self.inputs:
+                        yield from find_lost_step(x, self.dtype, name)
 
     def find_unprescribed(self, transient: Transient) -> Iterator[Problem]:
         """Inputs that would be zero at every step; a first guess of a solve may be."""

@@ -12,11 +12,13 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch_shape import ValueShape, join_batches
 from ingot.execute.status import failures
+from ingot.execute.transient import find_lost_step
 from ingot.messages import refuse, tell
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import shape_of
 from ingot.runtime.call_checks import as_tensor
 from ingot.types import lag
+from ingot.types.history import TIMES
 
 __all__ = ["State", "Update"]
 
@@ -93,6 +95,20 @@ class State:
         self._committed = self._begin({} if initial is None else initial)
         self._trial: dict[str, Tensor] | None = None
         self._failures: tuple[Problem, ...] = ()
+        self._times = {n: self._committed[f"{n}~1"].double().cpu() for n in self._list_times()}
+        self._new_times = self._times
+
+    def _list_times(self) -> list[str]:
+        """The times whose steps may be lost in the precision of the model."""
+        narrow = self.material.dtype != torch.float64
+        return [n for n in TIMES if narrow and n in self._given and f"{n}~1" in self._remembered]
+
+    def _read_time(self, value: Any) -> Tensor | None:
+        """A time with all its digits, if it is any."""
+        if isinstance(value, float | int) and not isinstance(value, bool):
+            return torch.tensor(value, dtype=torch.float64)
+        tensor = as_tensor(value)
+        return None if tensor is None else tensor.detach().double().cpu()
 
     def _begin(self, initial: Arrays) -> dict[str, Tensor]:
         """The first values: those of `x~2`, or else of `x`, or else zero."""
@@ -166,6 +182,11 @@ class State:
             problem for n, shape in self._given.items() if isinstance(given.get(n), Tensor)
             for problem in self._find_misfit(n, shape, given[n])
         )  # fmt: skip
+        times = {n: self._read_time(inputs.get(n)) for n in self._times}
+        self._new_times = {n: x for n, x in times.items() if x is not None}
+        for name, now in self._new_times.items():
+            ends = torch.broadcast_tensors(self._times[name], now)
+            raise_if(find_lost_step(torch.stack(ends), self.material.dtype, name))
         call = {**given, **self._committed}
         with torch.no_grad():
             if tangent:
@@ -226,6 +247,7 @@ class State:
             raise IngotError([Problem("no-trial", told, None, "call update first")])
         raise_if(self._failures)
         self._committed, self._trial = self._trial, None
+        self._times = self._new_times
 
     def rollback(self) -> None:
         """Forget the trial: the next update starts from the last commit, as every one does."""

@@ -28,6 +28,7 @@ class Elementwise:
     simplify_zeros: the same where a zero is structural (0 x = 0), as it is in derivatives;
     bound: (operation's line, lower bounds of its operands) -> a lower bound of the result;
     chooses: (builder, *operands) -> the condition by which the result is one of two, and those;
+    is_linear: whether its slopes are numbers, and it has no jumps;
     cxx_whole: how C++ spells it where the last operand is the whole number `{n}`;
     fused: spellings `(first, second)` in one rounding where that operand is the product `{x} {y}`.
     """
@@ -46,6 +47,7 @@ class Elementwise:
     fused: tuple[str, str] | None = None
     cxx_whole: str | None = None
     is_condition: bool = False
+    is_linear: bool = False
     takes_conditions: tuple[int, ...] = ()
     is_product: bool = False
     commutes: bool = False
@@ -298,6 +300,7 @@ _ROWS = (
     Elementwise(
         name="add", arity=2, numpy=np.add, torch="{0} + {1}", cxx="{0} + {1}", text="{0} + {1}",
         slopes=lambda g, y, a, b: (g.one, g.one), simplify=_simplify_add, commutes=True,
+        is_linear=True,
         bound=lambda node, below: below[0] + below[1],
         fused=("fma({x}, {y}, {1})", "fma({x}, {y}, {0})"),
     ),
@@ -305,7 +308,7 @@ _ROWS = (
         name="sub", arity=2, numpy=np.subtract, torch="{0} - {1}", cxx="{0} - {1}",
         text="{0} - {1}", slopes=lambda g, y, a, b: (g.one, g.const(-1.0)),
         simplify=_simplify_sub, simplify_zeros=lambda g, a, b: g.zero if a is b else None,
-        fused=("fma({x}, {y}, -{1})", "fma(-{x}, {y}, {0})"),
+        fused=("fma({x}, {y}, -{1})", "fma(-{x}, {y}, {0})"), is_linear=True,
     ),
     Elementwise(
         name="mul", arity=2, numpy=np.multiply, torch="{0} * {1}", cxx="{0} * {1}",
@@ -319,7 +322,7 @@ _ROWS = (
     ),
     Elementwise(
         name="neg", arity=1, numpy=np.negative, torch="-{0}", cxx="-{0}", text="-{0}",
-        slopes=lambda g, y, a: (g.const(-1.0),), simplify=_simplify_neg,
+        slopes=lambda g, y, a: (g.const(-1.0),), simplify=_simplify_neg, is_linear=True,
     ),
     Elementwise(
         name="pow", arity=2, numpy=np.power, torch="torch.pow({0}, {1})", cxx="pow({0}, {1})",

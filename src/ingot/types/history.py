@@ -2,7 +2,10 @@
 
 import re
 
-__all__ = ["given_name", "lag", "source_name"]
+__all__ = ["TIMES", "given_name", "lag", "source_name"]
+
+TIMES = ("t", "time")
+"""What hosts know as the time, whose steps are differences of it."""
 
 # Names of a file hold no blanks, so a name with one is never a user's.
 _GIVEN = " given"

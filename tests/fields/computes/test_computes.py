@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from ingot.fields.computes.boundary import (
     region,
     region_slopes,
 )
-from ingot.fields.computes.models import LibtorchGibbsEnergy
+from ingot.fields.computes.models import LibtorchGibbsEnergy, load_model
 from ingot.fields.computes.spectral import (
     DeAliasingTensor,
     FiniteDifferenceLaplacian,
@@ -25,7 +26,7 @@ from ingot.fields.computes.spectral import (
     ReciprocalLaplacianSquareFactor,
     SwiftHohenbergLinear,
 )
-from ingot.hit import read
+from ingot.hit import read, read_text
 
 Simulate = Callable[..., Result]
 TWO_PI = (2 * math.pi,) * 3
@@ -361,3 +362,43 @@ def test_what_is_wrong_with_a_material_is_told(override: str, message: str, tmp_
     with pytest.raises(IngotError) as error:
         run_file(tmp_path / "use.i", [f"TensorComputes/Initialize/c/{override}"], tmp_path)
     assert message in str(error.value)
+
+
+RATES = """
+[Models]
+  [rate]
+    type = ScalarVariableRate
+    variable = 'x'
+  []
+  [total]
+    type = ScalarLinearCombination
+    from = 'x_rate t'
+    to = 'y'
+    weights = '1 1'
+  []
+  [aged]
+    type = ComposedModel
+    models = 'rate total'
+  []
+[]
+"""
+
+
+@pytest.mark.parametrize(("name", "output"), [("rate", "x_rate"), ("aged", "y")])
+def test_a_substep_is_not_lost_in_the_time_unless_that_is_read(
+    tmp_path: Path, name: str, output: str
+) -> None:
+    (tmp_path / "material.i").write_text(RATES)
+    block = read_text("[c]\nneml2_input_file = material.i\n[]").blocks[0]
+    none: dict[str, Any] = dict.fromkeys(
+        ("cli_args", "neml2_derivatives", "marlin_derivatives"), ()
+    )
+    options = none | {"neml2_model": name, "neml2_inputs": ("x",), "neml2_outputs": (output,)}
+    model = load_model(
+        block, options | {"marlin_inputs": ("x",), "marlin_outputs": ("y",)}, tmp_path
+    )
+    end, dt, old = (torch.tensor(x, dtype=torch.float32) for x in (1e4, 1e-3, 0.0))
+    found = model([torch.full((4,), 2e-3)], [end, dt, old.expand(4)])[0]
+    assert model.is_autonomous == (name == "rate")
+    if model.is_autonomous:
+        torch.testing.assert_close(found, torch.full((4,), 2.0))

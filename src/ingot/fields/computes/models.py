@@ -20,8 +20,8 @@ from ingot.fields.jit.material import Material, material
 from ingot.fields.spaces import Grid, Narrow, Space
 from ingot.fields.step import Ambient, Buffer, Source
 from ingot.hit import Block, Field, Tree, read
-from ingot.model import build
-from ingot.program import Program, trace, with_jacobian
+from ingot.model import build, lag
+from ingot.program import Program, is_shift_invariant, trace, with_jacobian
 
 __all__ = ["LibtorchGibbsEnergy", "NEML2TensorCompute"]
 
@@ -126,6 +126,7 @@ class PointModel:
     reads: the clock, and the buffers of old values; gives: buffers that old inputs are kept in
     starts: the components of buffers that hold zeros before the first step; follows: the inputs
     that buffers of old inputs start from, where those are there before it
+    is_autonomous: whether time enters by the length of a substep alone, so that none is lost in it
     """
 
     material: Material
@@ -135,6 +136,7 @@ class PointModel:
     gives: tuple[str, ...] = ()
     starts: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     follows: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    is_autonomous: bool = False
 
     def __call__(self, inputs: Sequence[Tensor], more: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The outputs at every point, and the inputs that are kept for the next step."""
@@ -142,6 +144,7 @@ class PointModel:
             return self.material(inputs)
         end, dt, *old = more
         values = iter(old)
+        end = dt if self.is_autonomous else end
         clock = {"end": end, "begin": end - dt}
         fed = [clock[each] if each in clock else next(values) for each in self.feeds]
         gives = self.material([*inputs, *fed])
@@ -230,9 +233,12 @@ def fed_model(
     inputs = options["marlin_inputs"]
     follows = {kept[now]: inputs[at] for now, at in zip(kept, places, strict=True)}
     gives = tuple(kept.values())
+    times = {lag(name)[0] for name in CLOCK}
+    told = all(v.name in feeds for v in program.inputs if lag(v.name)[0] in times)
     return PointModel(
-        found, tuple(feeds.values()), places, (*clock, *reads), gives, starts, follows
-    )
+        found, tuple(feeds.values()), places, (*clock, *reads), gives, starts, follows,
+        told and is_shift_invariant(program, times),
+    )  # fmt: skip
 
 
 def odd_pairs(block: Block, options: dict[str, Any]) -> Iterator[Problem]:
