@@ -967,7 +967,8 @@ def HenckyStrain(
     strain: str = "strain",
     name: str | None = None,
 ) -> Model:
-    r"""The logarithmic strain of a deformation, $E = \tfrac{1}{2} \ln F^T F$.
+    r"""The logarithmic strain of a deformation, $E = \tfrac{1}{2} \ln F^T F$; NaN unless
+    $\det F > 0$.
 
     reads deformation_gradient: R2
 
@@ -1443,7 +1444,8 @@ def LogarithmicStrain(
     jaumann_tangent: Any = None,
     name: str | None = None,
 ) -> Model:
-    r"""A small-strain model on the logarithmic strain of a deformation gradient.
+    r"""A small-strain model on the logarithmic strain of a deformation gradient; a point at which
+    the determinant of that is not positive fails.
 
     model: the small-strain model, whose other inputs and outputs are this one's too; strain: its
     strain, `strain` unless told, whose old values come from old deformation gradients; stress: its
