@@ -2,10 +2,12 @@
 
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+import ingot
 from ingot.execute import executor
 from ingot.hit import read_text
 from ingot.model import build
@@ -84,7 +86,7 @@ def is_scaled(write: str) -> bool:
         return b.emit(op, *(known[n] if isinstance(n, str) else n for n in names))
 
     rows = [b.emit("sub", x, b.emit("mul", 2e-3, m)), eval(write, {"emit": emit})]
-    new = balance_complements(b, rows, [x, m], Surroundings(None, (), {}))
+    new = balance_complements(b, rows, [x, m], Surroundings(None, (), {"x": [x], "m": [m]}, {}))
     assert new[0] is rows[0]
     return new[1] is not rows[1]
 
@@ -106,3 +108,53 @@ FISCHER = "emit('sub', emit('add', 'a', 'm'), emit('sqrt', " + SQUARES + "))"
 ])  # fmt: skip
 def test_only_complementarity_with_an_unknown_is_scaled(row: str, expected: bool) -> None:
     assert is_scaled(row) == expected
+
+
+STEEL = """
+[Models]
+  [saturated]
+    type = ScalarLinearInterpolation
+    argument = 'temperature'
+    abscissa = '300 900'
+    ordinate = '{0} {1}'
+  []
+  [steel]
+    type = J2Plasticity
+    E = 200e9
+    nu = 0.3
+    yield_stress = 250e6
+    isotropic_hardening = voce
+    saturated_hardening = {2}
+    saturation_rate = 20
+  []
+[]
+"""
+
+
+def test_a_parameter_that_a_table_gives_is_as_its_number() -> None:
+    """Long steps in Pa, where multipliers are scaled."""
+    found = []
+    for parameter in ("saturated", "60e6"):
+        program = prepared(build(read_text(STEEL.format("80e6", "40e6", parameter)), "steel"))
+        inputs = {v.name: torch.zeros(50, *v.kind.base).double() for v in program.inputs}
+        rng = torch.Generator().manual_seed(3)
+        inputs["strain"] = 1e-2 * torch.randn(50, 6, generator=rng).double()
+        inputs["t"] += 1e6
+        if "temperature" in inputs:
+            inputs["temperature"] += 600.0
+        outputs, (status,) = executor(with_jacobian(program, [("stress", "strain")]), "kernel")(
+            inputs
+        )
+        assert bool(status.converged.all())
+        found.append(outputs)
+    for name in ("stress", "stress:strain"):
+        one, other = (torch.as_tensor(each[name]) for each in found)
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9 * float(other.abs().max()))
+
+
+def test_an_update_inside_another_and_behind_it_is_one() -> None:
+    """Where it stands must not decide its scale: the same equations are solved once."""
+    time = np.linspace(0.0, 1.0, 3)
+    steel = ingot.from_hit(STEEL.format("80e6", "40e6", "60e6"), "steel")
+    driver = ingot.transient(steel, time=time, strain=1e-3 * time, control="uniaxial")
+    assert len(driver.run("interpret").statuses) == 2

@@ -319,7 +319,10 @@ class ImplicitUpdate:
         )  # fmt: skip
         first = tuple(n for name in self.unknowns for n in guesses[name].nodes)
         around = Surroundings(
-            _find_duration(tracer, values), solve.clocks, tracer.list_parameter_numbers()
+            _find_duration(tracer, read),
+            solve.clocks,
+            {name: placed.nodes for name, placed in {**read, **held}.items()},
+            tracer.list_parameter_numbers(),
         )
         rows = iter(balance_complements(tracer.builder, solve.rows, solve.columns, around))
         residuals = [replace(v, nodes=tuple(next(rows) for _ in v.nodes)) for v in residuals]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingot.program.arrays import ArrayLayout
+from ingot.program.arrays import ArrayLayout, NumpyArrays
 from ingot.program.builder import Builder, Node, sort_lines
 from ingot.program.differentiate import Unstructured, differentiate_along, jacobian
 from ingot.program.operations import operation
@@ -35,41 +35,39 @@ bit, and points that unload take no update more.
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the lines of a system depend on: the length of the step, if there is a clock, the names
-    of clocks, and the numbers of parameters by their lines.
+    of clocks, the lines of inputs and unknowns by name, and the numbers of parameters along their
+    axes.
     """
 
     duration: Node | None
     clocks: Sequence[str]
-    parameters: Mapping[int, float]
+    variables: Mapping[str, Sequence[Node]]
+    parameters: Mapping[Node, np.ndarray]
 
 
 def balance_complements(
     builder: Builder, rows: Sequence[Node], columns: Sequence[Node], around: Surroundings
 ) -> list[Node]:
     """The residuals with every multiplier that is an unknown in units of what it complements."""
-    if any(operation(n.op).is_block for n in sort_lines(rows)):
+    if all(_find_complement(row, columns) is None for row in rows):
         return list(rows)
-    return [_balance(builder, i, rows, columns, around) for i in range(len(rows))]
-
-
-def _balance(
-    builder: Builder, i: int, rows: Sequence[Node], columns: Sequence[Node], around: Surroundings
-) -> Node:
-    found = _find_complement(rows[i], columns)
-    if found is None:
-        return rows[i]
-    other, j = found
-    if rows[i].axes or len(find_dependent([other], [columns[j]])) > 1:
-        return rows[i]
     scratch = builder.fork()
-    try:
-        along = _respond(scratch, i, j, rows, columns)
-        (slope,) = differentiate_along(scratch, [other], columns, along)
-    except Unstructured:
-        return rows[i]
-    size = _measure(scratch, slope, around)
-    if size is None:
-        return rows[i]
+    named = _name_variables(scratch, around)
+    system = substitute(scratch, rows, named)
+    if any(operation(n.op).is_block for n in sort_lines(system)):
+        return list(rows)
+    unknowns = [named[c.id] for c in columns]
+    sizes = (_measure(scratch, i, system, unknowns, around, named) for i in range(len(rows)))
+    return [
+        row if found is None else _scale(builder, row, columns[found[0]], found[1], around)
+        for row, found in zip(rows, sizes, strict=True)
+    ]
+
+
+def _scale(
+    builder: Builder, row: Node, multiplier: Node, size: float, around: Surroundings
+) -> Node:
+    """A residual with its multiplier scaled by a size for each second of the step."""
     emit = builder.emit
     scale = builder.const(size)
     if around.duration is not None:
@@ -78,27 +76,54 @@ def _balance(
     least = emit("where", is_single, 1e-30, MIN_DOUBLE_SCALE)
     usable = emit("and", emit("gt", scale, least), emit("lt", scale, 1e30))
     scale = emit("where", usable, scale, 1.0)
-    (row,) = substitute(builder, [rows[i]], {columns[j].id: emit("mul", scale, columns[j])})
+    (row,) = substitute(builder, [row], {multiplier.id: emit("mul", scale, multiplier)})
     return row
 
 
-def _measure(builder: Builder, slope: Node, around: Surroundings) -> float | None:
-    """The size of a slope for each second of the step: a power of two, which need not be exact.
+def _measure(
+    builder: Builder, i: int, rows: Sequence[Node], columns: Sequence[Node], around: Surroundings,
+    named: Mapping[int, Node],
+) -> tuple[int, float] | None:  # fmt: skip
+    """The multiplier of a residual, and how much what it complements answers to it in a second of
+    the step: a power of two, which need not be exact.
 
     It is the median over probe states, so that nothing is left to compute at run time but the
     length of the step: the slope of a state, in lines, takes as long as half an update.
     """
-    roots = [slope] if around.duration is None else [slope, around.duration]
-    states = Probes(
-        ArrayLayout(builder, sort_lines(roots)), around.clocks,
-        {i: np.array([x]) for i, x in around.parameters.items()},
-    )  # fmt: skip
+    found = _find_complement(rows[i], columns)
+    if found is None:
+        return None
+    other, j = found
+    if rows[i].axes or len(find_dependent([other], [columns[j]])) > 1:
+        return None
+    try:
+        along = _respond(builder, i, j, rows, columns)
+        lines = differentiate_along(builder, [other], columns, along)
+    except Unstructured:
+        return None
+    if around.duration is not None:
+        lines += substitute(builder, [around.duration], named)
+    layout, read = ArrayLayout(builder, sort_lines(lines)), set(sort_lines(lines))
+    table = NumpyArrays(layout, None).table
+    numbers = {n.id: table(x, n.axes) for n, x in around.parameters.items() if n in read}
+    states = Probes(layout, around.clocks, numbers)
     with np.errstate(all="ignore"):
-        sizes = np.abs(states.numbers(slope))
-        if around.duration is not None:
-            sizes = sizes / np.abs(states.numbers(around.duration))
+        sizes = np.abs(states.numbers(lines[0]))
+        for duration in lines[1:]:
+            sizes = sizes / np.abs(states.numbers(duration))
         sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
-    return float(2.0 ** np.floor(np.log2(np.median(sizes)))) if sizes.size else None
+    return (j, float(2.0 ** np.floor(np.log2(np.median(sizes))))) if sizes.size else None
+
+
+def _name_variables(builder: Builder, around: Surroundings) -> dict[int, Node]:
+    """Inputs in the place of variables, drawn by their names: a system that stands in two places
+    must be scaled alike in both to be the same.
+    """
+    return {
+        line.id: builder.node("input", (), (name, i), line.axes)
+        for name, lines in around.variables.items() for i, line in enumerate(lines)
+        if not line.is_number and line.op != "parameter"
+    }  # fmt: skip
 
 
 def _respond(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from ingot.catalog import Declared
@@ -130,14 +131,15 @@ class Tracer:
         self._parameters[id(owner), stored] = (Variable(name, type(value), axes, nodes), value)
         return Placed(type(value), nodes, axes)
 
-    def list_parameter_numbers(self) -> dict[int, float]:
-        """A number for every line of a parameter read so far; of several, the one in the middle."""
-        found: dict[int, float] = {}
+    def list_parameter_numbers(self) -> dict[Node, np.ndarray]:
+        """The numbers of every parameter read so far along its axes; of a batch, those between."""
+        found: dict[Node, np.ndarray] = {}
         for variable, value in self._parameters.values():
-            numbers = value.data.detach().double().cpu().reshape(-1, len(variable.nodes))
-            found |= {
-                n.id: float(x) for n, x in zip(variable.nodes, numbers.median(0)[0], strict=True)
-            }
+            sizes = [self.builder.extent(a) for a in variable.axes]
+            numbers = value.data.detach().double().cpu().reshape(-1, *sizes, len(variable.nodes))
+            found |= zip(
+                variable.nodes, np.moveaxis(numbers.median(0)[0].numpy(), -1, 0), strict=True
+            )
         return found
 
     def buffer(self, owner: Any, stored: str, own: Mapping[str, Axis]) -> Value:
