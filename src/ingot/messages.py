@@ -111,6 +111,10 @@ MESSAGES: dict[str, Message] = {
         "wrong-shape", "'{name}' has shape {shape}, the transient has {steps} steps",
         "give it the shape ({steps}, ...)",
     ),
+    "no steps": Message(
+        "wrong-value", "a transient of {steps} steps: there is one at least, which is given",
+        "give as many as the prescribed values have",
+    ),
     "batches": Message(
         "batches-differ", "batch shapes {first} and {second} do not broadcast",
         "give every input, and every batched parameter, the same batch shape or none",

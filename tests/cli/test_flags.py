@@ -1,6 +1,7 @@
 """The flags of compiling are the fields of the target."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,6 +117,12 @@ def test_a_target_takes_no_other_words_than_its_flags(wrong: dict[str, Any], fix
         Target(**wrong)
     (problem,) = refused.value.problems
     assert (problem.code, problem.fix) == ("wrong-value", fix)
+
+
+def test_a_target_takes_a_folder_by_its_name() -> None:
+    assert Target(output_dir="a/b") == Target(output_dir=Path("a/b"))  # type: ignore[arg-type]
+    with pytest.raises(IngotError, match="names no folder"):
+        Target(output_dir=3)  # type: ignore[arg-type]
 
 
 def test_device_that_cannot_be_compiled_for_is_wrong_usage() -> None:

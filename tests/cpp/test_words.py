@@ -491,6 +491,9 @@ def test_a_transient_without_an_input_is_refused_in_the_same_words(host: Host, n
             assert told_or_done(lambda m=model, a=along: m.call("transient", a, steps=3)) == theirs
             assert bool(theirs) == bool(missing or more)
             assert all(f"nothing gives '{n}'" in theirs for n in missing if n not in more)
+    for steps in (0, -1):
+        theirs = told(lambda s=steps: artifact.transient(Transient(s, whole, {})))
+        assert told(lambda s=steps: model.call("transient", whole, steps=s)) == theirs
 
 
 @needs_compiler

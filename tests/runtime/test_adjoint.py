@@ -132,6 +132,21 @@ def test_a_failed_point_counts_where_it_is_read(
     assert_same({n: x.grad for n, x in artifact.named_parameters()}, wanted)
 
 
+@pytest.mark.parametrize("has_adjoints", [True, False])
+def test_one_point_without_a_batch_may_fail(
+    has_adjoints: bool, trained: Artifact, blocks: Artifact
+) -> None:
+    artifact = trained if has_adjoints else blocks
+    inputs, bars = inputs_of(packages.trained()), bars_of(trained)
+    inputs["T"], inputs["t"] = torch.tensor(0.0).double(), torch.tensor(torch.inf).double()
+    none = {n: torch.zeros_like(bar) for n, bar in bars.items()}
+    for call in (artifact.vjp, artifact.param_vjp):
+        with pytest.warns(IngotWarning):
+            assert all(x.shape == () and bool(x.isnan()) for x in call(inputs, bars).values())
+        with pytest.warns(IngotWarning):
+            assert all(x.shape == () and float(x) == 0.0 for x in call(inputs, none).values())
+
+
 def test_pairs_are_still_asked_for_where_blocks_are(trained: Artifact) -> None:
     inputs = inputs_of(packages.trained(), 2)
     for call in (trained.jacobian, trained.param_jacobian, lambda x: trained.jvp(x, {})):

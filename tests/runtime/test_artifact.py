@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,6 +22,7 @@ from ingot.execute.transient import Transient
 from ingot.hit import read_text
 from ingot.options import PackagedBackend as Backend
 from ingot.runtime import Artifact
+from ingot.types import Scalar
 from tests import packages
 from tests.packages import ORDER, RATE, Made, inputs_of
 
@@ -603,7 +605,10 @@ def test_a_value_that_the_precision_cannot_hold_is_refused() -> None:
     for value in (torch.tensor(0.1, dtype=torch.float64), np.float64(0.1) * np.ones(2), 1j):
         with pytest.raises(IngotError):
             artifact.set_parameter(RATE, value)
-    for value in (0.1, 3, torch.tensor(0.5, dtype=torch.float64), np.array([1, 2]), [3.0, 4.0]):
+    for value in (
+        0.1, 3, torch.tensor(0.5, dtype=torch.float64), np.array([1, 2]), [3.0, 4.0],
+        np.float32(0.1), np.int8(3), Scalar(torch.tensor(2.0)),
+    ):  # fmt: skip
         artifact.set_parameter(RATE, value)
     grad = torch.tensor(4.0, requires_grad=True)
     with pytest.raises(IngotError, match=r"no-gradient.*a copy loses"):
@@ -626,6 +631,24 @@ def test_a_parameter_stays_in_its_range() -> None:
             with pytest.raises(IngotError, match=f"'{name}' should be a finite number above"):
                 artifact.load_state_dict(state, strict=False)
         assert torch.equal(dict(artifact.named_parameters())[name], before)
+
+
+@pytest.mark.parametrize("word", [None, 3, ("E",), b"E"], ids=str)
+def test_what_is_no_name_is_told(decay: Artifact, word: Any) -> None:
+    inputs = inputs_of(packages.decay(), 2)
+    bars = {n: torch.ones(2).double() for n in decay.outputs}
+    model = ingot.build(read_text(packages.steel().file.read_text()), "steel")
+    for call in (
+        lambda: decay.set_parameter(word, 1.0),
+        lambda: model.set_parameter(word, 1.0),
+        lambda: decay.param_jacobian(inputs, [word]),
+        lambda: decay.param_vjp(inputs, bars, [word]),
+    ):
+        with pytest.raises(IngotError, match="a parameter is named by a string, not by"):
+            call()
+    for params in (3, RATE, 1.5):
+        with pytest.raises(IngotError, match="not a list of names"):
+            decay.param_jacobian(inputs, params)  # type: ignore[arg-type]
 
 
 def test_a_value_out_of_range_is_not_compiled() -> None:
@@ -680,6 +703,13 @@ def test_a_transient_that_does_not_fit_is_refused(
     given = {n: x for n, x in given.items() if x is not None}
     with torch.no_grad(), pytest.raises(IngotError, match=told):
         decay.transient(Transient(4, given, {}))
+
+
+@pytest.mark.parametrize("steps", [0, -1, None, 2.0, True, "4"], ids=str)
+def test_a_transient_without_a_number_of_steps_is_refused(decay: Artifact, steps: Any) -> None:
+    given = transient_of(inputs_of(packages.decay(), 3)).prescribed
+    with torch.no_grad(), pytest.raises(IngotError, match="there is one at least"):
+        decay.transient(Transient(steps, given, {}))
 
 
 def test_backward_through_a_call_without_a_batch_is_that_of_one_point(decay: Artifact) -> None:

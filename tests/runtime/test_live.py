@@ -215,6 +215,21 @@ def test_a_number_is_set_to_the_last_digit(decay: Model, value: Any) -> None:
     assert torch.equal(found, torch.tensor(value, dtype=F64))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.tensor(1 + 2j), np.ma.masked_array([1.0], mask=True), torch.ones(2).to_sparse(),
+        10**400, [1.0, "a"], [[1.0], [1.0, 2.0]], None, object(), torch.ones(2, device="meta"),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_is_no_real_number_is_refused_and_nothing_changes(decay: Model, value: Any) -> None:
+    before = dict(decay.named_parameters())[RATE].detach().clone()
+    with pytest.raises(IngotError):
+        decay.set_parameter("p0", value)
+    assert torch.equal(dict(decay.named_parameters())[RATE], before)
+
+
 def test_two_models_of_one_file_share_what_the_file_shares() -> None:
     factory = ingot.Factory(read_text(SHARED))
     both, right = factory.model("both"), factory.model("right")

@@ -137,6 +137,11 @@ def test_spin_becomes_the_rotation_of_the_reference(w: WR2) -> None:
     close(types.exp_map(w), w.data * scale)
 
 
+def test_a_scalar_is_assembled_of_one_number() -> None:
+    assert Scalar.of(2.0).data.tolist() == 2.0
+    assert Scalar.of(Scalar(torch.ones(3))).data.shape == (3,)
+
+
 def test_small_spin_turns_by_a_quarter_of_its_tangent_and_by_the_angle() -> None:
     def turn(w: Tensor) -> Tensor:
         return types.exp_map(WR2(w)).data

@@ -1227,6 +1227,7 @@ inline History Model::transient(const Transient& given, With with) const {
       }
     }
   };
+  if (given.steps < 1) throw refuse("no steps", {{"steps", std::to_string(given.steps)}});
   examine(given.prescribed, true);
   examine(given.initial, false);
   // what would be zero at every step; a first guess of a solve may be
@@ -1240,9 +1241,6 @@ inline History Model::transient(const Transient& given, With with) const {
     parse_lag(v.name, base, back);
     if (fed.insert(base).second) problems.push_back(tell("missing steps", {{"name", base}}));
   }
-  if (given.steps < 0)
-    problems.push_back(
-        tell("negative size", {{"name", "the transient"}, {"shape", "(" + std::to_string(given.steps) + ",)"}}));
   raise_if(problems);
   const auto own = [&](const Array& x) {
     if (x.dtype() == core_->dtype) return x;

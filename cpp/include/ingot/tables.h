@@ -51,6 +51,7 @@ constexpr Message messages[] = {
     {"device", "wrong-device", "'{name}' is on {device}, {who} runs on {held}", "move it to {held}"},
     {"shape", "wrong-shape", "'{name}' has shape {shape}, expected {wanted}", "{fix}"},
     {"steps", "wrong-shape", "'{name}' has shape {shape}, the transient has {steps} steps", "give it the shape ({steps}, ...)"},
+    {"no steps", "wrong-value", "a transient of {steps} steps: there is one at least, which is given", "give as many as the prescribed values have"},
     {"batches", "batches-differ", "batch shapes {first} and {second} do not broadcast", "give every input, and every batched parameter, the same batch shape or none"},
     {"not promoted", "unknown-parameter", "'{name}' is not promoted", "{fix}"},
     {"ambiguous", "ambiguous-parameter", "'{name}' may be {found}", "write more of it, such as '{first}'"},

@@ -67,8 +67,7 @@ INGOT_CALL int32_t take_parameters(Call& call, const Values* given) {
     const Values& x = chosen ? given[i] : stored[i];
     if (x.count != 1 && x.count != call.points) return chosen ? bad_count : bad_points;
     if (!aligned(x.data)) return bad_alignment;
-    for (int64_t k = 0; chosen && has_range[i] && k < x.count * size; ++k)
-      if (!in_range(i, x.data[k])) return bad_range;
+    if (chosen && !in_range(i, x.data, x.count * size)) return bad_range;
     take(call, call.end_cotangent + i, x.data, size, x.count == 1);
   }
   return 0;

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -398,10 +397,9 @@ def _like_value(name: str, held: Value, given: Any) -> Value:
         told = f"'{name}' should be numbers, not {data!r}"
         raise IngotError([Problem("wrong-input", told, None, fix)])
     try:
-        if not isinstance(data, Tensor | np.ndarray):
-            # torch would read Python's numbers in its default precision, which is single
-            data = torch.as_tensor(data, dtype=torch.float64)
-        data = torch.as_tensor(data).to(held.data)
+        from ingot.model.given import GivenField
+
+        data = GivenField(name, data, None).tensor(data).to(held.data)
         return type(held)(data, sub_batch_ndim=sub)
     except (TypeError, ValueError, RuntimeError) as error:
         raise IngotError([Problem("wrong-input", f"'{name}': {error}", None, fix)]) from None

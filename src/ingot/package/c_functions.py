@@ -102,17 +102,20 @@ def _write_bounds(meta: Meta | Range, value: str) -> list[str]:
 
 
 def _write_ranges(meta: Metadata) -> list[str]:
-    """Which parameters have a range, and whether a number of one lies in it; NaN lies in none."""
+    """Whether all numbers of a parameter lie in its range; NaN lies in none."""
     ranged = [(i, p.range) for i, p in enumerate(meta.parameters) if p.range is not None]
-    has_range = ("true" if p.range is not None else "false" for p in meta.parameters)
+    if not ranged:
+        always = "bool in_range(int, const real*, int64_t) { return true; }"
+        return [f"[[maybe_unused]] INGOT_INLINE {always}"]
     cases = [
-        f"    case {i}: return {' && '.join([*_write_bounds(own, 'x'), 'x - x == 0'])};"
+        f"    case {i}: for (int64_t k = 0; k < count; ++k) {{ const double x = data[k];"
+        f" all &= {' & '.join(f'({test})' for test in (*_write_bounds(own, 'x'), 'x - x == 0'))};"
+        " } break;"
         for i, own in ranged
     ]
     return [
-        _write_row("constexpr bool has_range[]", has_range),
-        "[[maybe_unused]] INGOT_CALL bool in_range(int parameter, double x) {",
-        "  switch (parameter) {", *cases, "    default: return (void)x, true;", "  }", "}",
+        "INGOT_CALL bool in_range(int parameter, const real* data, int64_t count) {",
+        "  bool all = true;", "  switch (parameter) {", *cases, "  }", "  return all;", "}",
     ]  # fmt: skip
 
 

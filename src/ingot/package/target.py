@@ -1,5 +1,6 @@
 """What to compile for: one frozen value, built at the edge; the command line is its fields."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -90,6 +91,10 @@ class Target:
         for name in ("backend", "device"):
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, (getattr(self, name),))
+        if not isinstance(self.output_dir, str | os.PathLike):
+            message = f"output_dir is {self.output_dir!r}, which names no folder"
+            raise IngotError([Problem("wrong-usage", message, None, "give output_dir='aoti'")])
+        object.__setattr__(self, "output_dir", Path(self.output_dir))
         raise_if(
             problem
             for name, words, kind in (

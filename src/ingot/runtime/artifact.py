@@ -1,7 +1,7 @@
 """A loaded package as an object to call: values, derivatives, parameters, status, autograd."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -283,6 +283,9 @@ class Artifact(nn.Module):
         """Names of promoted parameters by what each is called: some, or all by themselves."""
         if params is None:
             return {name: name for name in self._names}
+        if isinstance(params, str) or not isinstance(params, Iterable):
+            told = f"params is {params!r}, not a list of names"
+            raise make_error("wrong-input", told, "give such as params=['E'], or leave it out")
         return {word: self._resolved(word) for word in params}
 
     def jvp(self, inputs: Arrays, tangents: Arrays) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from ingot.execute.batch_shape import ValueShape
 from ingot.execute.transient import Transient, find_lost_step
 from ingot.graphs.torch_private import without_storage
 from ingot.messages import tell
+from ingot.options import Count, fits
 from ingot.package.metadata import Metadata
 from ingot.package.target import IN_PROCESS
 from ingot.runtime.backends import shape_of
@@ -43,7 +44,7 @@ class CallChecks:
         self.parameters = {p.variable.name: shape_of(p.variable) for p in meta.parameters}
         self.given = {**self.inputs, **self.parameters}
         variables = (*meta.inputs, *meta.outputs, *(p.variable for p in meta.parameters))
-        self._kinds = {v.name: v.kind for v in variables}
+        self._kinds = {name: v.kind for v in variables for name in (v.name, lag(v.name)[0])}
         self._who = "the model" if lives else "the package"
 
     def examine(self, inputs: Arrays) -> dict[str, Tensor]:
@@ -59,15 +60,22 @@ class CallChecks:
 
     def read_parameter(self, name: str, value: Any) -> Tensor:
         """A value in the precision of the package, refused where that would lose any of it."""
+        if isinstance(value, Value) and type(value).__name__ == self._kinds[name]:
+            value = value.data
+        value = np.asarray(value) if isinstance(value, np.generic) else value
         given = value if isinstance(value, bool | int | float) else as_tensor(value)
         if isinstance(value, list | tuple):
-            with contextlib.suppress(TypeError, ValueError):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
                 given = torch.tensor(value, dtype=self.dtype, device=self.device)
         if given is None:
             told = f"'{name}' is {_describe(value)}, not a tensor or an array of numbers"
             raise make_error("wrong-input", told, "give a number or an array")
         if not isinstance(given, Tensor):
-            return torch.tensor(given, dtype=self.dtype, device=self.device)
+            try:
+                return torch.tensor(given, dtype=self.dtype, device=self.device)
+            except OverflowError:
+                told = f"'{name}' is a whole number beyond all that a {self._meta.dtype} holds"
+                raise make_error("wrong-input", told, "give a smaller number") from None
         if isinstance(value, np.ndarray):
             given = given.to(self.device)
         if given.requires_grad and torch.is_grad_enabled():
@@ -111,11 +119,14 @@ class CallChecks:
     def find_unlike_steps(self, transient: Transient) -> Iterator[Problem]:
         """What of a transient does not fit; drivers give any precision, which is converted."""
         known = {lag(n)[0]: s for n, s in {**self.outputs, **self.inputs}.items()}
+        if not fits(transient.steps, Count):
+            yield tell("no steps", steps=transient.steps)
+            return
         for values, steps in ((transient.prescribed, transient.steps), (transient.initial, None)):
             for name, given in values.items():
                 x = as_tensor(given)
                 if name not in known:
-                    fix = did_you_mean(name, known) or f"one of: {', '.join(known)}"
+                    fix = did_you_mean(str(name), known) or f"one of: {', '.join(known)}"
                     yield tell("unknown input", name=name, fix=fix)
                 elif x is None or not isinstance(given, Tensor):
                     yield _unreadable(name, given, self._kinds[name])

@@ -171,7 +171,7 @@ class Derivatives:
             return pulled
         ranks = {n: s.rank for n, s in self.given.items()}
         return {
-            n: torch.where(points.reshape(*points.shape, *(1,) * ranks[n]), number, x)
+            n: torch.where(points.reshape((*points.shape, *(1,) * ranks[n])), number, x)
             for n, x in pulled.items()
         }
 

@@ -41,6 +41,9 @@ def resolve_name(
     fix: str | None = None,
 ) -> str:  # fmt: skip
     """The one name that a word means; `missing` tells that there is none, and `fix` what then."""
+    if not isinstance(word, str):
+        told = f"a parameter is named by a string, not by {word!r}"
+        raise IngotError([Problem(code, told, None, f"one of: {_list_names(spellings)}")])
     found = find_named(word, spellings)
     if len(found) == 1:
         return found[0]

@@ -397,7 +397,7 @@ def assemble(kind: type[Any], components: Sequence[Any]) -> Any:
     sub = max(x.sub for x in scalars)
     parts = torch.broadcast_tensors(*(padded(x, sub) for x in scalars))
     stacked = torch.stack(parts, dim=-1)
-    return kind(stacked.reshape(*stacked.shape[:-1], *kind.base), sub_batch_ndim=sub)
+    return kind(stacked.reshape((*stacked.shape[:-1], *kind.base)), sub_batch_ndim=sub)
 
 
 def _kind(op: str, operands: Sequence[Any]) -> type[Value]:
