@@ -137,7 +137,7 @@ its results: autograd takes it for no view."""
 real_transform: Callable[[Tensor, Sequence[int], int, int], Tensor] = (
     torch.ops.aten._fft_c2r.default
 )
-"""The field of a half spectrum, its axes, a norm (0: none, 1: the root of n, 2: n), the last size."""
+"""The field of a half spectrum: its axes, a norm (0 none, 1 the root of n, 2 n), the last size."""
 
 
 @cache
