@@ -22,7 +22,7 @@ from ingot.graphs.torch_private import find_dfti, real_transform
 __all__ = ["real_field"]
 
 MAX_PLANS = 64
-"""Of how many sizes of boxes plans are kept: making one takes as long as 16 cells a side."""
+"""Of how many boxes plans are kept: making one takes 0.2 ms, two transforms of 32 cells a side."""
 
 
 class Dfti(IntEnum):
