@@ -161,7 +161,8 @@ def by_hand(run: Any) -> Callable[[], Any]:
 def transforms(cells: int, pairs: int) -> Callable[[], None]:
     """The transforms of so many projections and nothing else, one field after the other.
 
-    Nine at a time they take longer at 64 cells a side: their memory is new every time.
+    Nine at a time they take longer at 64 cells a side: their memory is new every time. These are
+    torch's own: inverse ones of compiled sequences take half of that (fields/jit/transforms.py).
     """
     import torch
 

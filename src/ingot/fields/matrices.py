@@ -14,7 +14,7 @@ from torch import Tensor
 from ingot.fields.spaces import Grid, Narrow, Space
 
 __all__ = [
-    "MANDEL", "add_up", "apart",
+    "MANDEL", "Fields", "add_up", "apart",
     "determinant", "entries", "eye", "inverse", "joined", "mandel", "mean",
     "product", "side_of", "square_from_mandel", "transposed",
 ]  # fmt: skip
@@ -23,6 +23,9 @@ MANDEL = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
 """Which entries of a symmetric matrix stand where; those off the diagonal times the root of 2."""
 
 ROOT2 = math.sqrt(2.0)
+
+Fields = Sequence[Tensor]
+"""The entries of a matrix at every point, row by row."""
 
 
 def entries(field: Narrow, space: Space) -> list[Tensor]:

@@ -17,8 +17,9 @@ from ingot.fields.computes.elasticity import (
     HyperElasticIsotropic,
     SmallStrainIsotropic,
 )
-from ingot.fields.computes.galerkin import projected, response
 from ingot.fields.computes.mechanics import smooth_waves
+from ingot.fields.computes.projection import projected
+from ingot.fields.computes.slopes import response
 from ingot.fields.duals import derivative_along
 from ingot.fields.matrices import ROOT2, entries, joined
 

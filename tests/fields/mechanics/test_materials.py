@@ -11,8 +11,8 @@ from torch import Tensor
 from ingot.errors import IngotError
 from ingot.execute import executor
 from ingot.fields import space
-from ingot.fields.computes.galerkin import projected
 from ingot.fields.computes.mechanics import smooth_waves
+from ingot.fields.computes.projection import projected
 from ingot.fields.matrices import entries
 from ingot.hit import read_text
 from ingot.model import build

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.graphs.torch_private import find_dfti
+from ingot.graphs.torch_private import find_dfti, real_transform
 
 __all__ = ["real_field"]
 
 MAX_PLANS = 64
-"""Of how many sizes of boxes plans are kept: making one takes as long as 16 cells a side."""
+"""Of how many boxes plans are kept: making one takes 0.2 ms, two transforms of 32 cells a side."""
 
 
 class Dfti(IntEnum):
@@ -59,7 +59,7 @@ def real_field(
         single, threads = spectrum.dtype == torch.complex64, torch.get_num_threads()
         plans = inverse_plans(shape, single, normalization, spare, threads)
     if plans is None:
-        return torch.ops.aten._fft_c2r.default(spectrum, axes, normalization, size)
+        return real_transform(spectrum, axes, normalization, size)
     outer, last = plans
     held = spectrum if spare else torch.empty_like(spectrum)
     outer.run(spectrum, held)
@@ -68,7 +68,7 @@ def real_field(
     return field
 
 
-class Plan:
+class MklPlan:
     """Inverse transforms that MKL has made ready; any thread may run it."""
 
     def __init__(self, dfti: Any, handle: ctypes.c_void_p) -> None:
@@ -84,7 +84,7 @@ class Plan:
 @lru_cache(MAX_PLANS)
 def inverse_plans(
     shape: tuple[int, ...], single: bool, normalization: int, in_place: bool, threads: int
-) -> tuple[Plan, Plan] | None:
+) -> tuple[MklPlan, MklPlan] | None:
     """Along all axes but the last, and along that; None where torch has no MKL.
 
     threads: how many there are, since a plan keeps the number that it was made with
@@ -114,13 +114,13 @@ def inverse_plans(
 
 def make_plan(
     dfti: Any, domain: Dfti, sizes: Sequence[int], single: bool, settings: dict[Dfti, Any]
-) -> Plan:
+) -> MklPlan:
     """A plan of transforms of some sizes."""
     handle = ctypes.c_void_p()
     create = dfti.DftiCreateDescriptor_s_md if single else dfti.DftiCreateDescriptor_d_md
     rank = ctypes.c_long(len(sizes))
     require(dfti, create(ctypes.byref(handle), int(domain), rank, longs(*sizes)))
-    plan = Plan(dfti, handle)
+    plan = MklPlan(dfti, handle)
     for name, value in settings.items():
         given = value
         if isinstance(value, float):

@@ -19,8 +19,8 @@ __all__ = [
     "ambient", "any_autocast", "any_dispatch", "apply_of", "autocast_now", "base_of",
     "buffers_of", "children_of", "find_allocator", "find_dfti", "forward_mode", "has_global_hooks",
     "has_hooks", "is_mode_switch", "is_transform", "list_global_hooks", "non_persistent",
-    "parameters_of", "pytree", "raw_stream", "register_value", "same_layout", "schema_of",
-    "transformed", "transforms", "use_count", "view_memory", "without_storage",
+    "parameters_of", "pytree", "raw_stream", "real_transform", "register_value", "same_layout",
+    "schema_of", "transformed", "transforms", "use_count", "view_memory", "without_storage",
 ]  # fmt: skip
 
 BUILD: str = torch.__version__
@@ -134,17 +134,20 @@ view_memory = torch._C._dynamo.guards._reinterpret_tensor  # pyright: ignore[rep
 """A tensor with a size, strides and an offset in the memory of another, as Inductor's code makes
 its results: autograd takes it for no view."""
 
+real_transform: Callable[[Tensor, Sequence[int], int, int], Tensor] = (
+    torch.ops.aten._fft_c2r.default
+)
+"""The field of a half spectrum: its axes, a norm (0 none, 1 the root of n, 2 n), the last size."""
+
 
 @cache
 def find_dfti() -> ctypes.CDLL | None:
     """MKL's Fourier transforms, which torch's library hands on where it is built with them."""
     try:
         dfti = ctypes.CDLL(str(FOLDER / "lib" / "libtorch_cpu.so"))
-        for name in ("SetValue", "CommitDescriptor", "ComputeBackward", "FreeDescriptor"):
+        for name in ("CreateDescriptor_s_md", "CreateDescriptor_d_md", "SetValue",
+                     "CommitDescriptor", "ComputeBackward", "FreeDescriptor"):  # fmt: skip
             getattr(dfti, f"Dfti{name}").restype = ctypes.c_long
-        dfti.DftiCreateDescriptor_s_md.restype = dfti.DftiCreateDescriptor_d_md.restype = (
-            ctypes.c_long
-        )
         dfti.DftiErrorMessage.argtypes = [ctypes.c_long]
         dfti.DftiErrorMessage.restype = ctypes.c_char_p
     except (AttributeError, OSError):  # torch of another system, or built without MKL
