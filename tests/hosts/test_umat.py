@@ -1,5 +1,6 @@
 """Packages as user materials, called from Fortran, against the same packages called from Python."""
 
+import re
 import shutil
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from ingot.errors import IngotError
 from ingot.hit import read_text
 from ingot.package.stages import advance, load
 from ingot.package.target import Target
+from tests.execute.test_single_precision import MODELS
 from tests.hosts.called import call_apart, call_umat, call_vumat
 
 HERE = Path(__file__).parent
@@ -923,3 +925,67 @@ def build_campaign(material: Material, folder: Path, *flags: str) -> Any:
         return done.stdout
 
     return run
+
+
+def find_places(material: Material) -> dict[str, slice]:
+    """Where STATEV holds each state, as the include tells it."""
+    text = next(material.folder.glob("*-umat.inc")).read_text()
+    found = re.findall(r"STATEV\((\d+)(?::(\d+))?\): ([\w.]+), \w+ =", text)
+    return {name: slice(int(first) - 1, int(last or first)) for first, last, name in found}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["voce", "both", "perzyna", "chaboche", "gurson"])
+def test_drawn_steps_of_presets_are_those_of_python(name: str, dtype: str, tmp_path: Path) -> None:
+    """Values as Python has them, in solids, plane strain and plane stress; in doubles DDSDDE by
+    differences, of steps as long as rounding asks for.
+    """
+    material = compile_material(f"[Models]\n[m]\n{MODELS[name]}[]\n[]", "m", tmp_path, dtype=dtype)
+    library, model, places = material.library, material.load(), find_places(material)
+    count = sum(p.stop - p.start for p in places.values())
+    real = np.dtype(dtype)
+    source = np.random.default_rng(3)
+    worst = []
+    for shape, order in (((3, 3), UMAT_ORDER), ((3, 1), [0, 1, 2, 5]), ((2, 1), [0, 1, 5])) * 12:
+        size, dtime, ntens = 10 ** source.uniform(-4, -2), 10 ** source.uniform(-2, 2), len(order)
+        statev, stran, stress = np.zeros(count + 1), np.zeros(ntens), np.zeros(ntens)
+        for _ in range(4):
+            given = {"statev": statev, "stran": stran, "stress": stress, "dtime": dtime}
+            given |= {"time": [1e6, 1e6], "shape": shape}
+            dstran = source.normal(size=ntens) * size
+            found = call_umat(library, dstran=dstran, **given)
+            if found["pnewdt"] < 1.0:
+                assert dtype == "float32"
+                break
+            inputs = {n: np.zeros(v.base, real) for n, v in model.inputs.items()}
+            inputs |= {
+                f"{n}~1": statev[at].reshape(inputs[f"{n}~1"].shape) for n, at in places.items()
+            }
+            now, before = mandel_of(stran + dstran, order), mandel_of(stran, order)
+            if shape == (2, 1):
+                now[2], before[2] = found["statev"][count], statev[count]
+            old = mandel_of(stress, order)
+            old[3:] *= 2.0  # of strains that order is half as large
+            known = {"strain": now, "strain~1": before, "stress~1": old, "t": np.array(dtime)}
+            inputs |= {n: x for n, x in known.items() if n in inputs}
+            outputs = model({n: np.asarray(x, real) for n, x in inputs.items()})
+            assert np.array_equal(found["stress"], voigt_of(outputs["stress"].astype(float), order))
+            for state, at in places.items():
+                assert np.array_equal(found["statev"][at], np.ravel(outputs[state]))
+            if dtype == "float64":
+                worst.append(min(
+                    np.abs(differ(library, given, dstran, h) - found["ddsdde"]).max()
+                    for h in (1e-6, 1e-7, 1e-8)
+                ))  # fmt: skip
+            statev, stran, stress = found["statev"], stran + dstran, found["stress"]
+    assert all(error < 2e-5 * 3e5 for error in worst), max(worst)
+
+
+def differ(library: Path, given: Mapping[str, Any], dstran: np.ndarray, h: float) -> np.ndarray:
+    """DDSDDE by central differences."""
+    columns = []
+    for step in np.eye(len(dstran)) * h:
+        up, down = (call_umat(library, dstran=dstran + s, **given)["stress"] for s in (step, -step))
+        columns.append((up - down) / (2 * h))
+    return np.array(columns).T
