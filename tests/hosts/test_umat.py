@@ -1,5 +1,6 @@
 """Packages as user materials, called from Fortran, against the same packages called from Python."""
 
+import re
 import shutil
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from ingot.errors import IngotError
 from ingot.hit import read_text
 from ingot.package.stages import advance, load
 from ingot.package.target import Target
+from tests.execute.test_single_precision import MODELS
 from tests.hosts.called import call_apart, call_umat, call_vumat
 
 HERE = Path(__file__).parent
@@ -490,7 +492,8 @@ def test_blocks_of_points_are_those_of_umat(
     stretch = np.repeat([[1.0] * 3 + [0.0] * (ntens - 3)], points, 0)
     for k in range(steps):
         numbers += [*strains[k].T.ravel(), *stretch.T.ravel()]
-    head = [points, *shape, 13, 0, 2, steps]
+    states = 13 if kind == 8 else 19
+    head = [points, *shape, states, 0, 2, steps]
     text = " ".join(map(str, head)) + "\n" + "\n".join(f"{x:.17g}" for x in numbers) + "\n"
     program = build(material, "vumat_driver.F90", kind)
     done = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=True)
@@ -524,7 +527,7 @@ def test_blocks_of_points_are_those_of_umat(
         np.testing.assert_allclose(
             rows[k][-points:], energy, rtol=0, atol=exact * np.abs(energy).max()
         )
-        state = rows[k][points * ntens : -points].reshape(13, points).T
+        state = rows[k][points * ntens : -points].reshape(states, points).T
         np.testing.assert_allclose(state[:, 6], equivalent, rtol=0, atol=exact)
     assert float(equivalent.max()) > 1e-3
 
@@ -574,7 +577,7 @@ def test_a_step_is_as_long_as_the_host_says_at_any_time(
                 assert np.array_equal(found[name], expected[name]), (time, name)
     for material, real in ((small, np.float64), (single, np.float32)):
         given = {"strain_inc": np.tile(strain, (70, 1)), "props": PROPS, "dt": step}
-        given["state_old"] = np.zeros((70, 13))
+        given["state_old"] = np.zeros((70, 13 if real is np.float64 else 19))
         expected = call_vumat(material.library, real, total_time=step, **given)
         for time in LONG:
             found = call_vumat(material.library, real, total_time=time + step, **given)
@@ -615,7 +618,7 @@ def test_a_step_that_total_time_loses_is_told_by_what_reads_it(
     step = longest * (2e-13 if dtype == "float64" else 2e-4)
     strain = np.array([1e-3, 0.0, 0.0, 0.0, 0.0, 0.0])
     real = np.float64 if dtype == "float64" else np.float32
-    block = {"strain_inc": strain[None], "state_old": np.zeros((1, 6))}
+    block = {"strain_inc": strain[None], "state_old": np.zeros((1, 12))}
     found = call_umat(library, dstran=strain, time=[longest] * 2, dtime=step)
     np.testing.assert_allclose(found["stress"][0], 3e-3 / step, rtol=1e-3)
     np.testing.assert_allclose(found["sse"], longest, rtol=1e-3)
@@ -650,19 +653,40 @@ def test_states_that_are_not_the_models_are_carried_on(
 ) -> None:
     material = small if kind is np.float64 else single
     source = np.random.default_rng(4)
-    old = np.zeros((70, 17))
-    old[:, 13:] = source.normal(size=(70, 4))
+    used = 13 if kind is np.float64 else 19
+    old = np.zeros((70, used + 4))
+    old[:, used:] = source.normal(size=(70, 4))
     strain = source.normal(size=(70, 6)) * 1e-3
     spent = source.uniform(size=70)
     found = call_vumat(material.library, kind, state_old=old, strain_inc=strain, props=PROPS,
                        total_time=0.5, dt=0.5, inelastic_old=spent)  # fmt: skip
-    assert np.array_equal(found["state_new"][:, 13:], old[:, 13:].astype(kind))
+    assert np.array_equal(found["state_new"][:, used:], old[:, used:].astype(kind))
     assert np.array_equal(found["inelastic_new"], spent.astype(kind))
-    fewer = call_vumat(material.library, kind, state_old=old[:, :13], strain_inc=strain,
+    fewer = call_vumat(material.library, kind, state_old=old[:, :used], strain_inc=strain,
                        props=PROPS, total_time=0.5, dt=0.5)  # fmt: skip
-    assert np.array_equal(found["state_new"][:, :13], fewer["state_new"])
+    assert np.array_equal(found["state_new"][:, :used], fewer["state_new"])
     point = call_umat(material.library, statev=old[0], dstran=strain[0], props=PROPS)
-    assert np.array_equal(point["statev"][13:], old[0, 13:])
+    assert np.array_equal(point["statev"][used:], old[0, used:])
+
+
+def test_increments_of_strain_are_not_lost_in_single_precision(single: Material) -> None:
+    """Ten thousand of 1e-9, of which a strain of 0.05 in float32 would keep none."""
+    state = np.zeros((1, 19), np.float32)
+    state[0, 7:10], state[0, :3] = (0.05, -0.025, -0.025), (0.05, -0.025, -0.025)
+    step = np.array([[1e-9, 0.0, 0.0, 5e-10, 0.0, 0.0]])
+    found: dict[str, np.ndarray] = {}
+    for k in range(10_000):
+        found = call_vumat(single.library, np.float32, state_old=state, strain_inc=step,
+                           props=PROPS, total_time=1 + k * 1e-6, dt=1e-6)  # fmt: skip
+        state = found["state_new"]
+    strain = state[0, 7:13].astype(float) + state[0, 13:19]
+    begun = np.array([0.05, -0.025, -0.025], np.float32).astype(float)
+    expected = [begun[0] + 1e-5, begun[1], begun[2], 0.0, 0.0, 5e-6 * 2**0.5]
+    np.testing.assert_allclose(strain, expected, rtol=0, atol=1e-9)
+    elastic = strain - np.r_[state[0, :6]]
+    lame, shear = 200000 * 0.3 / (1.3 * 0.4), 200000 / 2.6
+    stress = 2 * shear * elastic[0] + lame * elastic[:3].sum()
+    np.testing.assert_allclose(found["stress_new"][0, 0], stress, rtol=2e-3)
 
 
 WARM = FIELDS.replace("from = 'temperature phase phase~1 age~1'", "from = 'phase phase~1 age~1'")
@@ -679,7 +703,7 @@ WARM = (
 )
 
 
-@pytest.mark.parametrize("host", ["abaqus", "calculix"])
+@pytest.mark.parametrize("host", ["abaqus", pytest.param("calculix", marks=pytest.mark.exhaustive)])
 def test_finite_strain_gives_the_derivative_by_temperature(tmp_path: Path, host: str) -> None:
     """By differences; in plane stress those of the Kirchhoff stress, as DDSDDE has it."""
     library = compile_material(WARM, "finite", tmp_path, umat_host=host).library
@@ -923,3 +947,67 @@ def build_campaign(material: Material, folder: Path, *flags: str) -> Any:
         return done.stdout
 
     return run
+
+
+def find_places(material: Material) -> dict[str, slice]:
+    """Where STATEV holds each state, as the include tells it."""
+    text = next(material.folder.glob("*-umat.inc")).read_text()
+    found = re.findall(r"STATEV\((\d+)(?::(\d+))?\): ([\w.]+), \w+ =", text)
+    return {name: slice(int(first) - 1, int(last or first)) for first, last, name in found}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["voce", "both", "perzyna", "chaboche", "gurson"])
+def test_drawn_steps_of_presets_are_those_of_python(name: str, dtype: str, tmp_path: Path) -> None:
+    """Values as Python has them, in solids, plane strain and plane stress; in doubles DDSDDE by
+    differences, of steps as long as rounding asks for.
+    """
+    material = compile_material(f"[Models]\n[m]\n{MODELS[name]}[]\n[]", "m", tmp_path, dtype=dtype)
+    library, model, places = material.library, material.load(), find_places(material)
+    count = sum(p.stop - p.start for p in places.values())
+    real = np.dtype(dtype)
+    source = np.random.default_rng(3)
+    worst = []
+    for shape, order in (((3, 3), UMAT_ORDER), ((3, 1), [0, 1, 2, 5]), ((2, 1), [0, 1, 5])) * 12:
+        size, dtime, ntens = 10 ** source.uniform(-4, -2), 10 ** source.uniform(-2, 2), len(order)
+        statev, stran, stress = np.zeros(count + 1), np.zeros(ntens), np.zeros(ntens)
+        for _ in range(4):
+            given = {"statev": statev, "stran": stran, "stress": stress, "dtime": dtime}
+            given |= {"time": [1e6, 1e6], "shape": shape}
+            dstran = source.normal(size=ntens) * size
+            found = call_umat(library, dstran=dstran, **given)
+            if found["pnewdt"] < 1.0:
+                assert dtype == "float32"
+                break
+            inputs = {n: np.zeros(v.base, real) for n, v in model.inputs.items()}
+            inputs |= {
+                f"{n}~1": statev[at].reshape(inputs[f"{n}~1"].shape) for n, at in places.items()
+            }
+            now, before = mandel_of(stran + dstran, order), mandel_of(stran, order)
+            if shape == (2, 1):
+                now[2], before[2] = found["statev"][count], statev[count]
+            old = mandel_of(stress, order)
+            old[3:] *= 2.0  # of strains that order is half as large
+            known = {"strain": now, "strain~1": before, "stress~1": old, "t": np.array(dtime)}
+            inputs |= {n: x for n, x in known.items() if n in inputs}
+            outputs = model({n: np.asarray(x, real) for n, x in inputs.items()})
+            assert np.array_equal(found["stress"], voigt_of(outputs["stress"].astype(float), order))
+            for state, at in places.items():
+                assert np.array_equal(found["statev"][at], np.ravel(outputs[state]))
+            if dtype == "float64":
+                worst.append(min(
+                    np.abs(differ(library, given, dstran, h) - found["ddsdde"]).max()
+                    for h in (1e-6, 1e-7, 1e-8)
+                ))  # fmt: skip
+            statev, stran, stress = found["statev"], stran + dstran, found["stress"]
+    assert all(error < 2e-5 * 3e5 for error in worst), max(worst)
+
+
+def differ(library: Path, given: Mapping[str, Any], dstran: np.ndarray, h: float) -> np.ndarray:
+    """DDSDDE by central differences."""
+    columns = []
+    for step in np.eye(len(dstran)) * h:
+        up, down = (call_umat(library, dstran=dstran + s, **given)["stress"] for s in (step, -step))
+        columns.append((up - down) / (2 * h))
+    return np.array(columns).T

@@ -254,3 +254,14 @@ def test_a_model_of_rates_reads_the_length_of_a_step_alone(level: int) -> None:
     aged = text.replace("[model]", clock).replace("return_map elastic", "clock return_map elastic")
     aged = aged.replace("additional_outputs = '", "additional_outputs = 'phase ")
     assert not is_shift_invariant(prepared(build(read_text(aged), "model")), ("t", "time"))
+
+
+def test_what_moves_along_an_axis_is_not_known_to_be_shift_invariant() -> None:
+    g = Builder({"cell": 5})
+    x = g.node("input", (), ("x", 0), (CELL,))
+    for op in ("window", "pad"):
+        moved = g.along(op, x, axis="cell", first=1, last=0)
+        out = Variable("out", Scalar, moved.axes, (moved,))
+        program = Program(g.extents, (Variable("x", Scalar, (CELL,), (x,)),), (), (out,))
+        assert not is_shift_invariant(program, ("x",))
+        assert is_shift_invariant(program, ("y",))

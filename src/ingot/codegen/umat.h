@@ -441,7 +441,9 @@ void update_block(int nblock, int ndir, int nshr, int nstatev, int nfieldv, int 
                   const T* inelastic_old, const T* temp_new, const T* stretch_new, const T* field_after, T* stress_new,
                   T* state_new, T* energy_new, T* inelastic_new) {
   constexpr int chunk = 64;
-  const int ntens = ndir + nshr, strains = is_finite ? 0 : 6;
+  // in single precision a strain has a second part, or increments of less than 1e-7 of it would be lost
+  constexpr int strains = is_finite ? 0 : sizeof(T) == 4 ? 12 : 6;
+  const int ntens = ndir + nshr;
   if (nblock < 0) stop("is given nblock = %d", nblock);
   if (ndir != 3 || (nshr != 1 && nshr != 3)) stop("is for ndir = 3 with nshr = 3 or 1; got %d and %d", ndir, nshr);
   if (properties && nprops != properties) stop("is given nprops = %d, and has %d", nprops, properties);
@@ -460,13 +462,16 @@ void update_block(int nblock, int ndir, int nshr, int nstatev, int nfieldv, int 
       for (int i = 0; i < ntens; ++i) {
         const int m = mandel_of_vumat[i], r = planes[m][0], s = planes[m][1];
         const double scale = i < 3 ? 1.0 : root_two;
-        x.strain_old[m] = is_finite ? 0 : double(state_old[at + (numbers + m) * nblock]);
+        for (int k = m; k < strains; k += 6) x.strain_old[m] += double(state_old[at + (numbers + k) * nblock]);
         x.strain[m] = x.strain_old[m] + double(strain_inc[at + i * nblock]) * scale;
         x.stress_old[m] = double(stress_before[at + i * nblock]) * scale;
         x.gradient[3 * r + s] = x.gradient[3 * s + r] = double(stretch_new[at + i * nblock]);
         x.gradient_old[3 * r + s] = x.gradient_old[3 * s + r] = double(stretch_old[at + i * nblock]);
       }
-      for (int m = 0; m < strains; ++m) state_new[at + (numbers + m) * nblock] = T(x.strain[m]);
+      for (int k = 0; k < strains; ++k) {
+        const double rest = k < 6 ? 0 : double(T(x.strain[k % 6]));
+        state_new[at + (numbers + k) * nblock] = T(x.strain[k % 6] - rest);
+      }
       for (int k = numbers + strains; k < nstatev; ++k) state_new[at + k * nblock] = state_old[at + k * nblock];
       take_time(x, double(total_time) - double(dt), double(total_time), double(dt));
       x.temperature = double(temp_new[at]), x.temperature_old = double(temp_old[at]);

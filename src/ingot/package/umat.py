@@ -278,7 +278,7 @@ def _count_properties(meta: Metadata) -> int:
 def write_include(meta: Metadata, interface: Interface) -> str:
     """The text of `<name>-umat.inc`: comments and constants, for either form of Fortran."""
     name, numbers, properties = meta.name, interface.numbers, _count_properties(meta)
-    strains = 0 if interface.is_finite else 6
+    strains = 0 if interface.is_finite else 6 if meta.dtype == "float64" else 12
     rows = [
         f"{name} as a user material, compiled by Ingot.",
         "",
@@ -290,8 +290,10 @@ def write_include(meta: Metadata, interface: Interface) -> str:
         f"STATEV({numbers + 1}): strain of the thickness (plane stress; finite strain: F33 - 1)",
     ]
     if strains:
-        span = f"{numbers + 1}:{numbers + strains}"
+        span = f"{numbers + 1}:{numbers + 6}"
         rows.append(f"STATEV({span}): strain, SR2 (VUMAT, which is given its increments)")
+    if strains > 6:
+        rows.append(f"STATEV({numbers + 7}:{numbers + 12}): what it loses to rounding (VUMAT)")
     rows += [
         "A state that is zero at total time zero begins with the numbers after '='.",
         *_tell_time(meta, interface),

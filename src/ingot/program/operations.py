@@ -174,7 +174,7 @@ class Operation:
         """The problem of `what`, an executor that cannot hold the line."""
         raise NotImplementedError(self.name)
 
-    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+    def translate(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
         """What is added to the line where `own` times a number is to its operands, in terms of that
         number; None where that depends on values.
         """
@@ -292,7 +292,7 @@ class _OfRow(Operation):
     def write_text(self, node: Node, args: Sequence[str]) -> str:
         return self.row.write_text(args)
 
-    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+    def translate(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
         if self.row.slopes is None or not self.row.is_linear:
             return None
         slopes = self.row.slopes(d, node, *node.args)

@@ -195,7 +195,7 @@ def do_lines_stay(d: Slopes, roots: Sequence[Node], shifts: Mapping[int, float])
     for node in sort_lines(roots):
         own = [known.get(a.id, 0.0) for a in node.args]
         if any(own):
-            shift = operation(node.op).follow_shift(d, node, own)
+            shift = operation(node.op).translate(d, node, own)
             if shift is None:
                 return False
             known[node.id] = shift

@@ -179,7 +179,7 @@ class _Solve(_SolveBlock):
         opened = solve.copy(open_solve(b, solve, columns, given), ())
         return close_solve(b, opened, args[:width])
 
-    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+    def translate(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
         """None of its unknowns, where neither guesses nor residuals are shifted."""
         solve: Solve = node.attr
         width = len(solve.columns)

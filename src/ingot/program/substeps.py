@@ -133,7 +133,7 @@ class _Part(Operation):
     def bound(self, node: Node, below: Sequence[float]) -> float:
         return below[0]
 
-    def follow_shift(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
+    def translate(self, d: Slopes, node: Node, own: Sequence[float]) -> float | None:
         return own[0] if len({*own}) == 1 else None  # a force lies between its two ends
 
 
