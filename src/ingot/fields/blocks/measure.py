@@ -16,12 +16,13 @@ from ingot.fields.blocks.bind import Binder, Bound
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.options import place
 from ingot.fields.blocks.sections import Sections
+from ingot.fields.calls import Refused, call, described, told_of
 from ingot.fields.declare import POSTPROCESSORS, DeclaredCompute
 from ingot.fields.expressions.formulas import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram
-from ingot.fields.step import Buffer, Refused, State, call, described, looked_up, told_of
+from ingot.fields.step import Buffer, State, looked_up
 from ingot.hit import Block
 from ingot.options import Count
 
