@@ -12,6 +12,7 @@ import torch
 
 from ingot.fields import COMPUTES, POSTPROCESSORS, Grid, Space, build, compute, run
 from ingot.fields.blocks import domain, executioner, functions, measure, problem, variables
+from ingot.fields.blocks.compute_list import GroupOptions
 from ingot.fields.declare import (
     BOUNDARIES,
     REQUIRED,
@@ -22,7 +23,6 @@ from ingot.fields.declare import (
     options_of,
 )
 from ingot.fields.outputs import table, xdmf
-from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
 from ingot.hit import read_text
 

@@ -18,6 +18,7 @@ from ingot.fields.blocks.domain import World, ranks_of, space_of
 from ingot.fields.blocks.executioner import SAME_SIZE, Progress, shortened
 from ingot.fields.blocks.measure import measured, stops, vectors
 from ingot.fields.blocks.problem import LatticeOptions
+from ingot.fields.calls import told_of
 from ingot.fields.checkpoint import every
 from ingot.fields.jit import jit as jit_executor
 from ingot.fields.jit.material import tell_failures
@@ -33,7 +34,7 @@ from ingot.fields.outputs.xdmf import XDMFWriter
 from ingot.fields.quirks import quirks
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Substep
-from ingot.fields.step import Buffer, Eager, State, StepExecutor, WholeFields, told_of
+from ingot.fields.step import Buffer, Eager, State, StepExecutor, WholeFields
 from ingot.fields.wiring import unwritten
 from ingot.hit import read
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import ingot.fields.computes
 import ingot.fields.postprocessors  # noqa: F401  declares the postprocessors
+from ingot.fields.blocks.compute_list import GroupOptions
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.executioner import STEPPERS, Executioner
 from ingot.fields.blocks.functions import FUNCTION_TYPES
@@ -29,7 +30,6 @@ from ingot.fields.declare import (
 from ingot.fields.lbm.setting import TYPES, StencilOptions
 from ingot.fields.outputs.kinds import KINDS
 from ingot.fields.outputs.table import Checkpoint, OneOutput, OutputOptions
-from ingot.fields.simulation import GroupOptions
 from ingot.fields.solvers import SOLVERS
 from ingot.options import name_type, spell
 

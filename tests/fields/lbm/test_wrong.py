@@ -10,6 +10,9 @@ import pytest
 
 from ingot.errors import IngotError, IngotWarning
 from ingot.fields import build, prepared
+from ingot.fields.declare import BOUNDARIES, COMPUTES, REQUIRED
+from ingot.fields.lbm.setting import QUIRKS, SPATIAL
+from ingot.fields.quirks import quirks
 from ingot.hit import read
 from tests.fields.lbm.cases import (
     COLLISION,
@@ -263,7 +266,8 @@ def test_faces_across_the_reference_are_refused_in_three_dimensions(tmp_path: Pa
 
 
 def test_quirks_are_warned_of_and_strictly_refused(tmp_path: Path) -> None:
-    solve = {"c": {**COLLISION, "type": "LBMSmagorinskyCollision"}}
+    eddies = {**COLLISION, "type": "LBMSmagorinskyCollision"}
+    solve = {"c": eddies, "d": {**eddies, "buffer": "other"}}
     file = tmp_path / "lattice.i"
     file.write_text(lattice_input((6, 5), "D2Q9", solve=solve, compatible=True))
     simulation = build(read(file, moose=True))
@@ -275,6 +279,38 @@ def test_quirks_are_warned_of_and_strictly_refused(tmp_path: Path) -> None:
     assert sum("eddies" in each for each in texts) == 1
     with pytest.raises(IngotError, match="reference-quirk"):
         prepared(simulation, tmp_path, strict=True)
+
+
+SCALARS = {"scalar_field": "rho", "phi": "rho", "laplacian_phi": "rho", "grad_phi": "u",
+           "thickness": 3, "sigma": 0.1, "tau_phi": 0.9, "rho": "rho", "forces": "u"}  # fmt: skip
+TOLD = [
+    *((name, "D2Q9", text) for name, text in QUIRKS.items()),
+    *((name, "D3Q27", text) for name, text in SPATIAL.items()),
+]
+
+
+@pytest.mark.parametrize(("name", "stencil", "text"), TOLD, ids=lambda each: str(each)[:20])
+def test_every_quirk_of_a_type_is_told_once_and_not_where_the_block_is_right(
+    name: str, stencil: str, text: str, tmp_path: Path
+) -> None:
+    declared = {**BOUNDARIES, **COMPUTES}[name]
+    known = {**COLLISION, **SCALARS, "buffer": "fpc", "boundary": "left", "value": 1}
+    block = {option.name: known[option.name] for option in declared.options
+             if option.default is REQUIRED}  # fmt: skip
+    file = tmp_path / "lattice.i"
+
+    def found(**more: str) -> list[str]:
+        one = {"b": {"type": name, **block, **more}}
+        boundary = one if name in BOUNDARIES else {}
+        sizes = (6, 5, 4)[: 2 if stencil == "D2Q9" else 3]
+        file.write_text(
+            lattice_input(sizes, stencil, boundary=boundary, solve={} if boundary else one,
+                          compatible=True)
+        )  # fmt: skip
+        return [each.message for each in quirks(build(read(file, moose=True)))]
+
+    assert sum(text in each for each in found()) == 1
+    assert not any(text in each for each in found(marlin_compatible="false"))
 
 
 def test_a_corrected_file_has_no_quirk(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ from typing import Literal
 import torch
 
 from ingot.errors import IngotError, Problem
+from ingot.fields.blocks.options import Reader
+from ingot.fields.blocks.sections import Sections
 from ingot.fields.shares import Mode, deal, parts_of, share_of
 from ingot.fields.spaces import Space, space
 from ingot.hit import Block
 from ingot.options import Count, NotNegativeCount
 
-__all__ = ["Domain", "World", "check_domain", "precision_of", "ranks_of", "space_of"]
+__all__ = ["Domain", "World", "check_domain", "precision_of", "ranks_of", "read_domain", "space_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,3 +150,22 @@ def space_of(domain: Domain, device: str, ranks: int, world: World | None = None
     given = domain.device_weights if len(domain.device_weights) == world.count else ()
     parts = parts_of(domain.sizes, mode, given or (1,) * world.count)
     return whole.part(share_of(parts, world.rank))
+
+
+def read_domain(whole: Sections, reader: Reader) -> Domain | None:
+    """The domain of a file; None where something is wrong, which the reader knows."""
+    block = whole.one("Domain")
+    if block is None:
+        message = "a simulation needs a [Domain]"
+        raise IngotError([Problem("missing-block", message, fix="add a [Domain] block")])
+    domain = reader.made(block, Domain, ())
+    if domain is not None:
+        reader.problems += check_domain(domain, block)
+        axes = "xyz"[int(domain.dim) :]
+        idle = [name for a in axes for name in (f"n{a}", f"{a}min", f"{a}max")]
+        reader.tell_idle_fields(block, domain, idle)
+        mesh = whole.one("Mesh")
+        if mesh is not None and domain.mesh_mode != "MANUAL":
+            message = f"a [Mesh] block needs mesh_mode = MANUAL, not {domain.mesh_mode}"
+            reader.problems.append(Problem("wrong-value", message, mesh.span, "remove [Mesh]"))
+    return domain

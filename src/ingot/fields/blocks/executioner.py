@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.fields.blocks.bind import Binder
 from ingot.fields.blocks.functions import Function, at_origin
-from ingot.fields.blocks.options import place
+from ingot.fields.blocks.options import Reader, place
+from ingot.fields.blocks.problem import MOOSE_ONLY
 from ingot.fields.declare import FunctionName
 from ingot.hit import Block
 from ingot.options import Factor, NotNegative, NotNegativeCount, Positive, Share
 
 __all__ = [
-    "SAME_SIZE", "STEPPERS", "Executioner", "Progress", "Stepper", "check_executioner", "shortened",
+    "SAME_SIZE", "STEPPERS", "Executioner", "Progress", "Stepper", "read_executioner",
+    "read_stepper", "shortened", "wrong_stepper",
 ]  # fmt: skip
 
 SAME_SIZE = 1e-6
@@ -238,3 +243,54 @@ def shortened(executioner: Executioner, time: float, size: float) -> float:
     size = min(max(size, executioner.dtmin), executioner.dtmax)
     left = executioner.end_time - time
     return left if size > left or math.isclose(size, left, rel_tol=SAME_SIZE) else size
+
+
+def read_executioner(block: Block | None, reader: Reader) -> Executioner:
+    """The bounds of a run; without a block it takes no step."""
+    if block is None:
+        return Executioner(num_steps=0)
+    for option in block.fields:
+        if option.name in MOOSE_ONLY:
+            message = "'%s' of [Executioner] has no effect: there is no finite-element solve"
+            logging.getLogger("ingot").warning(message, option.name)
+    reader.type_of(block, {"Transient": Executioner}, "Transient")
+    made = reader.made(block, Executioner, ("type", *MOOSE_ONLY), ("TimeStepper",))
+    if made is not None:
+        reader.problems += check_executioner(made, block)
+    return made or Executioner()
+
+
+def read_stepper(block: Block | None, binder: Binder, size: float) -> Stepper:
+    """The stepper of an [Executioner] whose step has this size."""
+    inner = None if block is None else block.block("TimeStepper")
+    if inner is None:
+        return ConstantDT(dt=size)
+    kind = binder.reader.type_of(inner, STEPPERS)
+    made = None if kind is None else binder.reader.made(inner, kind)
+    name = getattr(made, "function", None)
+    if made is not None and name is not None:
+        function = binder.resolved(inner, FunctionName, name)
+        made = dataclasses.replace(made, function=function)
+    if (
+        isinstance(made, TensorSolveIterationAdaptiveDT)
+        and made.min_iterations > made.max_iterations
+    ):
+        message = f"min_iterations = {made.min_iterations} lies above max_iterations"
+        span = place(inner, "min_iterations")
+        fix = f"give {made.max_iterations} or fewer"
+        binder.reader.problems.append(Problem("wrong-value", message, span, fix))
+    if isinstance(made, ConstantDT) and made.dt is None:
+        made = dataclasses.replace(made, dt=size)
+    return made or ConstantDT(dt=size)
+
+
+def wrong_stepper(stepper: Stepper, names: list[str], block: Block | None) -> Iterator[Problem]:
+    """A problem for each postprocessor that a stepper does not find."""
+    inner = None if block is None else block.block("TimeStepper")
+    if not isinstance(stepper, TensorSolveIterationAdaptiveDT) or inner is None:
+        return
+    for name in stepper.timestep_limiting_postprocessor:
+        if name not in names:
+            message = f"[Postprocessors] has no block '{name}'"
+            span = place(inner, "timestep_limiting_postprocessor")
+            yield Problem("missing-block", message, span, did_you_mean(name, names))

@@ -15,13 +15,14 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean
 from ingot.fields.blocks.bind import Binder, Bound
 from ingot.fields.blocks.domain import Domain
 from ingot.fields.blocks.options import place
-from ingot.fields.blocks.variables import Sectioned
+from ingot.fields.blocks.sections import Sections
+from ingot.fields.calls import Refused, call, described, told_of
 from ingot.fields.declare import POSTPROCESSORS, DeclaredCompute
 from ingot.fields.expressions.formulas import Formula, constants_of, formula
 from ingot.fields.expressions.parse import ExpressionError
 from ingot.fields.outputs.table import Event
 from ingot.fields.postprocessors import histogram
-from ingot.fields.step import Buffer, Refused, State, call, described, looked_up, told_of
+from ingot.fields.step import Buffer, State, looked_up
 from ingot.hit import Block
 from ingot.options import Count
 
@@ -124,7 +125,7 @@ class Measure:
 
 
 def read_measures(
-    whole: Sectioned, binder: Binder, groups: list[str], domain: Domain
+    whole: Sections, binder: Binder, groups: list[str], domain: Domain
 ) -> tuple[Measure, ...]:
     """All measures of a file; those made of others come after them."""
     reader = binder.reader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ingot.errors import Problem
@@ -9,7 +10,10 @@ from ingot.fields.blocks.options import Reader
 from ingot.hit import Block
 from ingot.options import Count, NotNegative
 
-__all__ = ["MOOSE_ONLY", "PROBLEMS", "LatticeOptions", "ProblemOptions", "read_problem"]
+__all__ = [
+    "MOOSE_ONLY", "PROBLEMS", "LatticeOptions", "ProblemOptions", "read_problem",
+    "undeclared_constants",
+]  # fmt: skip
 
 MOOSE_ONLY = (
     "solve_type", "scheme", "petsc_options", "petsc_options_iname", "petsc_options_value",
@@ -76,3 +80,14 @@ def read_problem(block: Block | None, reader: Reader) -> tuple[ProblemOptions, d
         )
         return options, {}
     return options, dict(zip(names, values, strict=True))
+
+
+def undeclared_constants(reader: Reader, constants: Mapping[str, float]) -> Iterator[Problem]:
+    """A problem where options use names that stand for no number."""
+    missing = sorted(name for name in reader.constants if name not in constants)
+    if missing:
+        verb = "were" if len(missing) > 1 else "was"
+        noun = "Constants" if len(missing) > 1 else "Constant"
+        message = f"{noun} {', '.join(missing)} {verb} requested but never declared"
+        fix = "write a number, or declare it: scalar_constant_names in [Problem]"
+        yield Problem("unknown-constant", message, reader.constants[missing[0]].value_span, fix)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean
 from ingot.fields.blocks.options import Reader, place
+from ingot.fields.blocks.sections import Sections
 from ingot.fields.computes.models import existing
 from ingot.fields.lbm.setting import LatticeSetting, StoredField
 from ingot.fields.outputs.table import Event
@@ -113,14 +114,6 @@ class Mapped:
     """What it shows before it shows the buffer."""
 
 
-class Sectioned(Protocol):
-    """Whatever finds the sections of a file."""
-
-    def blocks(self, name: str) -> tuple[Block, ...]:
-        """The blocks of a section."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class StartedBuffer:
     """The sizes of the components of a buffer, and what it starts with beside zeros."""
@@ -189,7 +182,7 @@ def stored_field(block: Block, options: LatticeBuffer, reader: Reader) -> Stored
         return None
 
 
-def read_mapped(whole: Sectioned, reader: Reader) -> tuple[Mapped, ...]:
+def read_mapped(whole: Sections, reader: Reader) -> tuple[Mapped, ...]:
     """The variables of the mesh and the buffers that they show, if any, sorted by name."""
     variables: dict[str, Mapped] = {}
     for each in whole.blocks("AuxVariables"):

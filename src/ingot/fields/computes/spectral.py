@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
 
+from ingot.errors import Problem
+from ingot.fields.blocks.options import place
 from ingot.fields.declare import compute
 from ingot.fields.spaces import Grid, Narrow, Space, Spectrum
+from ingot.hit import Block
 from ingot.options import Positive
 
 __all__ = [
@@ -92,7 +96,16 @@ def DeAliasingTensor(
     return whole if method == "SHARP" else torch.exp(-alpha * whole)
 
 
-@compute
+def check_direction(block: Block, values: dict[str, Any]) -> Iterator[Problem]:
+    """A slope along an axis that the box has; along another it would be 0 everywhere."""
+    axes = "XYZ"[: values["dim"]]
+    if values["direction"] not in axes:
+        message = f"a box of dim = {len(axes)} has no axis {values['direction']}"
+        fix = f"choose one of: {', '.join(axes)}"
+        yield Problem("wrong-value", message, place(block, "direction"), fix)
+
+
+@compute(check=check_direction)
 def FFTGradient(
     input: Narrow,
     space: Space,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ingot.codegen.grids import GRID_DEVICES
+from ingot.fields.calls import CHECKS, Refused, is_ours
 from ingot.fields.jit import store
 from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.capture import LOCK, Untraceable, capture
@@ -27,18 +28,7 @@ from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
 from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
-from ingot.fields.step import (
-    CHECKS,
-    Ambient,
-    Refused,
-    Source,
-    State,
-    Step,
-    Weight,
-    due,
-    evaluate,
-    is_ours,
-)
+from ingot.fields.step import Ambient, Source, State, Step, Weight, due, evaluate
 from ingot.graphs.cuda_graphs import Place, gpu
 from ingot.graphs.recorded import Dispatcher
 
