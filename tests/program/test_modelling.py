@@ -1,5 +1,6 @@
 """Models composed in Python are those that a file describes: the same builders make both."""
 
+import math
 import random
 from typing import Any
 
@@ -127,6 +128,39 @@ def test_model_stands_in_for_a_parameter() -> None:
     assert float(at(both, **given)["isotropic_hardening"]) == pytest.approx(2.0)
     picked = laws.VoceIsotropicHardening(saturated_hardening=modulus["modulus"], saturation_rate=1)
     assert picked.providers == {"modulus": modulus}
+
+
+def interpolate(ordinate: list[float], **options: Any) -> Model:
+    """A line in the temperature from 300 to 900."""
+    return laws.ScalarLinearInterpolation(
+        argument="temperature", abscissa=[300.0, 900.0], ordinate=ordinate, **options
+    )
+
+
+def test_models_that_stand_in_for_parameters_of_one_law_are_told_apart() -> None:
+    law = laws.VoceIsotropicHardening
+    told = refused(
+        law, saturated_hardening=interpolate([80.0, 20.0]), saturation_rate=interpolate([40.0, 10])
+    )
+    assert "two-providers" in told
+    assert "'saturation_rate' is given by [ScalarLinearInterpolation]" in told
+    assert "give one of the two another 'output'" in told
+    told = refused(
+        laws.ScalarLinearCombination, from_=["a", "b"], to="c",
+        weights=[interpolate([1.0, 2.0]), interpolate([3.0, 4.0])],
+    )  # fmt: skip
+    assert "two-providers" in told
+    shared = interpolate([40.0, 10.0])
+    law(saturated_hardening=shared, saturation_rate=shared["ScalarLinearInterpolation"])
+    for rename in ("output", "name"):
+        rate = interpolate([40.0, 10.0], **{rename: "rate"})
+        model = law(saturated_hardening=interpolate([80.0, 20.0]), saturation_rate=rate)
+        both = ingot.compose(model, name="both")
+        found = at(both, equivalent_plastic_strain=0.01, temperature=600.0)
+        assert float(found["isotropic_hardening"]) == pytest.approx(50 * -math.expm1(-0.25))
+        again = ingot.from_hit(both.to_hit(), "both")
+        assert isinstance(again, Model)
+        assert prepared(again).digest == prepared(both).digest
 
 
 def test_law_of_a_cell_composes_and_is_replaced_by_the_next() -> None:

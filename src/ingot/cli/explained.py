@@ -545,8 +545,9 @@ EXPLAIN: dict[str, str] = {
         " inputs."
     ),
     "two-providers": (
-        "Two models of one composition give an output of the same name, so a reader of that name"
-        " could mean either. Rename one output, or leave one model out."
+        "Two models of one composition, or two that stand in for parameters of one law, give an"
+        " output of the same name, so a reader of that name could mean either. Rename one output,"
+        " or leave one model out."
     ),
     "unknown-axis": (
         "A law works along an axis that none of its arguments has. Name the axis in a kind of its"
