@@ -78,6 +78,24 @@ def refused(**options: Any) -> str:
     return str(caught.value)
 
 
+def test_law_is_driven_with_the_model_of_its_parameter() -> None:
+    modulus = laws.ScalarLinearInterpolation(
+        argument="temperature", abscissa=[300.0, 900.0], ordinate=[2e5, 1e5], name="modulus"
+    )
+    law = laws.LinearIsotropicElasticity(
+        coefficients=[modulus, 0.3], coefficient_types=["YOUNGS_MODULUS", "POISSONS_RATIO"]
+    )
+    driver = ingot.transient(
+        law, time=[0.0, 1.0], strain=[0.0, 1e-3], temperature=600.0, control="uniaxial"
+    )
+    found = driver.run("interpret").stress
+    assert found.xx[1] == pytest.approx(150.0)
+    assert abs(found.yy[1]) < 1e-8
+    same = ingot.from_hit(driver.to_hit())
+    assert isinstance(same, TransientDriver)
+    assert same.program.digest == driver.program.digest
+
+
 def test_uniaxial_cycle_is_that_of_one_dimension(j2: Model) -> None:
     result = ingot.transient(j2, time=TIME, strain=CYCLE, control="uniaxial").run("interpret")
     assert not result.failed

@@ -163,6 +163,39 @@ def test_models_that_stand_in_for_parameters_of_one_law_are_told_apart() -> None
         assert prepared(again).digest == prepared(both).digest
 
 
+def test_law_without_the_model_of_its_parameter_says_how_it_is_complete() -> None:
+    law = laws.VoceIsotropicHardening(
+        saturated_hardening=interpolate([80.0, 20.0], name="modulus"), saturation_rate=40.0
+    )
+    given = {"equivalent_plastic_strain": 0.01, "temperature": 600.0}
+    wanted = 50 * -math.expm1(-0.4)
+    for told in (refused(at, law, **given), refused(ingot.compile, law)):
+        assert "missing-input" in told
+        assert "'modulus' is given by a model that is no part of [VoceIsotropicHardening]" in told
+        assert "ingot.compose(law)" in told
+    found = at(law, equivalent_plastic_strain=0.01, modulus=50.0)
+    assert float(found["isotropic_hardening"]) == pytest.approx(wanted)
+    assert float(at(ingot.compose(law), **given)["isotropic_hardening"]) == pytest.approx(wanted)
+    driver = ingot.transient(law, time=[0.0, 1.0], inputs=given)
+    assert float(driver.run("interpret")["isotropic_hardening"].to_numpy()[1]) == pytest.approx(
+        wanted
+    )
+    slope = laws.Normality(
+        model=law, function="isotropic_hardening", from_=["equivalent_plastic_strain"], to=["slope"]
+    )
+    found = at(ingot.compose(slope), **given)["slope"]
+    assert float(found) == pytest.approx(50 * 40 * math.exp(-0.4))
+
+
+def test_single_residual_is_taken_with_the_model_of_its_parameter() -> None:
+    residual = laws.ScalarLinearCombination(
+        from_=["x"], weights=[interpolate([2.0, 4.0], name="factor")], offset=-6.0,
+        to="x_residual",
+    )  # fmt: skip
+    solve = ingot.implicit(residual, unknowns=["x"])
+    assert float(at(solve, x=1.0, temperature=600.0)["x"]) == pytest.approx(2.0)
+
+
 def test_law_of_a_cell_composes_and_is_replaced_by_the_next() -> None:
     def Doubled(x: Scalar, *, by: Parameter[Scalar]) -> Scalar:
         return by * x

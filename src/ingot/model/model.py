@@ -339,7 +339,17 @@ class Model(nn.Module):
     def _evaluation(self) -> Any:
         return importlib.import_module(EVALUATION)
 
+    def find_unprovided(self, given: Any = ()) -> Iterator[Problem]:
+        """A problem for each parameter whose model is no part of this one, and is not given."""
+        for variable in self.providers:
+            if variable not in given:
+                told = f"'{variable}' is given by a model that is no part of [{self.name}]"
+                fix = "compose both: ingot.compose(law) takes in what gives its parameters"
+                yield Problem("missing-input", told, self.span, fix)
+
     def _evaluator(self, inputs: Arrays) -> Any:
+        if isinstance(inputs, Mapping):
+            raise_if(self.find_unprovided(inputs))
         return self._evaluation().evaluator_of(self, inputs)
 
     @property

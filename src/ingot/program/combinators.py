@@ -172,8 +172,9 @@ class Normality:
         body = Normality(inner, name, by.words(), to.words())
         children = {inner.name: inner}
         model = Model(
-            block.name, "Normality", block.span, dict(inner.inputs), outputs, body, children
-        )
+            block.name, "Normality", block.span, dict(inner.inputs), outputs, body, children,
+            inner.providers,
+        )  # fmt: skip
         return model
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:
