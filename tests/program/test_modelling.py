@@ -1,6 +1,8 @@
 """Models composed in Python are those that a file describes: the same builders make both."""
 
+import copy
 import math
+import pickle
 import random
 from typing import Any
 
@@ -213,6 +215,11 @@ def test_law_of_a_cell_composes_and_is_replaced_by_the_next() -> None:
         after = laws.Doubled(x="a", by=3.0)  # type: ignore[reportAttributeAccessIssue]
         assert float(at(before, a=1.0)["z"]) == 2.0
         assert float(at(after, a=1.0)["y"]) == 3.0
+        for keep in (Model.to_hit, pickle.dumps):
+            with pytest.raises(IngotError, match="'Doubled' was declared again since the model"):
+                keep(before)
+        assert float(at(copy.deepcopy(before), a=1.0)["z"]) == 2.0
+        assert "by = 3.0" in after.to_hit()
         assert "'Doubled' is not declared" in refused(laws.of, Doubled)
 
 

@@ -389,8 +389,9 @@ EXPLAIN: dict[str, str] = {
     ),
     "not-written": (
         "A model can be used, and no input file says the same: a tensor that a crystal computes was"
-        " set by hand, or the model was put together without a law, ingot.compose or"
-        " ingot.implicit. to_hit() writes what a file can hold, or nothing."
+        " set by hand, the model was put together without a law, ingot.compose or ingot.implicit,"
+        " or its law was declared again by a cell that ran twice: its name means the new one in"
+        " files and pickles. to_hit() writes what a file can hold, or nothing."
     ),
     "not-ascending": (
         "The abscissas of a table descend somewhere. A table is searched for the segment of its"
