@@ -189,6 +189,14 @@ def test_law_without_the_model_of_its_parameter_says_how_it_is_complete() -> Non
     assert float(found) == pytest.approx(50 * 40 * math.exp(-0.4))
 
 
+def test_model_that_is_called_with_keywords_says_how_it_is_called() -> None:
+    law = laws.ScalarLinearCombination(from_=["a", "b"], to="c")
+    for named in ({}, {"a": 1.0, "b": 2.0}):
+        with pytest.raises(IngotError, match="called with one dictionary") as caught:
+            law(**named)
+        assert caught.value.problems[0].fix == 'write model({"a": ..., "b": ...})'
+
+
 def test_single_residual_is_taken_with_the_model_of_its_parameter() -> None:
     residual = laws.ScalarLinearCombination(
         from_=["x"], weights=[interpolate([2.0, 4.0], name="factor")], offset=-6.0,

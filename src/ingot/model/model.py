@@ -358,10 +358,14 @@ class Model(nn.Module):
         last = getattr(self._evaluators.last, "evaluator", None)
         return () if last is None else last.status
 
-    def forward(self, inputs: Arrays) -> dict[str, Any]:
+    def forward(self, inputs: Arrays | None = None, **named: Any) -> dict[str, Any]:
         """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays, and kinds
         such as `SR2(x)` give kinds.
         """
+        if inputs is None or named:
+            told = f"[{self.name}] is called with one dictionary, its inputs by name"
+            each = ", ".join(f'"{name}": ...' for name in self.inputs)
+            raise IngotError([Problem("wrong-input", told, None, f"write model({{{each}}})")])
         return self._evaluator(inputs).forward(inputs)
 
     def jacobian(self, inputs: Arrays) -> Blocks:
