@@ -116,6 +116,34 @@ def test_input_that_is_called_as_an_argument_is_given_in_inputs(name: str) -> No
     assert driver.run("interpret")["y"].to_numpy()[1] == 2.0
 
 
+def test_guess_that_is_an_input_is_told_where_control_goes_around_it() -> None:
+    creep = laws.SR2LinearCombination(
+        from_=["strain", "creep"], weights=[0.5, -1.0], to="creep_rate"
+    )
+    split = laws.SR2LinearCombination(
+        from_=["strain", "creep"], weights=[1, -1], to="elastic_strain"
+    )
+    hooke = laws.LinearIsotropicElasticity(
+        strain="elastic_strain", coefficients=[E, NU],
+        coefficient_types=["YOUNGS_MODULUS", "POISSONS_RATIO"],
+    )  # fmt: skip
+    step = laws.SR2BackwardEulerTimeIntegration(variable="creep")
+
+    def drive(guess: Any) -> TransientDriver:
+        update = ingot.implicit(creep, step, unknowns=["creep"], guess=guess)
+        relaxes = ingot.compose(update, split, hooke, name="relaxes")
+        return ingot.transient(relaxes, time=TIME, strain=CYCLE, control="uniaxial")
+
+    with pytest.raises(IngotError) as caught:
+        drive(None)
+    (problem,) = caught.value.problems
+    assert problem.code == "circular-model"
+    assert problem.fix == """let 'creep' of [relaxes] start from its last value: guess="old\""""
+    result = drive("old").run("interpret")
+    assert not result.failed
+    assert abs(result.stress.yy[1:]).max() < 1e-7
+
+
 def test_law_is_driven_with_the_model_of_its_parameter() -> None:
     modulus = laws.ScalarLinearInterpolation(
         argument="temperature", abscissa=[300.0, 900.0], ordinate=[2e5, 1e5], name="modulus"
