@@ -95,7 +95,7 @@ fix: sort the times"""),
     "an input that nobody gives": (
         lambda: ingot.transient(hooke(strain="E"), time=TIME), """\
 error[unprescribed-input]: nothing gives 'E' of [hooke]: it is zero at every step
-fix: give E=..."""),
+fix: give E=..., or inputs={"E": ...}"""),
     "a history of one number for a tensor": (
         lambda: ingot.transient(hooke(), time=TIME, strain=0.01 * TIME), """\
 error[wrong-value]: 'strain' has shape (3,), which does not end in (6,) as a SR2 does

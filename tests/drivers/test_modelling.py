@@ -1,5 +1,7 @@
 """Transients from Python: the driver that a file's block makes, under strain, stress or both."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -76,6 +78,88 @@ def refused(**options: Any) -> str:
     assert all(problem.fix for problem in caught.value.problems)
     assert f"--> {__file__}" in str(caught.value)
     return str(caught.value)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("name", ["pull", "a pull"])
+def test_driver_is_copied_and_pickled_as_its_file(again: Any, name: str) -> None:
+    driver = ingot.transient(
+        elastic(), time=TIME, strain=CYCLE, control="uniaxial", name=name, strict=True
+    )
+    wanted = driver.run("interpret")
+    copied = again(driver)
+    assert copied.program.digest == driver.program.digest
+    assert copied.strict
+    np.testing.assert_array_equal(copied.run("interpret").stress.xx, wanted.stress.xx)
+
+
+def test_time_of_a_result_is_an_attribute() -> None:
+    result = ingot.transient(elastic(), time=TIME, strain=np.zeros((21, 6))).run("interpret")
+    np.testing.assert_array_equal(result.time.to_numpy(), TIME)
+    assert "time" in dir(result)
+    with pytest.raises(AttributeError, match="has no 'tme'"):
+        result.tme  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["model", "time", "control", "name"])
+def test_input_that_is_called_as_an_argument_is_given_in_inputs(name: str) -> None:
+    law = laws.ScalarLinearCombination(from_=[name], to="y", weights=[2.0])
+    with pytest.raises(IngotError) as caught:
+        ingot.transient(law, time=[0.0, 1.0])
+    (problem,) = caught.value.problems
+    assert problem.fix is not None
+    assert f'inputs={{"{name}": ...}}' in problem.fix
+    assert f'time_variable="{name}"' in problem.fix
+    driver = ingot.transient(law, time=[0.0, 1.0], inputs={name: 3.0})
+    assert driver.run("interpret")["y"].to_numpy()[1] == 6.0
+    driver = ingot.transient(law, time=[0.0, 1.0], time_variable=name)
+    assert driver.run("interpret")["y"].to_numpy()[1] == 2.0
+
+
+def test_guess_that_is_an_input_is_told_where_control_goes_around_it() -> None:
+    creep = laws.SR2LinearCombination(
+        from_=["strain", "creep"], weights=[0.5, -1.0], to="creep_rate"
+    )
+    split = laws.SR2LinearCombination(
+        from_=["strain", "creep"], weights=[1, -1], to="elastic_strain"
+    )
+    hooke = laws.LinearIsotropicElasticity(
+        strain="elastic_strain", coefficients=[E, NU],
+        coefficient_types=["YOUNGS_MODULUS", "POISSONS_RATIO"],
+    )  # fmt: skip
+    step = laws.SR2BackwardEulerTimeIntegration(variable="creep")
+
+    def drive(guess: Any) -> TransientDriver:
+        update = ingot.implicit(creep, step, unknowns=["creep"], guess=guess)
+        relaxes = ingot.compose(update, split, hooke, name="relaxes")
+        return ingot.transient(relaxes, time=TIME, strain=CYCLE, control="uniaxial")
+
+    with pytest.raises(IngotError) as caught:
+        drive(None)
+    (problem,) = caught.value.problems
+    assert problem.code == "circular-model"
+    assert problem.fix == """let 'creep' of [relaxes] start from its last value: guess="old\""""
+    result = drive("old").run("interpret")
+    assert not result.failed
+    assert abs(result.stress.yy[1:]).max() < 1e-7
+
+
+def test_law_is_driven_with_the_model_of_its_parameter() -> None:
+    modulus = laws.ScalarLinearInterpolation(
+        argument="temperature", abscissa=[300.0, 900.0], ordinate=[2e5, 1e5], name="modulus"
+    )
+    law = laws.LinearIsotropicElasticity(
+        coefficients=[modulus, 0.3], coefficient_types=["YOUNGS_MODULUS", "POISSONS_RATIO"]
+    )
+    driver = ingot.transient(
+        law, time=[0.0, 1.0], strain=[0.0, 1e-3], temperature=600.0, control="uniaxial"
+    )
+    found = driver.run("interpret").stress
+    assert found.xx[1] == pytest.approx(150.0)
+    assert abs(found.yy[1]) < 1e-8
+    same = ingot.from_hit(driver.to_hit())
+    assert isinstance(same, TransientDriver)
+    assert same.program.digest == driver.program.digest
 
 
 def test_uniaxial_cycle_is_that_of_one_dimension(j2: Model) -> None:

@@ -64,6 +64,38 @@ def uniaxial(model: str, *lines: str) -> Mapping[str, torch.Tensor]:
     return run(model + head + "\n".join(lines) + "\n[]\n[]\n")
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("IsotropicElasticity", "E = {E}\nnu = 0.3"),
+        ("ChabocheViscoplasticity",
+         "E = {E}\nnu = 0.3\nyield_stress = {Y}\nreference_stress = {H}\nexponent = 2\n"
+         "isotropic_hardening = voce\nsaturated_hardening = {Y}\nsaturation_rate = 1.2\n"
+         "C = {H}\ng = 100"),
+    ],
+)  # fmt: skip
+def test_uniaxial_test_converges_in_any_units(kind: str, options: str) -> None:
+    found = []
+    for unit in (1e-3, 1.0, 1e6, 1e9):
+        given = options.format(E=1.2e5 * unit, Y=100 * unit, H=1000 * unit)
+        outputs = uniaxial(block(kind, given), "strain = '0.01 -0.01'", "steps = 20")
+        found.append(outputs["stress"][1:] / unit)
+    largest = found[1].abs().max()
+    for stress in found:
+        assert (stress - found[1]).abs().max() < 1e-9 * largest
+        assert stress[:, 1:].abs().max() < 1e-9 * largest
+
+
+def test_solves_of_a_model_inside_and_outside_of_the_test_have_names_of_their_own() -> None:
+    options = "E = 1e5\nnu = 0.3\nyield_stress = 100\n"
+    options += "kinematic_hardening = linear\nkinematic_modulus = 1000"
+    head = "[Drivers]\n[test]\ntype = UniaxialTest\nmodel = m\nstrain = 0.01\n[]\n[]\n"
+    driver = build_driver(read_text(block("J2Plasticity", options) + head), "test")
+    assert isinstance(driver, TransientDriver)
+    names = [status.solve for status in driver.run("interpret").statuses]
+    assert sorted(names) == ["m_return_map", "m_return_map (2)", "test_update"]
+
+
 def test_six_models_and_a_driver() -> None:
     assert list_presets("Models") == (
         "ChabocheViscoplasticity", "GTNDamage", "IsotropicElasticity", "J2Plasticity",

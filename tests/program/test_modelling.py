@@ -1,5 +1,8 @@
 """Models composed in Python are those that a file describes: the same builders make both."""
 
+import copy
+import math
+import pickle
 import random
 from typing import Any
 
@@ -129,6 +132,80 @@ def test_model_stands_in_for_a_parameter() -> None:
     assert picked.providers == {"modulus": modulus}
 
 
+def interpolate(ordinate: list[float], **options: Any) -> Model:
+    """A line in the temperature from 300 to 900."""
+    return laws.ScalarLinearInterpolation(
+        argument="temperature", abscissa=[300.0, 900.0], ordinate=ordinate, **options
+    )
+
+
+def test_models_that_stand_in_for_parameters_of_one_law_are_told_apart() -> None:
+    law = laws.VoceIsotropicHardening
+    told = refused(
+        law, saturated_hardening=interpolate([80.0, 20.0]), saturation_rate=interpolate([40.0, 10])
+    )
+    assert "two-providers" in told
+    assert "'saturation_rate' is given by [ScalarLinearInterpolation]" in told
+    assert "give one of the two another 'output'" in told
+    told = refused(
+        laws.ScalarLinearCombination, from_=["a", "b"], to="c",
+        weights=[interpolate([1.0, 2.0]), interpolate([3.0, 4.0])],
+    )  # fmt: skip
+    assert "two-providers" in told
+    shared = interpolate([40.0, 10.0])
+    law(saturated_hardening=shared, saturation_rate=shared["ScalarLinearInterpolation"])
+    for rename in ("output", "name"):
+        rate = interpolate([40.0, 10.0], **{rename: "rate"})
+        model = law(saturated_hardening=interpolate([80.0, 20.0]), saturation_rate=rate)
+        both = ingot.compose(model, name="both")
+        found = at(both, equivalent_plastic_strain=0.01, temperature=600.0)
+        assert float(found["isotropic_hardening"]) == pytest.approx(50 * -math.expm1(-0.25))
+        again = ingot.from_hit(both.to_hit(), "both")
+        assert isinstance(again, Model)
+        assert prepared(again).digest == prepared(both).digest
+
+
+def test_law_without_the_model_of_its_parameter_says_how_it_is_complete() -> None:
+    law = laws.VoceIsotropicHardening(
+        saturated_hardening=interpolate([80.0, 20.0], name="modulus"), saturation_rate=40.0
+    )
+    given = {"equivalent_plastic_strain": 0.01, "temperature": 600.0}
+    wanted = 50 * -math.expm1(-0.4)
+    for told in (refused(at, law, **given), refused(ingot.compile, law)):
+        assert "missing-input" in told
+        assert "'modulus' is given by a model that is no part of [VoceIsotropicHardening]" in told
+        assert "ingot.compose(law)" in told
+    found = at(law, equivalent_plastic_strain=0.01, modulus=50.0)
+    assert float(found["isotropic_hardening"]) == pytest.approx(wanted)
+    assert float(at(ingot.compose(law), **given)["isotropic_hardening"]) == pytest.approx(wanted)
+    driver = ingot.transient(law, time=[0.0, 1.0], inputs=given)
+    assert float(driver.run("interpret")["isotropic_hardening"].to_numpy()[1]) == pytest.approx(
+        wanted
+    )
+    slope = laws.Normality(
+        model=law, function="isotropic_hardening", from_=["equivalent_plastic_strain"], to=["slope"]
+    )
+    found = at(ingot.compose(slope), **given)["slope"]
+    assert float(found) == pytest.approx(50 * 40 * math.exp(-0.4))
+
+
+def test_model_that_is_called_with_keywords_says_how_it_is_called() -> None:
+    law = laws.ScalarLinearCombination(from_=["a", "b"], to="c")
+    for named in ({}, {"a": 1.0, "b": 2.0}):
+        with pytest.raises(IngotError, match="called with one dictionary") as caught:
+            law(**named)
+        assert caught.value.problems[0].fix == 'write model({"a": ..., "b": ...})'
+
+
+def test_single_residual_is_taken_with_the_model_of_its_parameter() -> None:
+    residual = laws.ScalarLinearCombination(
+        from_=["x"], weights=[interpolate([2.0, 4.0], name="factor")], offset=-6.0,
+        to="x_residual",
+    )  # fmt: skip
+    solve = ingot.implicit(residual, unknowns=["x"])
+    assert float(at(solve, x=1.0, temperature=600.0)["x"]) == pytest.approx(2.0)
+
+
 def test_law_of_a_cell_composes_and_is_replaced_by_the_next() -> None:
     def Doubled(x: Scalar, *, by: Parameter[Scalar]) -> Scalar:
         return by * x
@@ -146,6 +223,11 @@ def test_law_of_a_cell_composes_and_is_replaced_by_the_next() -> None:
         after = laws.Doubled(x="a", by=3.0)  # type: ignore[reportAttributeAccessIssue]
         assert float(at(before, a=1.0)["z"]) == 2.0
         assert float(at(after, a=1.0)["y"]) == 3.0
+        for keep in (Model.to_hit, pickle.dumps):
+            with pytest.raises(IngotError, match="'Doubled' was declared again since the model"):
+                keep(before)
+        assert float(at(copy.deepcopy(before), a=1.0)["z"]) == 2.0
+        assert "by = 3.0" in after.to_hit()
         assert "'Doubled' is not declared" in refused(laws.of, Doubled)
 
 

@@ -10,7 +10,7 @@ import linecache
 import os
 import types as python_types
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -205,8 +205,19 @@ class Declared:
         rest = [key(p.argument) for p in (*self.parameters, *self.options)]
         return (*(v for v in variables if v), *rest)
 
+    def find_replaced(self, span: Span | None = None) -> Iterator[Problem]:
+        """A problem where the name means another law by now: a cell ran again."""
+        if CATALOG.get(self.name, self) is not self:
+            message = f"the law '{self.name}' was declared again since the model was made"
+            fix = f"make the model again, of the new {self.name}"
+            yield Problem("not-written", message, span, fix)
+
+    def __deepcopy__(self, memory: Any) -> "Declared":
+        return self
+
     def __reduce__(self) -> Any:
-        """A copy is the law itself, and a pickled one is found by its name where it is loaded."""
+        """A pickled law is found by its name where it is loaded."""
+        raise_if(self.find_replaced())
         return _find_law, (self.function.__module__, self.name)
 
     def stored_as(self, parameter: str) -> str:

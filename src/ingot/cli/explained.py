@@ -389,8 +389,9 @@ EXPLAIN: dict[str, str] = {
     ),
     "not-written": (
         "A model can be used, and no input file says the same: a tensor that a crystal computes was"
-        " set by hand, or the model was put together without a law, ingot.compose or"
-        " ingot.implicit. to_hit() writes what a file can hold, or nothing."
+        " set by hand, the model was put together without a law, ingot.compose or ingot.implicit,"
+        " or its law was declared again by a cell that ran twice: its name means the new one in"
+        " files and pickles. to_hit() writes what a file can hold, or nothing."
     ),
     "not-ascending": (
         "The abscissas of a table descend somewhere. A table is searched for the segment of its"
@@ -545,8 +546,9 @@ EXPLAIN: dict[str, str] = {
         " inputs."
     ),
     "two-providers": (
-        "Two models of one composition give an output of the same name, so a reader of that name"
-        " could mean either. Rename one output, or leave one model out."
+        "Two models of one composition, or two that stand in for parameters of one law, give an"
+        " output of the same name, so a reader of that name could mean either. Rename one output,"
+        " or leave one model out."
     ),
     "unknown-axis": (
         "A law works along an axis that none of its arguments has. Name the axis in a kind of its"

@@ -16,6 +16,7 @@ from ingot.hit import Block, Tree, read, read_text
 from ingot.model import Factory, Model, build, lag
 from ingot.model.given import GivenField, describe, give
 from ingot.model.settings import Settings, Shape
+from ingot.program.modelling import take_in_providers
 from ingot.types import Scalar, Value
 from ingot.types.components import list_component_names, list_scales
 from ingot.types.refuse import caller
@@ -48,6 +49,7 @@ def transient(
         message = f"transient should be given a model, not {describe(model)}"
         fix = "give what a law of ingot.laws, compose or implicit returns"
         raise IngotError([Problem("wrong-value", message, span, fix)])
+    model = take_in_providers(model)
     clock = _read_time(GivenField("time", time, span))
     initial = _require_names("initial", initial, span)
     histories = {**_require_names("inputs", inputs, span), **named}

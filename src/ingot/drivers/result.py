@@ -115,12 +115,11 @@ class Result:
     def __getattr__(self, name: str) -> Series:
         if name.startswith("_") or name in type(self).__dataclass_fields__:
             raise AttributeError(name)  # what Python asks of any object, also of one half made
-        if name in self.names:
-            return self[name]
-        raise find_unknown_name(name, (*self.names, "time"))
+        return self[name]
 
     def __dir__(self) -> list[str]:
-        return [*object.__dir__(self), *(name for name in self.names if name.isidentifier())]
+        names = dict.fromkeys((*self.names, "time"))
+        return [*object.__dir__(self), *(name for name in names if name.isidentifier())]
 
     def _history(self, name: str) -> Tensor:
         if name in self.outputs:

@@ -137,7 +137,9 @@ def _zero_inputs(supply: Supply) -> Iterator[Problem]:
         if supply.clock not in model.inputs and kind is Scalar:
             fix += f", or write 'time = {name}' if it is the time"
         if not supply.tree.blocks:  # of Python
-            fix = f"give {name}=..."
+            fix = f'give {name}=..., or inputs={{"{name}": ...}}'
+            if supply.clock not in model.inputs and kind is Scalar:
+                fix += f', or time_variable="{name}" if it is the time'
         meant = _meant(name, supply)
         yield Problem("unprescribed-input", message, _place(name, supply), meant or fix)
 

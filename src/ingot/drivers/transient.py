@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,7 +50,7 @@ from ingot.execute import (
 )
 from ingot.execute.batch_shape import broadcast_shapes, shape_of
 from ingot.execute.transient import find_lost_step
-from ingot.hit import Block, unknown_blocks, unknown_fields
+from ingot.hit import Block, read_text, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.model.given import GivenField
 from ingot.options import Newton
@@ -62,6 +63,16 @@ from ingot.types.card import Card, Row, show_html, show_text
 from ingot.types.history import source_name
 
 __all__ = ["TransientDriver", "transient_driver"]
+
+
+def _read_again(text: str, device: str) -> "TransientDriver":
+    from ingot.drivers.build import build_driver
+
+    tree = read_text(text)
+    driver = build_driver(tree, tree.names("Drivers")[0], device=device)
+    assert isinstance(driver, TransientDriver)
+    return driver
+
 
 OPTIONS = ("type", "model", "prescribed_time", "time", "save_as")
 
@@ -133,6 +144,10 @@ class TransientDriver:
 
     def _repr_html_(self) -> str:
         return show_html(self, self.card)
+
+    def __reduce__(self) -> Any:
+        """A copy, or a pickled driver, is what its file describes: what it runs is not copied."""
+        return _read_again, (self.to_hit(), self.factory.device)
 
     def to_hit(self) -> str:
         """The input file of the driver, its model and all that they are given."""

@@ -372,6 +372,21 @@ def _provided(
         given = provider.outputs[variable].__name__
         message = f"'{key(slot.argument)}' is a {slot.kind.__name__}, but '{variable}' a {given}"
         raise IngotError([Problem("kinds-differ", message, where, "give a model of its kind")])
+    if model.providers.get(variable, provider) is not provider:
+        raise IngotError([Problem(
+            "two-providers",
+            f"'{key(slot.argument)}' is given by {of}, and what gives another parameter of"
+            f" [{block.name}] calls its output '{variable}' too", where,
+            _suggest_rename(provider, variable),
+        )])  # fmt: skip
     _declare(model.inputs, variable, slot.kind, block)
     model.providers[variable] = provider
     return variable
+
+
+def _suggest_rename(provider: Model, variable: str) -> str:
+    """How one of two models that give the same output is told to call it otherwise."""
+    law = provider.body
+    pairs = zip(law.outputs, law.declared.outputs, strict=True) if isinstance(law, Law) else ()
+    option = next((output.name.option for name, output in pairs if name == variable), None)
+    return f"give one of the two another '{option}'" if option else "rename one output"

@@ -338,7 +338,17 @@ class Model(nn.Module):
     def _evaluation(self) -> Any:
         return importlib.import_module(EVALUATION)
 
+    def find_unprovided(self, given: Any = ()) -> Iterator[Problem]:
+        """A problem for each parameter whose model is no part of this one, and is not given."""
+        for variable in self.providers:
+            if variable not in given:
+                told = f"'{variable}' is given by a model that is no part of [{self.name}]"
+                fix = "compose both: ingot.compose(law) takes in what gives its parameters"
+                yield Problem("missing-input", told, self.span, fix)
+
     def _evaluator(self, inputs: Arrays) -> Any:
+        if isinstance(inputs, Mapping):
+            raise_if(self.find_unprovided(inputs))
         return self._evaluation().evaluator_of(self, inputs)
 
     @property
@@ -347,10 +357,14 @@ class Model(nn.Module):
         last = getattr(self._evaluators.last, "evaluator", None)
         return () if last is None else last.status
 
-    def forward(self, inputs: Arrays) -> dict[str, Any]:
+    def forward(self, inputs: Arrays | None = None, **named: Any) -> dict[str, Any]:
         """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays, and kinds
         such as `SR2(x)` give kinds.
         """
+        if inputs is None or named:
+            told = f"[{self.name}] is called with one dictionary, its inputs by name"
+            each = ", ".join(f'"{name}": ...' for name in self.inputs)
+            raise IngotError([Problem("wrong-input", told, None, f"write model({{{each}}})")])
         return self._evaluator(inputs).forward(inputs)
 
     def jacobian(self, inputs: Arrays) -> Blocks:

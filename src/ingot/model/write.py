@@ -15,7 +15,7 @@ import msgspec
 import torch
 
 from ingot.catalog import key
-from ingot.errors import IngotError, Problem, Span
+from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.hit import Block, Field, Tree
 from ingot.model.given import Given
 from ingot.model.model import DataTensors, Law, Model
@@ -78,6 +78,7 @@ class Writer:
             raise IngotError([Problem("not-written", message, model.span, fix)])
         held = {id(part): part_name for part_name, part in model.parts.items()}
         if isinstance(model.body, Law):
+            raise_if(model.body.declared.find_replaced(model.span))
             fields = list(self._law_fields(model, model.body, name))
         else:
             fields = [

@@ -115,9 +115,14 @@ def _sort_children(children: list[Model], block: Block) -> tuple[Model, ...]:
         ready = next((m for m in left if not _must_wait(m, gives, left)), None)
         if ready is None:
             names = ", ".join(m.name for m in left)
+            fix = "break the circle with an old value (`x~1`) or an ImplicitUpdate"
+            guessed = [(m, n) for m in left for n in m.inputs if n in {*m.outputs} - m.overrides]
+            if guessed:
+                model, name = guessed[0]
+                told = "guess = old" if isinstance(block, Block) else 'guess="old"'
+                fix = f"let '{name}' of [{model.name}] start from its last value: {told}"
             raise IngotError([Problem(
-                "circular-model", f"the models {names} wait for one another", block.span,
-                "break the circle with an old value (`x~1`) or an ImplicitUpdate",
+                "circular-model", f"the models {names} wait for one another", block.span, fix,
             )])  # fmt: skip
         left.remove(ready)
         done.append(ready)
@@ -172,8 +177,9 @@ class Normality:
         body = Normality(inner, name, by.words(), to.words())
         children = {inner.name: inner}
         model = Model(
-            block.name, "Normality", block.span, dict(inner.inputs), outputs, body, children
-        )
+            block.name, "Normality", block.span, dict(inner.inputs), outputs, body, children,
+            inner.providers,
+        )  # fmt: skip
         return model
 
     def emit(self, model: Model, values: Mapping[str, Placed], tracer: Tracer) -> dict[str, Placed]:

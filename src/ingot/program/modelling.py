@@ -9,7 +9,7 @@ from ingot.model.given import describe, give
 from ingot.options import Newton
 from ingot.types.refuse import caller
 
-__all__ = ["compose", "implicit"]
+__all__ = ["compose", "implicit", "take_in_providers"]
 
 Names = Sequence[str] | Sequence[Sequence[str]]
 
@@ -50,7 +50,7 @@ def implicit(
     span = caller()
     _check_models(models, "implicit", span)
     residual = models[0]
-    if len(models) > 1:
+    if len(models) > 1 or residual.providers:
         residual = bind("ComposedModel", {"models": list(models)}, span, "residual")
     system: dict[str, Any] = {"model": residual, "unknowns": unknowns}
     if isinstance(unknowns, Mapping):
@@ -67,6 +67,11 @@ def implicit(
         "incremental_variables": incremental_variables,
     }
     return bind("ImplicitUpdate", values, span, name)
+
+
+def take_in_providers(model: Model) -> Model:
+    """The model, composed with those that give its parameters where there are any."""
+    return compose(model, name=model.name) if model.providers else model
 
 
 def _find_states(models: Sequence[Model], known: Sequence[str]) -> list[str]:

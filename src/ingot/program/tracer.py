@@ -58,7 +58,7 @@ class Tracer:
         self.builder = Builder(layouts.table())
         self.named: list[tuple[str, Variable]] = []
         self.clocks: set[str] = set()
-        self._solves: dict[Solve, Node] = {}
+        self._solves: dict[str, Node] = {}
         self._parameters: dict[tuple[int, str], tuple[Variable, Value]] = {}
         self._names = {(id(owner), k): name for name, owner, k in walk(model)}
         for name, (owner, k) in find_buffers(model).values():
@@ -104,7 +104,7 @@ class Tracer:
         """
         node = close_solve(self.builder, solve, guesses)
         for place in itertools.count(2):
-            if self._solves.setdefault(node.attr, node) is node:
+            if self._solves.setdefault(node.attr.name, node) is node:
                 return node
             named = replace(solve, name=f"{solve.name} ({place})")
             node = close_solve(self.builder, named, guesses)

@@ -41,6 +41,7 @@ def compile(
         message, fix = "a live model has its values already", "leave the values out"
         raise IngotError([Problem("wrong-value", message, caller(), fix)])
     model = source if isinstance(source, Model) else _bind(source, values)
+    raise_if(model.find_unprovided())
     precision = str(dtype).removeprefix("torch.")
     raise_if(find_no_choice("dtype", precision, get_args(Precision), caller()))
     raise_if(find_no_choice("backend", backend, get_args(PackagedBackend), caller()))

@@ -127,7 +127,15 @@
     type = ImplicitUpdate
     equation_system = {{ name }}_system
     solver = {{ name }}_newton
-    guess = old
+    predictor = {{ name }}_guess
+  []
+{# The strain that is prescribed is there from the start, so that the first residual is a stress,
+   of which rel_tol is a part in any units; in MPa abs_tol is what stops. #}
+  [{{ name }}_guess]
+    type = MixedControlSetup
+    x_above = prescribed
+    x_below = {{ input }}~1
+    y = {{ input }}
   []
 {% if rates %}
   [{{ name }}_strain]
@@ -152,7 +160,16 @@
   []
 []
 
-{% include "parts/newton.hit" %}
+[Solvers]
+  [{{ name }}_newton]
+    type = Newton
+    rel_tol = 1e-10
+    linear_solver = {{ name }}_lu
+  []
+  [{{ name }}_lu]
+    type = DenseLU
+  []
+[]
 
 [Drivers]
   [{{ name }}]
