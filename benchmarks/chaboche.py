@@ -24,9 +24,9 @@ from ingot.execute import kernel
 from ingot.execute.transient import Transient
 from ingot.hit import read_text
 from ingot.model import Model, build
+from ingot.options import Inline
 from ingot.program import Choices, Program, compile_passes, prepared, with_jacobian
 from ingot.program.pipeline import clean, factor, loops
-from ingot.program.regions import Inline
 
 Result = TypeVar("Result")
 MODES: tuple[Inline, ...] = ("all", "auto")

@@ -635,6 +635,12 @@ def test_references_to_memory_are_counted_and_views_of_it_are_none_to_autograd()
         assert torch_private.view_memory(x, (2,), (1,), 0).is_inference()
 
 
+def test_a_half_spectrum_is_transformed_along_axes_in_their_order() -> None:
+    field = torch.randn(3, 4, 5, dtype=torch.float64)
+    spectrum = torch.fft.rfftn(field)
+    torch.testing.assert_close(torch_private.real_transform(spectrum, [0, 1, 2], 2, 5), field)
+
+
 def test_the_transforms_of_mkl_are_handed_on() -> None:
     """Where they are not, compiled sequences transform as torch does, and take longer."""
     assert (torch_private.find_dfti() is not None) == torch.backends.mkl.is_available()

@@ -22,13 +22,14 @@ from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.hit import read_text
 from ingot.model import build
+from ingot.options import Inline
 from ingot.program import Choices, Node, Program, Solve, compile_passes, prepared, with_jacobian
 from ingot.program.condense import condense, condense_safely, predict_operations
 from ingot.program.eliminate import Attempt, Eliminated, eliminate, solve_again
 from ingot.program.factor import Factored
 from ingot.program.pipeline import clean
 from ingot.program.probe import Probes
-from ingot.program.regions import Inline, Region, find_regions, format_regions
+from ingot.program.regions import Region, find_regions, format_regions
 from ingot.types import Scalar, add_up, exp, minimum, sqrt
 from tests.program.declared import declared
 from tests.systems import dense, evaluated, implicit, node_of, numbers_of, solved

@@ -112,7 +112,7 @@ def test_refusal_reads(artifact: Artifact, name: str, value: Any, text: str) -> 
 def test_other_extents_are_told_with_what_to_compile(command: str, fix: str) -> None:
     artifact = packages.diffusion().artifact()
     origin = msgspec.structs.replace(artifact.metadata.origin, command=command)
-    artifact.metadata = msgspec.structs.replace(artifact.metadata, origin=origin)
+    artifact._checks._meta = msgspec.structs.replace(artifact.metadata, origin=origin)
     inputs = inputs_of(packages.diffusion(), 2)
     assert told(artifact, {**inputs, "c~1": torch.zeros(2, 7, dtype=torch.float64)}) == (
         f"error[wrong-shape]: 'c~1' has shape (2, 7), expected (*batch, 5)\n  fix: {fix}"

@@ -130,14 +130,14 @@ def shape(c: Compilation) -> Compilation:
     for declared in (c.settings, asked):
         raise_if(undeclared(declared, c.model))
     shapes = {**c.driven, **c.settings.extents(c.model), **asked.extents(c.model)}
-    traced = trace(c.model, shapes)
+    values = {**c.promoted, **c.constants, **c.batched}
+    traced = trace(c.model, shapes, values)
     read = {p.variable.name for p in traced.parameters}
     raise_if(
         Problem("unknown-parameter", f"[{c.model.name}] does not read '{name}'", None,
                 "promote others alone")
         for name in c.promoted if name not in read
     )  # fmt: skip
-    values = {**c.promoted, **c.constants, **c.batched}
     held = tuple(replace(p, value=values[p.variable.name]) for p in traced.parameters)
     epsilon = torch.finfo(c.target.precision).eps
     program = fold_parameters(replace(traced, parameters=held), epsilon, c.promoted)

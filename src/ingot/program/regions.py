@@ -20,7 +20,6 @@ __all__ = [
     "grow_twins", "number_codes",
 ]  # fmt: skip
 
-"""What is written out for every instance: everything, what is too small to repeat, or nothing."""
 MIN_INSTANCES_TO_CONDENSE = 4
 """From how many instances on a region is eliminated before what is around it: fewer are as quickly
 ordered together (benchmarks/chaboche.py)."""

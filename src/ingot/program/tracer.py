@@ -35,11 +35,19 @@ class Placed:
     axes: Layout
 
 
-def trace(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
-    """The program of a model; `shapes` gives the structural shape of variables that have one."""
+def trace(
+    model: Model,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Value] | None = None,
+) -> Program:
+    """The program of a model.
+
+    shapes: the structural shape of variables that have one; values: those of parameters that are
+    not what they are in the model now, whose sizes scale equations.
+    """
     layouts = Layouts(shapes or {})
     for _ in range(1000):
-        tracer = Tracer(model, layouts)
+        tracer = Tracer(model, layouts, values or {})
         try:
             program = tracer.program()
         except Restart:
@@ -52,13 +60,13 @@ def trace(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> Pr
 class Tracer:
     """One attempt at a trace: its lines, and what has been learned about axes."""
 
-    def __init__(self, model: Model, layouts: Layouts) -> None:
-        self.model = model
+    def __init__(self, model: Model, layouts: Layouts, values: Mapping[str, Value]) -> None:
+        self.model, self._chosen = model, values
         self.layouts = layouts
         self.builder = Builder(layouts.table())
         self.named: list[tuple[str, Variable]] = []
         self.clocks: set[str] = set()
-        self._solves: dict[str, Node] = {}
+        self._solves: dict[Solve, Node] = {}
         self._parameters: dict[tuple[int, str], tuple[Variable, Value]] = {}
         self._names = {(id(owner), k): name for name, owner, k in walk(model)}
         for name, (owner, k) in find_buffers(model).values():
@@ -104,7 +112,7 @@ class Tracer:
         """
         node = close_solve(self.builder, solve, guesses)
         for place in itertools.count(2):
-            if self._solves.setdefault(node.attr.name, node) is node:
+            if self._solves.setdefault(node.attr, node) is node:
                 return node
             named = replace(solve, name=f"{solve.name} ({place})")
             node = close_solve(self.builder, named, guesses)
@@ -136,7 +144,8 @@ class Tracer:
         found: dict[Node, np.ndarray] = {}
         for variable, value in self._parameters.values():
             sizes = [self.builder.extent(a) for a in variable.axes]
-            numbers = value.data.detach().double().cpu().reshape(-1, *sizes, len(variable.nodes))
+            data = self._chosen.get(variable.name, value).data
+            numbers = data.detach().double().cpu().reshape(-1, *sizes, len(variable.nodes))
             found |= zip(
                 variable.nodes, np.moveaxis(numbers.median(0)[0].numpy(), -1, 0), strict=True
             )
