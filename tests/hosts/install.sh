@@ -24,9 +24,9 @@ build_calculix() {
   work=$hosts/calculix-source
   mkdir -p "$work" && cd "$work" || return 1
   if ! ls -d calculix-ccx-* > /dev/null 2>&1; then
-    # the source package, which needs a deb-src entry: one of our own, for this command alone
-    . /etc/os-release
-    echo "deb-src http://deb.debian.org/debian $VERSION_CODENAME main" > sources.list
+    # the source package, which needs deb-src entries: those of the packages, for this command alone
+    apt-get indextargets --format 'deb-src $(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
+      sort -u > sources.list
     keep="-o Dir::Etc::sourcelist=$work/sources.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$work/lists"
     mkdir -p lists/partial
     apt-get $keep update -qq && apt-get $keep source -qq calculix-ccx || return 1
