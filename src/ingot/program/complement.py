@@ -88,7 +88,7 @@ def _measure(
     the step: a power of two, which need not be exact.
 
     It is the median over probe states, so that nothing is left to compute at run time but the
-    length of the step: the slope of a state, in lines, takes as long as half an update.
+    length of the step: the slope of a state has as many lines as the residuals.
     """
     found = _find_complement(rows[i], columns)
     if found is None:
