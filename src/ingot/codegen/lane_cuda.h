@@ -93,6 +93,13 @@ template <int n, class F> INGOT_INLINE void parked(V* a, F f) {
     asm volatile("" ::: "memory");
   });
 }
+// Whether a solve goes on, of so many unknowns and by so many lines an iteration. Threads of a block
+// begin long iterations together, those that are done included: others read the same code again from a
+// cache, of which 64 kB are 4096 instructions. A line is some 1.6 of them, and an unknown 200.
+template <int n, int lines> INGOT_INLINE bool goes_on(bool on) {
+  if constexpr (lines > 0 && 8 * lines + 1000 * n > 5 * 4096) return __syncthreads_or(on);
+  return on;
+}
 using Lent = V;  // what is given to Newton's loop, which parks it
 constexpr int sides_at_once = 1;
 

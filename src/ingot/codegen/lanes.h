@@ -245,6 +245,8 @@ template <class T, int64_t most> struct Array {
 template <int n, class X, class F> INGOT_INLINE void held(X* a, F f) { f(a); }
 template <int n, class F> INGOT_INLINE void parked(V*, F f) { f(); }
 using Lent = const V;
+// Whether a solve goes on, of so many unknowns and by so many lines an iteration.
+template <int n, int lines> INGOT_INLINE bool goes_on(bool on) { return on; }
 // How many right-hand sides a pivoted system is solved for at once; 0: all.
 constexpr int sides_at_once = 0;
 

@@ -31,12 +31,13 @@ class SolveWriter:
 
     start_lines: a printer of lines; start_outlined: one that writes regions once,
     given a result for each unknown; max_pivoted: the unknowns up to which there is a second
-    routine: beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN.
+    routine: beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN;
+    is_inside: whether another solve has it inside its residuals.
     """
 
     def __init__(
         self, space: Space, solve: Solve, k: int, start_lines: StartLines,
-        start_outlined: StartOutlined, max_pivoted: int,
+        start_outlined: StartOutlined, max_pivoted: int, *, is_inside: bool,
     ) -> None:  # fmt: skip
         assert solve.factored is not None, f"{solve} is not factored"
         self.space, self.solve, self.k = space, solve, k
@@ -44,6 +45,8 @@ class SolveWriter:
         self.start_lines, self.start_outlined = start_lines, start_outlined
         self.size = space.count_entries(solve.columns)
         self.has_pivoted = self.size <= max_pivoted
+        # every point of a kernel comes by once in a step
+        self.is_called_once = solve.substeps is None and not is_inside
         self.tables: dict[Definition, None] = {}
 
     def write(self) -> list[Definition]:
@@ -203,23 +206,25 @@ class SolveWriter:
             ]
             if newton.is_extended:
                 check = [f"if (s.mended(g, {self._held_slopes}, redo)) continue;"]
-        is_called_once = self.solve.substeps is None
-        call = "INGOT_HOT" if is_called_once else "INGOT_CALL"
+        call = "INGOT_HOT" if self.solve.substeps is None else "INGOT_CALL"
         head = f"void newton_{self.k}({self._around_parameter}Lent* __restrict g,"
         head += f" {self.search}& __restrict s,"
         loop = [
+            "if (!on) continue;",
             *rows,
             "s.measure();",
             *check,
             f"const Verdict verdict = s.judge(knobs, variable_{self.k});",
-            "if (verdict == stop) return;",
-            "if (verdict == retry) continue;",
+            "on = verdict != stop;",
+            "if (verdict != update) continue;",
             *update,
         ]
+        count = len(rows) + len(update) if self.is_called_once else 0
+        loop_head = f"for (bool on = true; goes_on<{self.size}, {count}>(on);)"
         before, called = ([*cut.functions, ""], cut.names) if cut is not None else ([], [])
         before = [*before, f"constexpr int variable_{self.k}[] = {{{self._list_variables()}}};"]
         return self._define(
-            f"{call} {head} const Knobs& knobs)", [*start, Block("for (;;)", loop)], lines,
+            f"{call} {head} const Knobs& knobs)", [*start, Block(loop_head, loop)], lines,
             *called, f"variable_{self.k}", f"newton_{self.k}", before=before,
         )  # fmt: skip
 

@@ -89,12 +89,14 @@ class _KernelWriter:
         self.accumulated: dict[Solve, list[Accumulate]] = {}
         for each in asked:
             self.accumulated.setdefault(each.solve, []).append(each)
+        outer = {n.attr for n in program.lines if n.op == "solve"}
         self.solves = {
             solve: SolveWriter(
-                program, solve, k, self._start_lines, self._start_outlined, frame.max_pivoted
+                program, solve, k, self._start_lines, self._start_outlined, frame.max_pivoted,
+                is_inside=solve not in outer,
             )
             for k, solve in enumerate(program.solves)
-        }
+        }  # fmt: skip
         self.parts = {
             n.attr: PartWriter(n, self.solves[n.attr])
             for n in program.lines

@@ -5,11 +5,10 @@ from heapq import heappop, heappush
 
 from ingot.program.builder import Node
 
-__all__ = ["MAX_ALIVE", "find_peak", "schedule_lines", "shorten_lives"]
+__all__ = ["find_peak", "schedule_lines", "shorten_lives"]
 
-MAX_ALIVE = 64
-"""So many values alive at once are left as they are: with fewer, operations wait for each other
-more than registers are short (isoharden, of 49, takes 7 % longer)."""
+SETTLING_ROUNDS = 2
+"""How often lines are moved one by one; of a crystal, more rounds change nothing."""
 
 
 def schedule_lines(roots: Iterable[Node], known: Container[int] = ()) -> list[Node]:
@@ -55,7 +54,7 @@ def _find_peak(
 def shorten_lives(
     lines: Sequence[Node], operands: Mapping[int, Sequence[int]], kept: Iterable[int]
 ) -> list[Node]:
-    """The same lines in an order in which fewer values are alive at once, where there are many.
+    """The same lines in an order in which fewer values are alive at once, if there is one.
 
     From the last line to the first: of those whose readers all stand, the one that brings the
     fewest values to life, and of these the operand that was asked for last.
@@ -63,8 +62,6 @@ def shorten_lives(
     """
     kept = [*kept]
     peak = _find_peak([n.id for n in lines], operands, kept)
-    if peak <= MAX_ALIVE:
-        return [*lines]
     found = {n.id: n for n in lines}
     place = {n.id: i for i, n in enumerate(lines)}
     readers: dict[int, list[int]] = {}
@@ -104,6 +101,43 @@ def shorten_lives(
                 asked[value] = len(order)
                 if waiting[value] == 0:
                     heappush(ready, (dead[value], -asked[value], -place[value], value))
-    found_order = [*order.values()][::-1]
-    fewer = _find_peak([n.id for n in found_order], operands, kept) < peak
-    return found_order if fewer else [*lines]
+    found_order = _settle([*order][::-1], operands, {*kept})
+    fewer = _find_peak(found_order, operands, kept) < peak
+    return [found[line] for line in found_order] if fewer else [*lines]
+
+
+def _settle(
+    order: Sequence[int], operands: Mapping[int, Sequence[int]], kept: Container[int]
+) -> Sequence[int]:
+    """Lines moved one by one, so that values live shorter, as long as that is so for all together.
+
+    A line that frees no operand is moved down to its first reader; one that frees some, up to the
+    last of its operands, or of the other readers of those that it frees.
+    """
+    inside = {line: [value for value in operands[line] if value in operands] for line in order}
+    readers: dict[int, list[int]] = {}
+    for line in order:
+        for value in inside[line]:
+            readers.setdefault(value, []).append(line)
+    for _ in range(SETTLING_ROUNDS):
+        place = {line: (i, 0) for i, line in enumerate(order)}
+
+        def find_freed(line: int, place: Mapping[int, tuple[int, int]] = place) -> list[int]:
+            """The operands that no other line reads afterwards."""
+            return [
+                value for value in inside[line]
+                if value not in kept and max(place[r] for r in readers[value]) == place[line]
+            ]  # fmt: skip
+
+        for line in reversed(order):
+            if line in readers and not find_freed(line):
+                before, shift = min(place[r] for r in readers[line])
+                place[line] = before, shift - 1
+        for line in sorted(order, key=place.__getitem__):
+            if freed := find_freed(line):
+                others = ([place[r] for r in readers[v] if r != line] for v in freed)
+                last = min(max(found, default=(-1, 0)) for found in others)
+                behind, shift = max(last, *(place[value] for value in inside[line]))
+                place[line] = min(place[line], (behind, shift + 1))
+        order = sorted(order, key=place.__getitem__)
+    return order
