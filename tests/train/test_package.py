@@ -204,6 +204,12 @@ def test_metadata_that_does_not_fit_is_refused(
         train.load(broken(package, tmp_path / "joint", **changes))
 
 
+def test_a_package_for_a_device_that_is_not_here_is_refused(package: Path, tmp_path: Path) -> None:
+    text = (package / "graphs.json").read_text().replace('"cpu"', '"cuda:99"')
+    with pytest.raises(IngotError, match=r"no-device.*compiled for 'cuda:99'"):
+        train.load(broken(package, tmp_path / "joint", **json.loads(text)))
+
+
 def test_files_that_were_changed_or_lost_are_refused(package: Path, tmp_path: Path) -> None:
     place = broken(package, tmp_path / "joint")
     with (place / "state.pt").open("ab") as stream:

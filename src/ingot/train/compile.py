@@ -252,9 +252,10 @@ def without_autocast() -> AbstractContextManager[Any]:
 def _key(graph: GraphModule, shapes: Open, settings: Mapping[str, Any]) -> str:
     """What a compiled graph depends on."""
     held = [_bytes(x) for x in constants_of(graph).values()]
+    gpus = {torch.cuda.get_device_name(x.device) for x in inputs_of(graph) if x.is_cuda}
     parts = [
-        graph.code, repr(_takes(graph, shapes)), repr(_hints(shapes)), *held, repr(settings),
-        repr(_modes()), Path(str(torch_private.inductor.__file__)).read_text(),
+        graph.code, *sorted(gpus), repr(_takes(graph, shapes)), repr(_hints(shapes)), *held,
+        repr(settings), repr(_modes()), Path(str(torch_private.inductor.__file__)).read_text(),
         torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip
     return key_of(*parts)

@@ -9,7 +9,7 @@ import mmap
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from ingot.codegen.cpu_levels import find_supported_levels
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.execute.devices import tell_missing
 from ingot.package.seal import (
     BLANK,
     GRAPHS,
@@ -208,10 +209,20 @@ def read_description(folder: Path, kind: Kind, form: type[T]) -> T:
         raise IngotError([Problem("file-not-found", told, None, f"load it by {LOADER[other]}")])
     described: Any = open_metadata(file, form, FORMAT, SCHEMA, AGAIN[kind])
     problems = [*find_other_torch(described.torch_version, AGAIN[kind])]
+    problems += _find_missing_devices(described.calls, AGAIN[kind])
     if "inductor" in described.graphs:
         problems += find_other_level(described.level)
     raise_if(problems)
     return described
+
+
+def _find_missing_devices(calls: Sequence[Packaged], fix: str) -> Iterator[Problem]:
+    shaped = (
+        s for c in calls for s in (*(h.tensor for h in c.signature.held), *c.signature.results)
+    )
+    for device in sorted({s.device for s in shaped}):
+        if why := tell_missing(device):
+            yield Problem("no-device", f"it was compiled for '{device}': {why}", None, fix)
 
 
 def read_codes(folder: Path, described: Described[Any]) -> tuple[list[Code], list[Tensor]]:
