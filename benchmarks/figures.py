@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 NUMBER = re.compile(r"(<!-- ([\w-]+)\.([\w-]+) -->)[^<]*(<!-- end -->)")
 RIGHT = re.compile(r"[-+\d.e ]*|failed")
 
@@ -36,7 +36,7 @@ def pages() -> list[Path]:
 
 def fill(text: str) -> str:
     """A page with the numbers of the results."""
-    text = TABLE.sub(lambda at: f"{at[1]}{format_table(read_result(at[2]))}{at[3]}", text)
+    text = TABLE.sub(lambda at: f"{at[1]}{format_table(read_result(at[2]))}\n{at[3]}", text)
     return NUMBER.sub(lambda at: f"{at[1]}{read_result(at[2])['values'][at[3]]}{at[4]}", text)
 
 

@@ -38,6 +38,8 @@ def test_what_is_stored_is_what_is_shown(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
     rows = [("a", 1, 0.12345, None), ("b", 1000, 123456.0, "")]
     figures.write_result(tmp_path, "new", "python -m x", ("case", "n", "µs", "s"), rows, {"k": 2.5})
+    empty = "<!-- table: new -->\n<!-- end -->\nbetween\n"
+    assert figures.fill(empty + empty).count("between\n<!-- table") == 1
     page = "x\n<!-- table: new -->\nold\n<!-- end -->\n\nat <!-- new.k -->7<!-- end --> µs\n"
     filled = figures.fill(page)
     assert "| case | n | µs | s |\n|---|--:|--:|--:|\n| a | 1 | 0.123 |  |\n" in filled

@@ -313,6 +313,8 @@ def test_a_driver_runs_the_stub_on_a_gpu(tmp_path: Path, capsys: Any) -> None:
                 found[device] = {n: stored[n] for n in stored.files}
         assert found["cpu"].keys() == found["cuda"].keys() and len(found["cpu"]) > 5
         for key, x in found["cpu"].items():
+            if x.dtype.kind == "U":  # what the run was, its seconds included
+                continue
             size = np.abs(np.nan_to_num(x)).max() if x.size else 0.0
             np.testing.assert_allclose(found["cuda"][key], x, rtol=0, atol=1e-9 * size + 1e-12)
 

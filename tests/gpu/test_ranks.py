@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ingot.cli.ranks import find_port
 from tests.fields.test_shares import SPECTRAL, THREE
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -20,7 +21,8 @@ def test_one_rank_by_nccl_gives_what_one_process_gives(mode: str, tmp_path: Path
              "TensorOutputs/active=''"]  # fmt: skip
     tables = []
     alone = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    world = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29577"}
+    world = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
+             "MASTER_PORT": str(find_port())}  # fmt: skip
     for name, more in (("alone", {}), ("world", world)):
         folder = tmp_path / name
         folder.mkdir()

@@ -180,6 +180,9 @@ def compile_job(folder: Path) -> None:
         with shapes.mode:
             place.meta["val"] = torch.empty_strided(*lies, dtype=dtype, device=device)
     archive = compile_archive(job["graph"], job["name"], shapes, job["settings"])
+    if any(device.type != "cpu" for *_, device in job["takes"]):
+        # a torch 2.11 for CUDA 13 was ended by what it had compiled itself: here it is told
+        torch_private.load_graph(archive)
     (folder / "graph.pt2").write_bytes(archive)
 
 
