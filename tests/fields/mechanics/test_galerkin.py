@@ -398,6 +398,23 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
         torch.testing.assert_close(found["F"].double(), exact["F"], rtol=0, atol=2e-4)
 
 
+@pytest.mark.parametrize("law", ["SmallStrainIsotropic", "HyperElasticIsotropic"])
+@pytest.mark.parametrize("compatible", ["true", "false"])
+@pytest.mark.parametrize("tolerance", ["1e-2", "1e-5", "1e-12"])
+def test_single_precision_converges_where_only_rounding_is_left(
+    law: str, compatible: str, tolerance: str, tmp_path: Path
+) -> None:
+    rate = np.array([[0.01, 0.003], [0.0, -0.01]])
+    text = text_of((7, 5), 2, SMALL_STRAIN.replace("SmallStrainIsotropic", law), rate, LAMINATE)
+    exact = simulated(text, tmp_path, f"Problem/marlin_compatible={compatible}").state.buffers
+    options = ("Domain/floating_precision=SINGLE", f"Problem/marlin_compatible={compatible}",
+               f"TensorComputes/Solve/root/mech/l_tol={tolerance}")  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*not-converged")
+        single = simulated(text, tmp_path, *options).state.buffers
+    torch.testing.assert_close(single["F"].double(), exact["F"], rtol=0, atol=2e-6)
+
+
 def test_a_body_without_a_load_is_left_alone(tmp_path: Path) -> None:
     text = "\n".join(
         line for line in DE_GEUS.splitlines() if "applied_macroscopic_strain" not in line

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
+
 from ingot.errors import IngotError, Problem, warn_of
 from ingot.fields.computes.elasticity import STRESSES
 from ingot.fields.computes.linear_equations import (
@@ -227,7 +229,8 @@ class GalerkinSolve:
                 LOG.info(told, self.step.name, newton + 1, count, last, size)
             if not math.isfinite(last):
                 raise self.failed("the deformation gradient is not finite")
-            small = last < options["nl_rel_tol"] * size or last < options["nl_abs_tol"]
+            relative = max(options["nl_rel_tol"], rounding(space))
+            small = last < relative * size or last < options["nl_abs_tol"]
             if small and newton > 0:
                 break
         if made.stress is not None:
@@ -266,6 +269,9 @@ class GalerkinSolve:
             state.buffers |= dict.fromkeys(made.solution, made.start(state.space))
         if right == 0:
             return 0
+        # from the last correction, a residual falls no further than that rounds
+        begun = math.sqrt(abs(read(state, made.squares)))
+        limit = max(limit, rounding(state.space) * begun)
         most = options["l_max_its"] or state.space.cells
         for count in range(most):
             now = read(state, made.squares)
@@ -303,6 +309,15 @@ def renamed(source: Source, names: dict[str, str]) -> Source:
     if isinstance(source, Buffer) and source.name in names:
         return Buffer(names[source.name])
     return source
+
+
+def rounding(space: Space) -> float:
+    """The share of a norm below which there is rounding alone; none asked for in double precision.
+
+    There a tolerance is met or told of, as the reference does.
+    """
+    single = space.k2.dtype == torch.float32
+    return 4 * torch.finfo(torch.float32).eps if single else 0.0
 
 
 def read(state: State, name: str) -> float:
