@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ingot.graphs.cuda_graphs import Place, Run, gpu
+from ingot.graphs.cuda_graphs import Place, Run
 from ingot.graphs.torch_private import any_dispatch, use_count, view_memory
 
-__all__ = ["Dispatcher", "held", "wrap"]
+__all__ = ["Dispatcher", "held"]
 
 LOG = logging.getLogger("ingot")
 
@@ -149,26 +149,12 @@ def held() -> tuple[int, int]:
         return len(sizes), sum(sizes)
 
 
-def wrap(
-    run: Run, *, static: Collection[int] = (), writes: Collection[int] | None = (),
-    backward: bool = False, open_sizes: bool = True, index: int = 0,
-) -> "Dispatcher":  # fmt: skip
-    """Code that gives what `run` does, by a replay where the same call was recorded before.
-
-    run: takes a list, which it may empty.
-    static: where in the list tensors stay at their address for long, beside parameters.
-    writes: where in the list tensors are written to; None where that is to be found out.
-    open_sizes: whether sizes and strides may differ between calls.
-    index: of the GPU.
-    """
-    return Dispatcher(
-        run, gpu(index), static=static, writes=writes, backward=backward, open_sizes=open_sizes
-    )
-
-
 class Dispatcher:
     """Runs one compiled code, by a recording where there is one for the operands' addresses.
 
+    run: the code, which takes a list and may empty it; static: where in the list tensors stay at
+    their address for long, beside parameters; writes: where tensors are written to, None where that
+    is to be found out; open_sizes: whether sizes and strides may differ between calls.
     plain: how many calls were launched plainly, by cause; replayed: how many were not.
     """
 

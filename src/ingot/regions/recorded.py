@@ -6,8 +6,8 @@ from typing import Any
 from torch import fx
 
 from ingot.graphs import torch_private
-from ingot.graphs.cuda_graphs import Run
-from ingot.graphs.recorded import wrap
+from ingot.graphs.cuda_graphs import Run, gpu
+from ingot.graphs.recorded import Dispatcher
 
 __all__ = ["compile_recorded"]
 
@@ -22,7 +22,7 @@ def _wrap_code(code: torch_private.InductorCode) -> Run:
     places = [device.partition(":") for device in code.devices]
     if [kind for kind, _, _ in places] != ["cuda"]:
         return code.run
-    return wrap(
-        code.run, static=code.static, writes=code.writes, backward=code.is_backward,
-        open_sizes=code.open_sizes, index=int(places[0][2]),
+    return Dispatcher(
+        code.run, gpu(int(places[0][2])), static=code.static, writes=code.writes,
+        backward=code.is_backward, open_sizes=code.open_sizes,
     )  # fmt: skip

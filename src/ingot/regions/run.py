@@ -8,7 +8,8 @@ import msgspec
 import torch
 from torch import Tensor
 
-from ingot.graphs.recorded import wrap
+from ingot.graphs.cuda_graphs import gpu
+from ingot.graphs.recorded import Dispatcher
 from ingot.graphs.sizes import Size, evaluated
 from ingot.graphs.torch_private import any_autocast
 from ingot.train.ready import Code, Entry, Ready, make_outputs
@@ -64,7 +65,8 @@ class _Ready:
         devices = {x.device for x in primals}
         if chain.cuda_graphs and not differs and len(devices) == 1 and primals[0].is_cuda:
             static = range(len(chain.signature.held))
-            self.run = wrap(self._run, static=static, writes=None, index=primals[0].device.index)
+            place = gpu(primals[0].device.index)
+            self.run = Dispatcher(self._run, place, static=static, writes=None)
 
     def __call__(self, primals: list[Tensor]) -> Any:
         """What the module gives for tensors that lie as those did."""

@@ -8,7 +8,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,6 @@ from ingot.graphs import torch_private
 from ingot.graphs.child import TIME_LIMIT, share_children
 from ingot.graphs.openmp import run_alone
 from ingot.graphs.sizes import Open, evaluated
-from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
 
 __all__ = [
@@ -41,7 +39,6 @@ __all__ = [
     "find_no_compiler",
     "from_source",
     "inductor",
-    "without_autocast",
 ]
 
 Run = Callable[[list[Tensor]], Sequence[Tensor]]
@@ -222,7 +219,7 @@ def compile_archive(
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch)
         try:
-            with torch.no_grad(), without_autocast(), warnings.catch_warnings():
+            with torch.no_grad(), torch_private.without_autocast(), warnings.catch_warnings():
                 # 2.13: torch warns of its own way to copy what it compiles
                 warnings.simplefilter("ignore", FutureWarning)
                 files = torch_private.compile_ahead(graph, inputs_of(graph), place, **settings)
@@ -236,17 +233,6 @@ def compile_archive(
             raise IngotError([Problem("fixed-size", told, None, fix)])
         torch_private.write_archive(place / "graph.pt2", files)
         return (place / "graph.pt2").read_bytes()
-
-
-def without_autocast() -> AbstractContextManager[Any]:
-    """The types that a graph was traced with, whatever autocast would make of them."""
-    on = autocast_now()
-    if not on:
-        return nullcontext()
-    stack = ExitStack()
-    for device in on:
-        stack.enter_context(torch.autocast(device, enabled=False))
-    return stack
 
 
 def _key(graph: GraphModule, shapes: Open, settings: Mapping[str, Any]) -> str:

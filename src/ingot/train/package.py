@@ -180,7 +180,7 @@ def load(folder: str | Path) -> Joint:
     place = find_folder(folder, "joint")
     codes, values = read_codes(place, read_description(place, "joint", Described[None]))
     states = unite([code.signature for code in codes])
-    return Joint(codes, [with_state(h, v) for h, v in zip(states, values, strict=True)])
+    return Joint(codes, [*map(with_state, states, values)])
 
 
 def with_state(held: Held, value: Tensor) -> Tensor:

@@ -18,11 +18,12 @@ from ingot.graphs.torch_private import (
     autocast_now,
     forward_mode,
     transforms,
+    without_autocast,
 )
 from ingot.graphs.tree import unflatten
 from ingot.train.ambient import find_other_defaults
 from ingot.train.check import bind, is_same, look_of, out_of_bounds, overlaps, sizes_of
-from ingot.train.compile import WORTH_THREADS, Half, without_autocast
+from ingot.train.compile import WORTH_THREADS, Half
 from ingot.train.partitioner import Halves
 from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
@@ -244,10 +245,7 @@ class _Run(torch.autograd.Function):
     def forward(ctx: Any, ready: Ready, *primals: Tensor) -> Any:
         code = ready.code
         saved, count = code.saved, code.count
-        if any_autocast():
-            with without_autocast():
-                found = ready.forward(primals)
-        else:
+        with without_autocast():
             found = ready.forward(primals)
         results = tuple(found[:count])
         ctx.ready = ready
@@ -270,10 +268,8 @@ class _Run(torch.autograd.Function):
                 f"'{ready.code.signature.name}' was compiled with its first derivatives only", None,
                 "leave out create_graph=True, or differentiate the source function twice",
             )])  # fmt: skip
-        if any_autocast():
-            with without_autocast():
-                return (None, *ready.backward(ctx.saved_tensors, grads))
-        return (None, *ready.backward(ctx.saved_tensors, grads))
+        with without_autocast():
+            return (None, *ready.backward(ctx.saved_tensors, grads))
 
 
 Outputs = Callable[[Sequence[Tensor], Sequence[Tensor]], Any]

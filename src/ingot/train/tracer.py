@@ -25,6 +25,7 @@ from ingot.graphs.torch_private import (
     pytree,
     refuses_generator,
     was_written,
+    without_autocast,
     wrapped,
 )
 from ingot.train import functional, random
@@ -143,7 +144,7 @@ def _gradients(
     results: list[Tensor], primals: list[Tensor], tangents: list[Tensor]
 ) -> Sequence[Tensor | None]:
     follow_gradients(results)
-    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+    with without_autocast():
         return torch.autograd.grad(results, primals, tangents, allow_unused=True)
 
 
