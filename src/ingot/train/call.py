@@ -179,7 +179,7 @@ def _prepared(
 def _make_primals(
     shapes: Open, held: Sequence[Held], arguments: Sequence[Argument]
 ) -> tuple[Tensor, ...]:
-    """Fake tensors of what is held and given: dense, with the axes in the order that they lie in."""
+    """Fake tensors of what is held and given: dense, with the axes in the order they lie in."""
     made = []
     for shaped in (*(h.tensor for h in held), *(a.tensor for a in arguments if a.tensor)):
         sizes = [evaluated(n, shapes.symbols) for n in shaped.sizes]
