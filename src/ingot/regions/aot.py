@@ -18,7 +18,7 @@ from torch import SymInt, Tensor, fx, nn
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs import torch_private
-from ingot.graphs.capture import Captured, Input, Leaf
+from ingot.graphs.capture import Captured, Leaf
 from ingot.graphs.sizes import Open, Size
 from ingot.graphs.tree import Tree, flatten, unflatten
 from ingot.regions.backend import PieceCall, Stitching, join_needs
@@ -320,7 +320,7 @@ def _place(piece: Piece) -> str:
 def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     """A piece as a joint, and whether an empty tensor must tell it open sizes of its own."""
     shapes = Open(one.operands.hints)
-    inputs: list[Input] = []
+    inputs: list[Leaf] = []
     arguments: list[Argument] = []
     primals: list[Tensor] = []
     read: set[Size] = set()
@@ -333,9 +333,9 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     given = one.operands.rebuild(shapes, needs)
     for node, value in zip(one.piece.inputs, given, strict=True):
         if isinstance(value, SymInt):
-            inputs.append(Input("size", node.name, value=shapes.text(value)))
+            inputs.append(Leaf("size", node.name, value=shapes.text(value)))
             continue
-        inputs.append(Input("argument", node.name, len(arguments)))
+        inputs.append(Leaf("argument", node.name, len(arguments)))
         if isinstance(value, Tensor):
             add(node.name, value)
         else:
@@ -354,7 +354,7 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     outputs = one.piece.outputs
     captured = Captured(
         name=one.piece.name or "glue", graph=graph, inputs=tuple(inputs),
-        leaves=tuple(Leaf("output", i) for i in range(len(outputs))),
+        leaves=tuple(Leaf("output", index=i) for i in range(len(outputs))),
         tree=Tree("tuple", (Tree(),) * len(outputs)), open=one.operands.hints,
         grad=torch.is_grad_enabled(), autocast=torch_private.autocast_now(),
     )  # fmt: skip
@@ -395,7 +395,7 @@ def _sign(
         return Output("value", value=value)
 
     outputs = tuple(map(output, captured.leaves))
-    mutated = tuple((at(Leaf("held", name=n)), note(nodes[i])) for n, i, _ in captured.written)
+    mutated = tuple((at(Leaf("held", n)), note(nodes[i])) for n, i, _ in captured.written)
     values = [describe_tensor(f"result{i}", x, call.open) for i, x in enumerate(results.values())]
     signature = call.sign(
         outputs=outputs, results=tuple(values), mutated=mutated, constraints=rules,

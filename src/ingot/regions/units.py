@@ -66,7 +66,7 @@ def find_unit(
     sizes = Open(operands.hints)
     with torch_private.tracing_context(sizes.mode):
         made = compiler(write(), operands.rebuild(sizes, needs))
-    unit = Unit(made, sizes.guards(), time.perf_counter() - begun)
+    unit = Unit(made, tuple(sizes.guards()), time.perf_counter() - begun)
     if not all(operands.holds(guard) for guard in unit.guards):
         raise AssertionError(f"a unit does not take what it was compiled for: {unit.guards}")
     known.append(unit)

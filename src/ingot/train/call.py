@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.fx import Interpreter
 
 from ingot.errors import IngotError, Problem, Span, raise_if
-from ingot.graphs.capture import Captured, Input, Leaf, capture, find_tensors
+from ingot.graphs.capture import Captured, Leaf, capture, find_tensors
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, Open, evaluated
 from ingot.graphs.spans import find_use
@@ -64,8 +64,8 @@ class Call:
             name=self.name, training=captured.training, held=self.held, arguments=self.arguments,
             names=self.names, positional=self.positional, defaults=self.defaults,
             tree_in=self.tree, tree_out=captured.tree, sizes=self.axes, autocast=captured.autocast,
-            constants={c.name: repr(c.value) for c in captured.constants}, places=self.places,
-            modes=self.modes, unnamed=captured.unnamed, **traced,
+            constants={n: repr(value) for n, value in captured.constants.items()},
+            places=self.places, modes=self.modes, unnamed=captured.unnamed, **traced,
         )  # fmt: skip
 
     def run(self, primals: Sequence[Tensor]) -> list[Any]:
@@ -79,12 +79,10 @@ class Call:
             raise
         find = self.look_up(primals, outputs)
         for name, index, where in captured.written:
-            _write(name, find(Leaf("held", name=name)), outputs[index], where)
+            _write(name, find(Leaf("held", name)), outputs[index], where)
         return [*map(find, captured.leaves)]
 
-    def look_up(
-        self, primals: Sequence[Any], outputs: Sequence[Any] = ()
-    ) -> Callable[[Input | Leaf], Any]:
+    def look_up(self, primals: Sequence[Any], outputs: Sequence[Any] = ()) -> Callable[[Leaf], Any]:
         """What an input of the graph, or a leaf of the result, is among these."""
         held = {name: t for h, t in zip(self.held, primals, strict=False) for name in h.names}
         rest = iter(primals[len(self.held) :])

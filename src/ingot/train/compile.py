@@ -151,7 +151,7 @@ def _compile_apart(
     if not _is_portable(graph):
         return compile_archive(graph, name, shapes, settings)
     bare = GraphModule({name: getattr(graph, name) for name in constants_of(graph)}, graph.graph)
-    job = {"graph": bare, "takes": _takes(graph, shapes), "open": _hints(shapes), "name": name,
+    job = {"graph": bare, "takes": _takes(graph, shapes), "open": shapes.hints, "name": name,
            "modes": _modes(), "settings": settings}  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch)
@@ -192,10 +192,6 @@ def _takes(graph: GraphModule, shapes: Open) -> list[tuple[Any, ...]]:
         ([*map(shapes.text, x.shape)], [*map(shapes.text, x.stride())], x.dtype, x.device)
         for x in inputs_of(graph)
     ]
-
-
-def _hints(shapes: Open) -> dict[str, int]:
-    return {name: torch_private.hint_of(symbol) for name, symbol in shapes.symbols.items()}
 
 
 def _modes() -> tuple[bool, str, torch.dtype]:
@@ -240,7 +236,7 @@ def _key(graph: GraphModule, shapes: Open, settings: Mapping[str, Any]) -> str:
     held = [_bytes(x) for x in constants_of(graph).values()]
     gpus = {torch.cuda.get_device_name(x.device) for x in inputs_of(graph) if x.is_cuda}
     parts = [
-        graph.code, *sorted(gpus), repr(_takes(graph, shapes)), repr(_hints(shapes)), *held,
+        graph.code, *sorted(gpus), repr(_takes(graph, shapes)), repr(shapes.hints), *held,
         repr(settings), repr(_modes()), Path(str(torch_private.inductor.__file__)).read_text(),
         torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip

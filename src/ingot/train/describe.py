@@ -20,7 +20,6 @@ from ingot.graphs.torch_private import (
     Lowering,
     OpOverload,
     Scheduled,
-    hint_of,
     watch_lowering,
 )
 from ingot.train.compile import compile_archive, compile_half
@@ -117,8 +116,7 @@ def _names(halves: Halves) -> dict[str, str]:
 
 def _kept(halves: Halves) -> dict[str, int]:
     """Bytes kept between forward and backward at the sizes of the example."""
-    symbols = halves.traced.call.open.symbols
-    row = described(halves, {name: hint_of(symbol) for name, symbol in symbols.items()})
+    row = described(halves, halves.traced.call.open.hints)
     between = {"bytes kept between": row.saved, "bytes of inputs and results held": row.held}
     return between if halves.backward is not None else {}
 
@@ -294,7 +292,7 @@ def _constants(halves: Halves, _: str) -> Iterator[Section]:
     """
     captured = halves.traced.call.captured
     taken: list[dict[str, Any]] = [
-        {"name": c.name, "value": c.value, "becomes": "fixed"} for c in captured.constants
+        {"name": n, "value": x, "becomes": "fixed"} for n, x in captured.constants.items()
     ]
     taken += [
         {"name": i.name, **_tensor(i.value), "becomes": "an input"}

@@ -9,7 +9,6 @@ import torch
 from torch.fx import Node
 
 from ingot.graphs.sizes import Dynamic, evaluated
-from ingot.graphs.torch_private import hint_of
 from ingot.train.call import prepare
 from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.signature import Shaped
@@ -70,8 +69,7 @@ def compare_partitions(
 ) -> Comparison:
     """Partition one joint graph in several ways; sizes are the example's unless given."""
     traced = trace(prepare(function, example, dynamic))
-    symbols = traced.call.open.symbols
-    at = {**{name: hint_of(symbol) for name, symbol in symbols.items()}, **(sizes or {})}
+    at = {**traced.call.open.hints, **(sizes or {})}
     rows = tuple(described(partition(traced, way), at) for way in partitions)
     return Comparison(traced.call.name, at, rows)
 

@@ -280,7 +280,7 @@ def _tangents(
 def _constraints(call: Call, graph: GraphModule) -> tuple[tuple[str, ...], dict[str, str]]:
     """What Python, and torch below it, have assumed of the open sizes, and the causes."""
     known = tuple(dict.fromkeys([*call.captured.guards, *call.open.constraints()]))
-    rules, causes = find_excluded(graph, "val", call.open.text, call.captured.open, known)
+    rules, causes = find_excluded(graph, "val", call.open, known)
     return rules, call.captured.causes | causes
 
 
