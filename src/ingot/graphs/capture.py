@@ -363,25 +363,19 @@ def _find_written(name: str, module: nn.Module | None, frame: Frame) -> dict[str
         if source.endswith("._non_persistent_buffers_set"):
             continue
         owner = _qualified(source.removesuffix("._buffers"))
-        known = _find_module(module, owner)
-        lost = [*change.names]
+        known, line = _find_module(module, owner), _find_line(change.stack)
+        tensors, lost = [], [*change.names] or [""]
         if known is not None and source.endswith("._buffers"):
-            lost = []
-            line = _find_line(change.stack)
-            written |= {f"{owner}.{n}".lstrip("."): line for n in buffers_of(known)}
+            tensors, lost = [*buffers_of(known)], []
         elif known is not None:
-            lost = [n for n in lost if not isinstance(vars(known).get(n), Tensor)]
-            kept = [n for n in change.names if n not in lost]
-            written |= {f"{owner}.{n}".lstrip("."): _find_line(change.stack) for n in kept}
-            if not lost:
-                continue
-        else:
-            lost = lost or [""]
+            tensors = [n for n in change.names if isinstance(vars(known).get(n), Tensor)]
+            lost = [n for n in change.names if n not in tensors]
+        written |= {f"{owner}.{n}".lstrip("."): line for n in tensors}
         problems += [
             Problem(
                 "python-state",
                 f"a call of '{name}' sets '{_told(frame, change.source, n)}', which a graph cannot",
-                _find_line(change.stack), "keep it in a buffer of fixed shape, or return it",
+                line, "keep it in a buffer of fixed shape, or return it",
             )
             for n in lost
         ]  # fmt: skip

@@ -1,31 +1,21 @@
 """Sizes that stay open: names become symbols for tracing, expressions become numbers at a call."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from ingot.errors import Problem, Span, raise_if
+from ingot.errors import Problem, Span, did_you_mean, raise_if
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression, names_of
 from ingot.graphs.layout import Order, blank, order_of
 from ingot.graphs.torch_private import expression_of, print_expression
 
 __all__ = [
-    "Dynamic",
-    "Open",
-    "Size",
-    "choose_axes",
-    "evaluated",
-    "find_absent",
-    "find_fixed",
-    "find_formless",
-    "find_unknown",
-    "holds",
-    "open_sizes",
-    "print_size",
-]
+    "Dynamic", "Open", "Size", "choose_axes", "evaluated", "find_absent", "find_fixed",
+    "find_formless", "find_unknown", "holds", "open_sizes", "print_size",
+]  # fmt: skip
 
 Size = int | str
 """A fixed size, or an expression in the names of the open sizes."""
@@ -140,14 +130,12 @@ def open_sizes(
     chosen = choose_axes(dynamic, tensors, one_of_several)
     axes = [{axis: _named(size, bounds) for axis, size in each.items()} for each in chosen]
     if one_of_several:
-        pairs = [*zip(tensors, axes, strict=True)]
-        sizes = [
-            (s, x.shape[a])
-            for (_, x), each in pairs
-            for a, s in each.items()
-            if -x.dim() <= a < x.dim()
-        ]
-        fixed = {name for name, size in sizes if size < 2}
+        fixed = {
+            name
+            for (_, x), each in zip(tensors, axes, strict=True)
+            for axis, name in each.items()
+            if -x.dim() <= axis < x.dim() and x.shape[axis] < 2
+        }
         axes = [{a: name for a, name in each.items() if name not in fixed} for each in axes]
         bounds = {b: None for b in bounds if not names_of(b) & fixed}
     hints: dict[str, int] = {}
@@ -258,16 +246,9 @@ def _named(size: Any, bounds: dict[str, None]) -> str:
     return name
 
 
-def find_unknown(wanted: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
+def find_unknown(wanted: Iterable[str], names: Sequence[str]) -> Iterator[Problem]:
     """What `dynamic` names and is no tensor among the arguments."""
-    from ingot.errors import did_you_mean
-
-    return [
-        Problem(
-            "wrong-argument",
-            f"'dynamic' names '{name}', which is no tensor among the arguments",
-            None,
-            did_you_mean(name, names) or f"the tensors are {', '.join(names)}",
-        )
-        for name in wanted
-    ]
+    for name in wanted:
+        told = f"'dynamic' names '{name}', which is no tensor among the arguments"
+        fix = did_you_mean(name, names) or f"the tensors are {', '.join(names)}"
+        yield Problem("wrong-argument", told, None, fix)

@@ -42,15 +42,7 @@ from ingot.train.ambient import find_ambient
 from ingot.train.call import describe_tensor, renew
 from ingot.train.compile import QUICK
 from ingot.train.package import Described as Package
-from ingot.train.package import (
-    find_folder,
-    from_bytes,
-    read_codes,
-    read_description,
-    to_bytes,
-    with_state,
-    write,
-)
+from ingot.train.package import from_bytes, read_package, to_bytes, with_state, write
 from ingot.train.ready import Code
 from ingot.train.signature import Argument, Output
 
@@ -112,12 +104,10 @@ class Loaded(Joint):
 
 def load(folder: str | Path, *, cuda_graphs: bool = False) -> Loaded:
     """The module of a package."""
-    place = find_folder(folder, "regions")
     raise_if(find_no_switch("cuda_graphs", cuda_graphs))
-    package = read_description(place, "regions", Package[Described])
-    units, values = read_codes(place, package)
-    tensors = [*map(with_state, package.more.signature.held, values)]
-    return Loaded(package.more, units, tensors, cuda_graphs=cuda_graphs)
+    described, units, values = read_package(folder, "regions", Package[Described])
+    tensors = [*map(with_state, described.signature.held, values)]
+    return Loaded(described, units, tensors, cuda_graphs=cuda_graphs)
 
 
 def package(

@@ -82,12 +82,8 @@ def compile(
     """
     raise_if(_find_wrong(module, dynamic, example))
     raise_if(_find_ignored(mode, output, grad))
-    for name, value in (
-        ("measure", measure),
-        ("cuda_graphs", cuda_graphs),
-        ("grad", grad or False),
-    ):
-        raise_if(find_no_switch(name, value))
+    switches = {"measure": measure, "cuda_graphs": cuda_graphs, "grad": grad or False}
+    raise_if(problem for each in switches.items() for problem in find_no_switch(*each))
     if mode == "aot":
         from ingot.package.write import choose_place
         from ingot.regions.aot import package
@@ -144,7 +140,7 @@ def _find_wrong(module: object, dynamic: Any, example: object) -> Iterator[Probl
     if isinstance(dynamic, Mapping) and inspect.Parameter.VAR_KEYWORD not in kinds:
         known = name_parameters(module)
         words = {name: re.split(r"[.\[]", name)[0] for name in dynamic if isinstance(name, str)}
-        yield from find_unknown({n: 0 for n, word in words.items() if word not in known}, known)
+        yield from find_unknown([n for n, word in words.items() if word not in known], known)
 
 
 def _measure(result: Compiled, example: object) -> None:
