@@ -41,6 +41,7 @@ from ingot.train import (
 from ingot.train.ambient import find_ambient
 from ingot.train.call import describe_tensor, renew
 from ingot.train.compile import QUICK
+from ingot.train.cut import count_operations
 from ingot.train.package import Described as Package
 from ingot.train.package import from_bytes, read_package, to_bytes, with_state, write
 from ingot.train.ready import Code
@@ -142,14 +143,10 @@ def package(
 def _compile(traced: Traced, compiler: Compiler) -> tuple[Code, Unit]:
     """The code of a piece, and the same as the report counts it."""
     begun = time.perf_counter()
-    compiler = compiler if _computes(traced) else "eager"
+    if not count_operations(traced.graph):  # views are made by whoever calls it
+        compiler = "eager"
     (code,) = assembled(partition(traced), compiler, compiler, settings=QUICK).codes
     return code, Unit(code.forward, code.signature.constraints, time.perf_counter() - begun)
-
-
-def _computes(traced: Traced) -> bool:
-    """Whether a graph has operations: views are made by whoever calls it."""
-    return any(node.op == "call_function" for node in traced.graph.graph.nodes)
 
 
 # capture
@@ -250,7 +247,7 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
             except IngotError as error:
                 return f"'{one.piece.name or 'glue'}' alone: {error.problems[0].message}"
         traced, carries = traces[key]
-        if not results and not _computes(traced):
+        if not results and not count_operations(traced.graph):
             del traces[key]  # nobody reads it
             continue
         sizes = {name: walked.open.text(size) for name, size in one.operands.sizes.items()}
@@ -352,7 +349,7 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     return trace(Call(
         captured=captured, held=(), tensors=(), arguments=tuple(arguments), names=names,
         positional=names, defaults={}, tree=Tree("tuple", (Tree(),) * len(names)), open=shapes,
-        axes={}, primals=tuple(primals),
+        primals=tuple(primals),
     ), ambient={}), carries  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +27,8 @@ from ingot.graphs.tree import PLAIN, Tree, flatten
 from ingot.train.signature import Argument, Held, Shaped, Signature
 
 __all__ = [
-    "Call", "describe_tensor", "find_odd", "held_tensors", "prepare", "renew", "split_example",
+    "Call", "blank_of", "describe_tensor", "find_odd", "held_tensors", "prepare", "renew",
+    "split_example",
 ]  # fmt: skip
 
 
@@ -47,8 +48,8 @@ class Call:
     defaults: dict[str, Any]
     tree: Tree
     open: Open
-    axes: dict[str, tuple[int, int]]
     primals: tuple[Tensor, ...]
+    axes: dict[str, tuple[int, int]] = field(default_factory=dict)
     places: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
 
@@ -180,10 +181,8 @@ def _make_primals(
     """Fake tensors of what is held and given: dense, with the axes in the order they lie in."""
     made = []
     for shaped in (*(h.tensor for h in held), *(a.tensor for a in arguments if a.tensor)):
-        sizes = [evaluated(n, shapes.symbols) for n in shaped.sizes]
         with shapes.mode:
-            fake = blank(sizes, shaped.order, getattr(torch, shaped.dtype), shaped.device)
-        made.append(fake.requires_grad_(shaped.requires_grad))
+            made.append(blank_of(shaped, shapes.symbols).requires_grad_(shaped.requires_grad))
     return tuple(made)
 
 
@@ -293,6 +292,12 @@ def describe_tensor(
     dtype = str(value.dtype).removeprefix("torch.")
     wanted = value.requires_grad if differ is None else differ
     return Shaped(name, sizes, dtype, value.device.type, wanted, order_of(value))
+
+
+def blank_of(shaped: Shaped, sizes: Mapping[str, Any]) -> Tensor:
+    """A tensor of any numbers that lies as described."""
+    shape = [evaluated(n, sizes) for n in shaped.sizes]
+    return blank(shape, shaped.order, getattr(torch, shaped.dtype), shaped.device)
 
 
 def _write(name: str, given: Tensor, now: Any, where: Span | None) -> None:

@@ -23,7 +23,7 @@ from ingot.graphs.torch_private import (
     watch_lowering,
 )
 from ingot.train.compile import compile_archive, compile_half
-from ingot.train.cut import constants_of
+from ingot.train.cut import constants_of, count_operations
 from ingot.train.partitioner import Halves
 from ingot.train.report import described
 
@@ -132,9 +132,8 @@ def describe_graph(
     """A graph node by node; `text` writes a size."""
     lines = _lines(graph)
     rows = tuple({**_row(n, names, text), **lines.get(n, {})} for n in graph.graph.nodes)
-    operations = sum(node.op == "call_function" for node in graph.graph.nodes)
     return Section(
-        name=name, counts={"operations": operations, **counts},
+        name=name, counts={"operations": count_operations(graph), **counts},
         digest=sha256(graph.code.encode()).hexdigest(), rows=rows, text=_text(rows),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.calls import CallCache
-from ingot.graphs.layout import Order, arrange, blank, is_arranged
+from ingot.graphs.layout import Order, arrange, is_arranged
 from ingot.graphs.sizes import evaluated
 from ingot.graphs.torch_private import (
     any_autocast,
@@ -22,6 +22,7 @@ from ingot.graphs.torch_private import (
 )
 from ingot.graphs.tree import unflatten
 from ingot.train.ambient import find_other_defaults
+from ingot.train.call import blank_of
 from ingot.train.check import bind, is_same, look_of, out_of_bounds, overlaps, sizes_of
 from ingot.train.compile import WORTH_THREADS, Half
 from ingot.train.partitioner import Halves
@@ -233,8 +234,7 @@ class Ready:
         shaped = self.code.signature.results[index]
         dtype: torch.dtype = getattr(torch, shaped.dtype)
         if grad is None:
-            shape = [evaluated(n, self.sizes) for n in shaped.sizes]
-            return blank(shape, shaped.order, dtype, shaped.device).zero_()
+            return blank_of(shaped, self.sizes).zero_()
         return whole(grad if grad.dtype == dtype else grad.to(dtype), shaped.order)
 
 

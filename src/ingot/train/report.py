@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from ingot.graphs.sizes import Dynamic, evaluated
 from ingot.train.call import prepare
+from ingot.train.cut import count_operations
 from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.signature import Shaped
 from ingot.train.tracer import trace
@@ -92,8 +93,8 @@ def described(halves: Halves, sizes: Mapping[str, int]) -> Row:
         sum(shared.values()) + sum(_bytes(s, sizes) for s in drawn),
         sum(_bytes(s, sizes) for s in held),
         len(saved.extra) + len(drawn),
-        _operations(halves.forward),
-        _operations(halves.backward) if halves.backward is not None else 0,
+        count_operations(halves.forward),
+        count_operations(halves.backward) if halves.backward is not None else 0,
     )
 
 
@@ -107,7 +108,3 @@ def _whole(origin: Node, halves: Halves, sizes: Mapping[str, int]) -> int:
 def _bytes(shaped: Shaped, sizes: Mapping[str, int]) -> int:
     count = prod(evaluated(size, sizes) for size in shaped.sizes)
     return count * getattr(torch, shaped.dtype).itemsize
-
-
-def _operations(graph: torch.fx.GraphModule) -> int:
-    return sum(n.op == "call_function" for n in graph.graph.nodes)
