@@ -137,15 +137,27 @@ def capture(
 
     `unnamed` are those that `**kwargs` takes.
     """
-    leaves, takes = flatten((tuple(args), dict(kwargs or {})))
-    arguments = tuple((_argument(path, names), leaf) for path, leaf in leaves)
+    kwargs = dict(kwargs or {})
+    _, takes = flatten((tuple(args), kwargs))
+    known = [*names, *(f"argument{i}" for i in range(len(names), len(args)))]
+    # the name of each argument, and where Dynamo finds it
+    given = [
+        (name, f"L['values'][{i}]", x) for i, (name, x) in enumerate(zip(known, args, strict=False))
+    ]
+    given += [(name, f"L['named'][{name!r}]", x) for name, x in kwargs.items()]
+    leaves = [
+        (name + path, place + path, leaf)
+        for name, place, value in given
+        for path, leaf in flatten(value)[0]
+    ]
+    arguments = tuple((name, leaf) for name, _, leaf in leaves)
     tensors = [(n, x) for n, x in arguments if isinstance(x, Tensor)]
     chosen, hints, bounds = open_sizes(dynamic, tensors, one_of_several)
     rest = iter(chosen)
-    axes = tuple(next(rest) if isinstance(leaf, Tensor) else {} for _, leaf in leaves)
+    axes = tuple(next(rest) if isinstance(leaf, Tensor) else {} for _, leaf in arguments)
     size_names = {
-        f"{_local(path)}.size()[{axis}]": size
-        for (path, _), opened in zip(leaves, axes, strict=True)
+        f"{place}.size()[{axis}]": size
+        for (_, place, _), opened in zip(leaves, axes, strict=True)
         for axis, size in opened.items()
     }
     source = uncompiled(source)
@@ -153,7 +165,7 @@ def capture(
     name = type(source).__name__ if module else getattr(source, "__name__", "function")
 
     def make_examples(fixed: Mapping[str, int]) -> list[Any]:
-        return [_example(x, opened, fixed) for (_, x), opened in zip(leaves, axes, strict=True)]
+        return [_example(x, opened, fixed) for (_, x), opened in zip(arguments, axes, strict=True)]
 
     examples = make_examples({})
     given = unflatten(takes, examples)
@@ -267,25 +279,6 @@ def _example(leaf: Any, opened: Mapping[int, str], fixed: Mapping[str, int]) -> 
         if size not in fixed:
             mark_open(made, axis)
     return made.requires_grad_(leaf.requires_grad)
-
-
-def _argument(path: str, names: Sequence[str]) -> str:
-    """The name of a leaf of (positional, keyword): the argument's, then the way inside it."""
-    word, _, rest = path.removeprefix("[").partition("]")
-    first, _, inner = rest.removeprefix("[").partition("]")
-    if word == "1":
-        return first.strip("'") + inner
-    place = int(first)
-    return (names[place] if place < len(names) else f"argument{place}") + inner
-
-
-def _local(path: str) -> str:
-    """The same as Dynamo writes it."""
-    return (
-        path.replace("[0]", "L['values']", 1)
-        if path.startswith("[0]")
-        else path.replace("[1]", "L['named']", 1)
-    )
 
 
 def _trace(

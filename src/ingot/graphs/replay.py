@@ -34,14 +34,14 @@ from ingot.graphs.torch_private import (
     writes_of,
 )
 
-__all__ = ["replay_blocks"]
+__all__ = ["PLAIN", "replay_blocks"]
 
 MAX_TRACES = 8
 """How many unlike calls of a class are noted in one graph: noting one looks at all guards."""
 
 PLAIN = (str, bytes, bool, int, type(None), type(...), torch.dtype, torch.device,
          torch.memory_format, torch.layout)  # fmt: skip
-
+"""What is told by its value in a key; other objects by their identity."""
 
 IsBlock = Callable[[nn.Module], bool]
 

@@ -45,7 +45,8 @@ def compile(
 def compile(
     module: nn.Module, example: object, blocks: Blocks = ..., *, mode: Literal["aot"],
     output: str | Path | None, dynamic: Dynamic = ..., grad: bool | None = ...,
-    measure: bool = ..., cuda_graphs: bool = ...,
+    backend: Literal["inductor", "eager"] | Compiler = ..., measure: bool = ...,
+    cuda_graphs: bool = ...,
 ) -> "Loaded": ...  # fmt: skip
 
 

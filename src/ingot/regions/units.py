@@ -17,6 +17,7 @@ from torch import SymInt, Tensor, fx
 
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression
+from ingot.graphs.replay import PLAIN
 from ingot.graphs.sizes import Open, Size
 from ingot.graphs.torch_private import expression_of, hint_of
 
@@ -186,10 +187,6 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.what)
-
-
-PLAIN = (str, bytes, bool, int, type(None), type(...), torch.dtype, torch.device,
-         torch.memory_format, torch.layout)  # fmt: skip
 
 
 def text_of(

@@ -103,9 +103,7 @@ def _compile(
     if halves.backward is not None:
         backward = compile_half(halves.backward, compile_backward, "backward", shapes, **options)
         backward = replace(backward, text=write_graph(halves, "backward"))
-    return Code(
-        halves.signature, halves.saved, forward, backward, halves=halves, strategy=halves.strategy
-    )
+    return Code(halves.signature, halves.saved, forward, backward, halves.strategy)
 
 
 def _prepare(

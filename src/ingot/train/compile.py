@@ -5,10 +5,9 @@ import logging
 import math
 import operator
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,6 @@ class Half:
     archive: bytes = b""
     source: str = ""
     constants: dict[str, Tensor] = field(default_factory=dict)
-    seconds: float = 0.0
     text: str = ""
     large: Run | None = None
 
@@ -89,18 +87,16 @@ def compile_half(
 
     settings: of Inductor, which go before ours.
     """
-    begun = time.perf_counter()
     if how == "eager":
         return Half("eager", eager(graph), source=graph.code, constants=constants_of(graph))
     if how == "inductor":
         chosen = {**SETTINGS, **settings}
         make = partial(_compile_apart, graph, name, shapes, limit, chosen)
-        archive = open_cache().obtain("graph", _key(graph, shapes, chosen), make)
-        return replace(inductor(archive), seconds=time.perf_counter() - begun)
+        return inductor(open_cache().obtain("graph", _key(graph, shapes, chosen), make))
     raise_if(find_no_compiler(name, how))
     assert not isinstance(how, str)
     made = how(graph, inputs_of(graph))
-    return Half("callable", lambda given: made(*given), seconds=time.perf_counter() - begun)
+    return Half("callable", lambda given: made(*given))
 
 
 def find_no_compiler(name: str, how: object) -> Iterator[Problem]:

@@ -213,7 +213,7 @@ def read_package(
     for call in described.calls:
         halves = {name: graphs[i] for name, i in call.graphs.items()}
         forward, backward = halves["forward"], halves.get("backward")
-        codes.append(Code(call.signature, call.saved, forward, backward, strategy=call.partition))
+        codes.append(Code(call.signature, call.saved, forward, backward, call.partition))
     state = torch.load(io.BytesIO(contents[STATE]), weights_only=True)
     return described.more, codes, _settle(state)
 

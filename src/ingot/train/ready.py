@@ -25,7 +25,6 @@ from ingot.train.ambient import find_other_defaults
 from ingot.train.call import blank_of
 from ingot.train.check import bind, is_same, look_of, out_of_bounds, overlaps, sizes_of
 from ingot.train.compile import WORTH_THREADS, Half
-from ingot.train.partitioner import Halves
 from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
 from ingot.train.views import prepared, replayed
@@ -97,16 +96,19 @@ class Entry:
 class Code(Entry):
     """One signature of a joint: its compiled halves, and what every call needs of it.
 
-    `halves` are the graphs where they were traced in this process, `strategy` how they were cut.
+    strategy: how the joint graph was cut.
     """
 
     def __init__(
-        self, signature: Signature, saved: Saved, forward: Half, backward: Half | None,
-        *, halves: Halves | None = None, strategy: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        signature: Signature,
+        saved: Saved,
+        forward: Half,
+        backward: Half | None,
+        strategy: str,
+    ) -> None:
         super().__init__(signature, partial(Ready, self))
-        self.saved = saved
-        self.halves, self.strategy = halves, strategy
+        self.saved, self.strategy = saved, strategy
         self.forward_half, self.backward_half = forward, backward
         self.forward = forward.run
         self.backward = backward.run if backward is not None else None
