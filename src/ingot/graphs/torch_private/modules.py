@@ -200,10 +200,7 @@ def same_layout(values: Sequence[Tensor]) -> Callable[..., bool]:
     these. What guards compiled functions takes 0.1 µs a tensor, attributes take 0.6.
     """
     native: Any = torch._C
-    guards = getattr(native._dynamo.guards, "TensorGuards", None)
-    if guards is None:
-        facts = [_layout(x) for x in values]
-        return lambda *given: [_layout(x) for x in given] == facts
+    guards = native._dynamo.guards.TensorGuards
     check = guards(*values, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
 
     def same(*given: Tensor) -> bool:
@@ -219,10 +216,6 @@ def same_layout(values: Sequence[Tensor]) -> Callable[..., bool]:
 _nested: Any = Tensor.is_nested
 
 _is_nested: Callable[[Tensor], bool] = _nested.__get__  # 0.1 µs a tensor
-
-
-def _layout(x: Tensor) -> tuple[object, ...]:
-    return type(x), x.shape, x.stride(), x.dtype, x.device, x.requires_grad, x.is_neg()
 
 
 def has_hooks(module: nn.Module) -> bool:
