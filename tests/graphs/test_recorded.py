@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ingot import regions
 from ingot.graphs import recorded
 from ingot.graphs.recorded import RECORDINGS, WARM, Dispatcher, drop_dead, held
-from ingot.regions import recorded as regions_recorded
+from ingot.regions import build
 from tests.graphs import recording
 from tests.graphs.recording import SCENARIOS, Block, Replayed, Unit, equal, given, through, twins
 
@@ -139,7 +139,7 @@ def test_blocks_of_a_module_are_replayed_each(
 ) -> None:
     """All blocks share one code, and each block has recordings of it."""
     whole = Unit(recording.block, Replayed())
-    monkeypatch.setattr(regions_recorded, "_wrap_code", whole.wrap)
+    monkeypatch.setattr(build, "_wrap_code", whole.wrap)
     ours, theirs = (nn.Sequential(*twin) for twin in twins(Unit(recording.block, Replayed()), 4))
     for one in ours:
         one.code = recording.block

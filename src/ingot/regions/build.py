@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.graphs import torch_private
+from ingot.graphs.cuda_graphs import gpu
+from ingot.graphs.recorded import Dispatcher
 from ingot.graphs.sizes import Dynamic, find_absent, find_formless, find_unknown
 from ingot.graphs.torch_private import pytree
 from ingot.graphs.tree import flatten
 from ingot.regions.compiled import Compiled, name_parameters
 from ingot.regions.mark import Blocks, find_marks, find_no_switch
-from ingot.regions.recorded import compile_recorded
 from ingot.regions.units import UNITS, Compiler
 from ingot.train.call import split_example
 
@@ -31,6 +32,22 @@ COMPILERS: dict[str, Compiler] = {
     "inductor": torch_private.compile_by_inductor,
     "eager": torch_private.run_as_written,
 }
+
+
+def compile_recorded(graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """Compile by Inductor, backward too; code that runs on one GPU alone is recorded there."""
+    with torch_private.wrap_inductor_code(_wrap_code):
+        return torch_private.compile_by_inductor(graph, inputs)
+
+
+def _wrap_code(code: torch_private.InductorCode) -> Callable[..., Any]:
+    places = [device.partition(":") for device in code.devices]
+    if [kind for kind, _, _ in places] != ["cuda"]:
+        return code.run
+    return Dispatcher(
+        code.run, gpu(int(places[0][2])), static=code.static, writes=code.writes,
+        backward=code.is_backward, open_sizes=code.open_sizes,
+    )  # fmt: skip
 
 
 @overload
