@@ -46,11 +46,6 @@ class Tree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str = ""
     free: bool = False
 
-    @property
-    def leaves(self) -> int:
-        """How many leaves there are."""
-        return 1 if self.kind == "leaf" else sum(c.leaves for c in self.children)
-
 
 # classes of this process; where a package is loaded without them a class of the same fields is made
 _CLASSES: dict[str, type] = {}

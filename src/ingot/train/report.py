@@ -43,10 +43,6 @@ class Comparison(msgspec.Struct, frozen=True):
     def __getitem__(self, partition: str) -> Row:
         return next(row for row in self.rows if row.partition == partition)
 
-    def json(self) -> str:
-        """The same as JSON."""
-        return msgspec.json.encode(self).decode()
-
     def __str__(self) -> str:
         at = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
         head = f"{self.name}{f' at {at}' if at else ''}: bytes saved per call"
