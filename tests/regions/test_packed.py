@@ -131,7 +131,7 @@ def test_writes_into_an_argument_arrive_in_recorded_calls_that_began_with_zeros(
     model = Decoder(2).requires_grad_(False)
     model.blocks = nn.ModuleList(Summing(4) for _ in range(2)).requires_grad_(False)
     for block in model.blocks:
-        block.layer.bias.zero_()
+        block.get_parameter("layer.bias").zero_()
     at, place = torch.tensor(2.0), Replayed()
     pack(model, (torch.zeros(2, 2, 4), torch.zeros(2, 2, 5, 4), at), Summing, tmp_path)
     monkeypatch.setattr("ingot.regions.run._find_place", lambda _: place)
