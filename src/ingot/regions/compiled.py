@@ -43,16 +43,11 @@ class Compiled(nn.Module):
         self.module = module
         self.training = module.training
         self._how = marks, compiler, dynamic
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew: the next call is compiled for, from units that are there already."""
-        marks, compiler, _ = self._how
-        self._names = name_parameters(self.module)
+        self._names = name_parameters(module)
         self.report = Report(mode="jit")
-        backend = Backend(self.module, marks, compiler, self.report)
+        backend = Backend(module, marks, compiler, self.report)
         torch_private.keep_calls((enter_block, leave_block))
-        self._call = torch_private.compile_calls(self.module, backend)
+        self._call = torch_private.compile_calls(module, backend)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives; hooks of all modules run with it, and this adds no module."""
