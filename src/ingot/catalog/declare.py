@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from ingot.keywords import check_keywords
 from ingot.catalog.stored_names import STORED_NAMES
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.options import fits, plain
@@ -245,6 +246,7 @@ def key(argument: str) -> str:
 class _Model:
     """The decorator `@model`, and `@model.family` for one law over several kinds."""
 
+    @check_keywords
     def __call__(
         self,
         function: Any = None,

@@ -208,7 +208,7 @@ EXPLAIN: dict[str, str] = {
         " `ingot inspect` lists, by name."
     ),
     "missing-option": (
-        "A block lacks an option that it cannot do without. Add the option to the block."
+        "A block, or a call in Python, lacks an option that it cannot do without. Add the option."
     ),
     "missing-output": (
         "A test compares a file that its run did not write. Check the outputs and the file_base"
@@ -592,8 +592,9 @@ EXPLAIN: dict[str, str] = {
         " shows its own when it is printed."
     ),
     "unknown-option": (
-        "A block sets an option that its type does not have, most often a misspelling. Nothing in"
-        " a file is silently ignored: correct the name, or remove the option."
+        "A block sets an option that its type does not have, or a call in Python gives an argument"
+        " that is not there, most often a misspelling. Nothing is silently ignored: correct the"
+        " name, or remove the option."
     ),
     "unknown-output": (
         "A block names an output that the model does not have. `ingot show FILE MODEL` lists its"
@@ -716,8 +717,9 @@ EXPLAIN: dict[str, str] = {
         " message names the operation and the size of the axis. Nothing was written."
     ),
     "wrong-input": (
-        "A compiled model takes a dictionary of torch tensors or NumPy arrays by name, and was"
-        " given something else. Convert lists and single numbers to arrays first."
+        "A model takes a dictionary of torch tensors or NumPy arrays by name, and was given"
+        " something else; convert lists and single numbers to arrays first. Or a call in Python"
+        " gives arguments by place that are taken by name, or one of them twice."
     ),
     "wrong-law": (
         "A function under @model does not say what every argument and result is. Inputs are"

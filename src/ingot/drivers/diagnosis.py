@@ -30,6 +30,7 @@ from ingot.execute.batch_shape import shape_of
 from ingot.execute.interpret import Interpreter
 from ingot.execute.newton_path import NewtonPath, PathRecorder
 from ingot.execute.transient import Transient, find_inputs, step_calls
+from ingot.keywords import check_keywords
 from ingot.model import lag
 from ingot.program import Program
 from ingot.runtime.stub import AOTIModel
@@ -98,6 +99,7 @@ class SolveDiagnosis:
         return "\n".join(format_solve(self))
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What there is to tell of a driver's solves."""
@@ -129,6 +131,7 @@ def _plain(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
+@check_keywords
 def diagnose(driver: TransientDriver, backend: Backend | None = None) -> Diagnosis:
     """Where the solves of a driver struggled, why, and what helps.
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ingot.drivers.series import Array, Series, find_unknown_name, unscale
 from ingot.execute import Status
+from ingot.keywords import check_keywords
 from ingot.model import lag
 from ingot.types import Scalar, Value
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Flat", "Result"]
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Result:
     """The histories of a run, (steps, *batch, *axes, *base) each, and how every solve went.

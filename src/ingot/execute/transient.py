@@ -10,6 +10,7 @@ from torch import Tensor
 from ingot.errors import Problem
 from ingot.execute.batch_shape import ValueShape, shape_of
 from ingot.execute.status import STATUS_ROWS, Status
+from ingot.keywords import check_keywords
 from ingot.types import lag
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MAX_LOST = 1e-3  # of a step, to the rounding of times: rates are as wrong as th
 Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], Sequence[Status]]]
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Transient:
     """What is known before the first step.

@@ -55,6 +55,7 @@ from ingot.hit import (
     unknown_fields,
     unknown_sections,
 )
+from ingot.keywords import check_keywords
 from ingot.model.settings import settings
 
 __all__ = ["SECTIONS", "Simulation", "build", "is_simulation"]
@@ -142,6 +143,7 @@ def is_simulation(tree: Tree) -> bool:
     return bool(tree.section("Domain"))
 
 
+@check_keywords
 def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     """The simulation that a file describes; where `untrusted`, no code that it names is loaded."""
     raise_if(unknown_sections(tree, SECTIONS))

@@ -30,12 +30,14 @@ from ingot.hit.source import (
     read_contents,
 )
 from ingot.hit.tree import Block, Field, Tree
+from ingot.keywords import check_keywords
 
 __all__ = ["read", "read_text"]
 
 COMMAND_LINE = "<command line>"
 
 
+@check_keywords
 def read(
     path: str | Path,
     overrides: Sequence[str] = (),
@@ -59,6 +61,7 @@ def read(
     return build_tree(parse, sources, path, overrides, moose=moose)
 
 
+@check_keywords
 def read_text(
     text: str, file: str = "<text>", overrides: Sequence[str] = (), *, moose: bool = False
 ) -> Tree:

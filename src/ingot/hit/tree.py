@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest, raise_if
 from ingot.hit.arithmetic import shorten
+from ingot.keywords import check_keywords
 from ingot.messages import refuse, tell
 from ingot.options import Range, allowed, find_example, find_no_choice, fits, plain
 
@@ -212,6 +213,7 @@ class Block:
         return f"[{self.name}]\n{print_blocks(self, depth=1)}[]"
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Tree:
     """All that a file and its overrides say; equal if they say the same, wherever it is written.

@@ -9,6 +9,7 @@ import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES, read_architecture
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.keywords import check_keywords
 from ingot.options import (
     Count,
     Device,
@@ -38,6 +39,7 @@ def spell_option(command: str, option: str, value: str = "") -> str:
     return f"{option}=('{value}',)" if option in _FLAGS else f"{option}=True"
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """How a model is compiled.

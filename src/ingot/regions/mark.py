@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from ingot.errors import IngotError, Problem
+from ingot.keywords import check_keywords
 
 __all__ = [
     "Blocks",
@@ -35,6 +36,7 @@ Result = TypeVar("Result")
 Marked = TypeVar("Marked")
 
 
+@check_keywords
 def noinline(what: Marked) -> Marked:
     """Keep a module class or a function a unit wherever a whole that uses it is compiled."""
     if isinstance(what, type):

@@ -16,6 +16,7 @@ from ingot.execute.status import Status, failures
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms
+from ingot.keywords import check_keywords
 from ingot.messages import refuse, tell
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.autograd import call_through_autograd
@@ -36,6 +37,7 @@ Blocks = dict[str, dict[str, Tensor]]
 MAX_PAIRS_SHOWN = 12  # one line each; beyond, a line for each output fits on a screen
 
 
+@check_keywords
 class Artifact(nn.Module):
     """A compiled model. Calls are checked, threads may share it, autograd passes through it."""
 
@@ -215,11 +217,12 @@ class Artifact(nn.Module):
 
     # calls
 
-    def __call__(self, inputs: Arrays) -> dict[str, Any]:
+    def __call__(self, *given: Arrays, **named: Arrays) -> dict[str, Any]:
         """The same as `forward`; a call like the last one takes a shorter way."""
         hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
-        if self._calls.is_guarding and not hooked:
+        if self._calls.is_guarding and len(given) == 1 and not (hooked or named):
             try:
+                inputs = given[0]
                 values: tuple[Any, ...] = self._picked(inputs)
                 if self._names:
                     values = (*values, *self._held(self._parameters))
@@ -232,7 +235,7 @@ class Artifact(nn.Module):
                     return outputs
             except (AttributeError, IndexError, KeyError, TypeError, torch.OutOfMemoryError):
                 pass  # whatever it is, it is told below
-        return super().__call__(inputs)
+        return super().__call__(*given, **named)
 
     def forward(self, inputs: Arrays) -> dict[str, Any]:
         """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays, and kinds

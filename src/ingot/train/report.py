@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from ingot.graphs.sizes import Dynamic, evaluated
 from ingot.graphs.torch_private import hint_of
+from ingot.keywords import check_keywords
 from ingot.train.call import prepare
 from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.signature import Shaped
@@ -60,6 +61,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return "\n".join([head, *lines])
 
 
+@check_keywords
 def compare_partitions(
     function: Callable[..., Any],
     example: Any,

@@ -12,6 +12,7 @@ from ingot.drivers.formats import archives, plain_table, stores, table
 from ingot.drivers.result import Result
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.extras import find_missing
+from ingot.keywords import check_keywords
 from ingot.package.write import open_file, open_scratch, put
 
 __all__ = ["FORMATS", "Format", "find_unwritable", "read_result", "save"]
@@ -88,6 +89,7 @@ def find_unwritable(path: Path, span: Span | None = None) -> Iterator[Problem]:
         yield from find_missing(form.needs, f"{path.suffix} files", span=span)
 
 
+@check_keywords
 def read_result(path: str | Path) -> Result:
     """The result that `Result.save`, `ingot run --save` or `save_as` wrote."""
     path = Path(path)
