@@ -223,6 +223,7 @@ def _find_root(tree: Tree) -> str:
         for field in block.fields
         if field.name != "type"
         for word in field.text.replace(";", " ").split()
+        if word != block.name
     }
     roots = [found for found in tree.names("Models") if found not in read_by]
     if drivers or len(roots) != 1:

@@ -331,8 +331,11 @@ def whole_fix(word: str) -> str:
 def quote(text: str, *, verbatim: bool) -> str:
     """A value as it is written in a file."""
     if verbatim or any(letter in text for letter in "#'\"$"):
-        mark = '"""' if "'''" in text or text.endswith("'") else "'''"
-        return f"{mark}{text}{mark}"
+        for mark in ("'''", '"""'):
+            if mark not in text and not text.endswith(mark[0]):
+                return f"{mark}{text}{mark}"
+        message = f"no file can hold {shorten(text)!r}, which has all kinds of quotes"
+        raise IngotError([Problem("not-written", message, None, "leave some of them out")])
     return text if BARE.fullmatch(text) else f"'{text}'"
 
 

@@ -20,12 +20,14 @@ from ingot.types.ranges import find_outside
 if TYPE_CHECKING:
     from ingot.model.factory import Factory
 
-__all__ = ["Holder", "bind_law", "find_unknown", "read_constant"]
+__all__ = ["Holder", "bind_law", "find_no_name", "find_unknown", "read_constant", "read_name"]
 
 Holder = Block | Given
 """What holds options: a block of a file, or what Python gives."""
 
 _NUMBER_LIKE = re.compile(r"[+-]?\.?\d")
+_STRANGE = re.compile(r"[\s;#$'\"\0-\x1f]")
+"""Letters that part words, or begin something else, in a file."""
 
 
 def find_unknown(block: Holder, known: Sequence[str]) -> Iterator[Problem]:
@@ -69,7 +71,7 @@ def bind_law(factory: "Factory", block: Holder, declared: Declared) -> Model:
     raise_if(problems)
     outputs = tuple(names[o.name.option or o.name.template or ""] for o in declared.outputs)
     for name, output in zip(outputs, declared.outputs, strict=True):
-        raise_if(_number_like(name, block))
+        raise_if(find_no_name(name, block))
         model.outputs[name] = output.kind
     model.body = Law(declared, inputs, bound, options, outputs)
     return model
@@ -82,7 +84,7 @@ def _each(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block: Holder) -> None:
-    raise_if(_number_like(name, block))
+    raise_if(find_no_name(name, block))
     if kinds.get(name, kind) is not kind:
         raise IngotError([Problem(
             "kinds-differ",
@@ -92,9 +94,17 @@ def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block:
     kinds[name] = kind
 
 
-def _number_like(name: str, block: Holder) -> Iterator[Problem]:
-    """A problem where what would be a variable begins as a number does: `150MPa`, `1,5`, `.5.`."""
-    if _NUMBER_LIKE.match(name):
+def find_no_name(name: str, block: Holder) -> Iterator[Problem]:
+    """A problem where what would be a variable begins as a number does (`150MPa`, `1,5`, `.5.`), or
+    holds a letter that no list of names in a file can.
+    """
+    strange = _STRANGE.search(name)
+    if strange is not None or not name:
+        holds = f"holds {strange[0]!r}" if strange is not None else "is empty"
+        message = f"{name!r} is no name of a variable: it {holds}"
+        span = block.span
+        yield Problem("wrong-value", message, span, "name it by one word, such as 'plastic_strain'")
+    elif _NUMBER_LIKE.match(name):
         field = next((f for f in block.fields if name in f.text.split()), None)
         message = f"'{name}' is no number, and no name of a variable begins like one"
         if NUMBER.fullmatch(name):
@@ -116,7 +126,7 @@ def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[s
     for argument, name in slots:
         field = block.field(name.option) if name.option else None
         if field is not None:
-            names[argument] = _name(field)
+            names[argument] = read_name(field)
         elif name.template is not None and "{" not in name.template:
             names[argument] = name.template
         else:
@@ -128,15 +138,17 @@ def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[s
     return declared.rewire(names, options) if declared.rewire else names
 
 
-def _name(field: Field | GivenField) -> str:
-    """The one variable that a field names."""
+def read_name(field: Field | GivenField | None, default: str = "") -> str:
+    """The one variable that a field names, or the default where there is no field."""
+    if field is None:
+        return default
     name = field.string()
     if len(name.split()) != 1:
         raise IngotError([Problem(
             "wrong-value", f"'{field.name}' should name one variable, not '{name}'", field.span,
             "write one word",
         )])  # fmt: skip
-    return name.strip()
+    return name.strip() if isinstance(field, Field) else name
 
 
 def _input(block: Holder, slot: Input, names: dict[str, str]) -> Any:
@@ -147,7 +159,7 @@ def _input(block: Holder, slot: Input, names: dict[str, str]) -> Any:
         return field.words()
     if slot.name.absent():
         field = block.field(key(slot.argument))
-        return _name(field) if field is not None else None
+        return read_name(field) if field is not None else None
     return names[slot.argument]
 
 

@@ -243,6 +243,8 @@ def give(
         message = f"the values of {kind} should be a dict, not {describe(values)}"
         fix = 'write ingot.compile(law, {"option": value})'
         raise IngotError([Problem("wrong-value", message, span, fix)])
+    if name is not None and not isinstance(name, str):
+        raise GivenField("name", name, span).wrong("a string", fix="give one str")
     raise_if(_strange_names(kind, values, span))
     fields = (GivenField(name, value, span) for name, value in values.items() if value is not None)
     return Given(kind, kind if name is None else name, tuple(fields), span, section)

@@ -219,7 +219,7 @@ class Writer:
 
 def spell_block(name: str) -> str:
     """The name of a block as near to one of Python as a file can hold."""
-    return re.sub(r"[^\w.+~-]|^(?=\d|$)", "_", name)
+    return re.sub(r"[^\w.+~-]|^(?=\d|$)|^[.]+$", "_", name)
 
 
 def _reach(model: Model) -> list[Model]:

@@ -1,6 +1,7 @@
 """The table of formats by ending; save: a Result -> a file; read_result: a file -> a Result."""
 
 import pickle
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -80,7 +81,14 @@ def save(result: Result, path: Path) -> None:
 
 
 def find_unwritable(path: Path, span: Span | None = None) -> Iterator[Problem]:
-    """A problem where the ending of a file does not say what to write, or its library is absent."""
+    """A problem where the ending of a file does not say what to write, or its library is absent, or
+    it has a name that no file should have.
+    """
+    control = re.search(r"[\0-\x1f\x7f]", str(path))
+    if control is not None:
+        message = f"{str(path)!r} is no name of a file: it holds {control[0]!r}"
+        yield Problem("wrong-value", message, span, "name it by letters that can be read")
+        return
     form = FORMATS.get(path.suffix.lower())
     if form is None:
         message = f"'{path}' does not say by its ending what to write"
