@@ -283,7 +283,7 @@ class TransientDriver:
     def run(self, backend: Backend | None = None) -> Result:
         """All steps; points that fail are NaN and warned of, or an error where strict."""
         result = self.compute(backend)
-        warn_of(failures(result.statuses), strict=self.strict)
+        warn_of(failures(result.statuses, result.times), strict=self.strict)
         return result
 
     def compute(self, backend: Backend | None = None) -> Result:

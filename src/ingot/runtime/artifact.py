@@ -26,6 +26,7 @@ from ingot.runtime.derivatives import Derivatives, sum_to
 from ingot.runtime.last_status import LastStatus
 from ingot.types import KINDS, Value, lag
 from ingot.types.card import Card, Row, show_html, show_text
+from ingot.types.history import TIMES
 from ingot.types.ranges import find_outside
 from ingot.types.spellings import find_named, resolve_name
 from ingot.types.variables import VariableSpec
@@ -57,8 +58,9 @@ class Artifact(nn.Module):
         self._held = _picker(tuple(self._names.values()))
         lives = backend.name == "interpret"
         self._waits = lives or self.device.type == "cpu"
-        self._last = LastStatus(solves=bool(meta.solvers), waits=self._waits)
         self._checks = CallChecks(meta, self.device, lives=lives)
+        names, solves = tuple(self._checks.inputs), bool(meta.solvers)
+        self._last = LastStatus(names, solves=solves, waits=self._waits)
         self._derivatives = Derivatives(meta, backend, self._checks, self._last)
         self._inputs = self._checks.inputs
         self._spellings = {p.variable.name: p.spellings for p in meta.parameters}
@@ -231,7 +233,7 @@ class Artifact(nn.Module):
                     outputs, reports = again(values)
                     self._last.told = reports
                     if reports.has_failed:
-                        warn_of(failures(reports))
+                        self._last.tell(reports, values)
                     return outputs
             except (AttributeError, IndexError, KeyError, TypeError, torch.OutOfMemoryError):
                 pass  # whatever it is, it is told below
@@ -251,7 +253,7 @@ class Artifact(nn.Module):
         if differ and torch.is_grad_enabled() and not arrays:
             return call_through_autograd(self._derivatives, values)
         outputs, told = self._backend.values(values, key)
-        self._last.tell(told)
+        self._last.tell(told, values)
         if arrays:
             return {n: x.numpy() for n, x in outputs.items()}
         if not differ:
@@ -359,7 +361,8 @@ class Artifact(nn.Module):
         raise_if([*wrong, *self._checks.find_unprescribed(transient)])
         history = self.arrange(transient)()
         if self._waits:
-            warn_of(failures(history.statuses))
+            times = (transient.prescribed.get(name) for name in TIMES)
+            warn_of(failures(history.statuses, next((x for x in times if x is not None), None)))
         return history
 
     def arrange(self, transient: Transient) -> Callable[[], History]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch_shape import ValueShape, join_batches
-from ingot.execute.status import failures
+from ingot.execute.status import failures, find_times
 from ingot.execute.transient import find_lost_step
 from ingot.keywords import check_keywords
 from ingot.messages import refuse, tell
@@ -197,7 +197,9 @@ class State:
             else:
                 outputs, blocks = self.material(call), {}
         failed = self._find_failed(call)
-        self._failures = failures(self.material.status) if bool(failed.any()) else ()
+        self._failures = ()
+        if bool(failed.any()):
+            self._failures = failures(self.material.status, find_times(call))
         self._trial = self._remember(given, outputs)
         arrays = bool(inputs) and all(isinstance(x, np.ndarray | float) for x in inputs.values())
         return Update(
