@@ -682,6 +682,12 @@ EXPLAIN: dict[str, str] = {
         " files and modules that a file names are not opened, and results are written below the"
         " working folder only. Leave --untrusted out for files that you trust."
     ),
+    "unusual-value": (
+        "A parameter is a number that it cannot be by its meaning: a negative Young modulus, a"
+        " Poisson ratio of 0.5 or more. NEML2 takes any number silently, and so it is run, but"
+        " such a solid gives way instead of resisting, and solves may find anything. Correct the"
+        " number. --strict makes this an error; presets refuse it always."
+    ),
     "unwritable": (
         "A file cannot be written: the folder is not there or may not be written to, or the disk is"
         " full. What was there before is kept. A run writes to the working folder, or to where"

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -14,6 +15,7 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.hit.tree import NUMBER, Ranged, suggest_number, word_span
 from ingot.model.given import Given, GivenField, OutputOf, describe
 from ingot.model.model import Law, Model
+from ingot.options import Range
 from ingot.types import Value
 from ingot.types.ranges import find_outside
 
@@ -204,7 +206,8 @@ def _parameters(
             alike = len({own and own.within for own in ranges}) == 1
             same = next(iter(ranges), None) if alike else None
             stored = key(slot.argument)
-            return _bound(factory, block, model, slot, field, tuple(words), stored, same)
+            usual = declared.usual.get(stored)
+            return _bound(factory, block, model, slot, field, tuple(words), stored, same, usual)
         if not words:
             raise _wrong_field("is a list without an entry", slot, field, block, "give one")
         names = [f"{key(slot.argument)}_{i}" for i in range(len(words))]
@@ -217,7 +220,7 @@ def _parameters(
                 field.span if field else block.span, f"give {', '.join(names)}",
             )])  # fmt: skip
         return tuple(
-            _bound(factory, block, model, slot, field, (word,), name, own)
+            _bound(factory, block, model, slot, field, (word,), name, own, declared.usual.get(name))
             for word, name, own in zip(words, names, ranges or (None,) * len(words), strict=True)
         )
     except IngotError as error:
@@ -237,6 +240,7 @@ def _entries(field: Field | GivenField | None, slot: ParameterSlot) -> tuple[Any
 def _bound(
     factory: "Factory", block: Holder, model: Model, slot: ParameterSlot,
     field: Field | GivenField | None, words: tuple[Any, ...], stored: str, own: Ranged | None,
+    usual: Range | None,
 ) -> tuple[str, str]:  # fmt: skip
     """A constant stored with the model, and its range, or the variable that stands in for it."""
     try:
@@ -251,6 +255,10 @@ def _bound(
     if own is not None:
         raise_if(find_outside(stored, own.within, value.data, own.span))
         model.ranges[stored] = own.within
+    elif usual is not None:
+        span = field.span if field is not None else block.span
+        found = find_outside(stored, usual, value.data, span)
+        warn_of((replace(each, code="unusual-value") for each in found), strict=factory.strict)
     model.values[stored] = value
     return "value", stored
 
