@@ -155,6 +155,27 @@ def test_input_that_is_called_as_an_argument_is_told_where_to_stand() -> None:
     assert result["b"].to_numpy()[-1] == 1.0
 
 
+WRONG_KINDS: dict[str, tuple[Callable[[], Any], str]] = {
+    "diagnose": (lambda: ingot.diagnose(hooke()), "'driver' of diagnose should be a Transient"),
+    "build": (lambda: ingot.build("a.i", "b"), "'tree' of build should be a Tree, not 'a.i'"),
+    "build_driver": (lambda: ingot.build_driver("a.i", "b"), "'source' of build_driver should be"),
+    "compile_model": (lambda: ingot.compile_model(hooke(), "b", Target()), "should be a Tree or"),
+    "executor": (lambda: ingot.executor(hooke()), "'program' of executor should be a Program"),
+    "prepared": (lambda: ingot.prepared("hooke"), "'model' of prepared should be a Model"),
+    "read": (lambda: ingot.read(3), "'path' of read should be a Path or a str, not 3"),
+    "read_text": (lambda: ingot.read_text(3), "'text' of read_text should be a str, not 3"),
+    "Factory": (lambda: ingot.Factory("a.i"), "'tree' of Factory should be a Tree, not 'a.i'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_KINDS)
+def test_argument_of_another_class_is_told_with_where_one_comes_from(name: str) -> None:
+    call, told = WRONG_KINDS[name]
+    with pytest.raises(IngotError, match=told) as caught:
+        call()
+    assert caught.value.problems[0].fix
+
+
 def test_errors_of_a_body_are_its_own() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         ingot.keywords.check_keywords(lambda x: x + None)(1)

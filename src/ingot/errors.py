@@ -21,6 +21,7 @@ __all__ = [
     "Span",
     "caller",
     "did_you_mean",
+    "is_own",
     "nearest",
     "raise_if",
     "span_at",
@@ -138,12 +139,14 @@ def caller() -> Span | None:
     return span_at(frame, "")
 
 
+def is_own(frame: FrameType) -> bool:
+    """Whether a frame is of Ingot."""
+    return _HERE in Path(frame.f_code.co_filename).parents
+
+
 def _is_ours(frame: FrameType) -> bool:
     """Whether Ingot runs there, or torch, which stands between a module and its call."""
-    return (
-        _HERE in Path(frame.f_code.co_filename).parents
-        or frame.f_globals.get("__name__", "").partition(".")[0] == "torch"
-    )
+    return is_own(frame) or frame.f_globals.get("__name__", "").partition(".")[0] == "torch"
 
 
 def span_at(frame: FrameType, law: str, line: int | None = None) -> Span:

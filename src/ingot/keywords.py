@@ -5,11 +5,12 @@ In: a function or a class. Out: the same, whose wrong calls raise an IngotError 
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any, TypeVar
 
-from ingot.errors import IngotError, Problem, caller, did_you_mean
+from ingot.errors import IngotError, Problem, caller, did_you_mean, is_own
 
 __all__ = ["check_keywords", "find_misfits"]
 
@@ -39,11 +40,14 @@ def _check(function: Any) -> Any:
     def call(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
-        except TypeError as error:
+        except (AttributeError, TypeError) as error:
+            # calls of our own that do not fit are bugs, and stay what they are
+            if isinstance(error, IngotError) or is_own(sys._getframe(1)):
+                raise
             step = error.__traceback__
-            if step is None or step.tb_next is not None:
-                raise  # not of this call: its body has begun
-            problems = [*find_misfits(function, args, named)]
+            has_begun = step is None or step.tb_next is not None
+            find = find_wrong_kinds if has_begun else find_misfits
+            problems = [*find(function, args, named)]
             if not problems:
                 raise
         raise IngotError(problems)
@@ -97,6 +101,43 @@ def find_misfits(
         fix = f'give inputs={{"{name}": ...}}' if "inputs" in own else f"leave {name}= out"
         told = f"'{name}' of {title} is given by its place and by its name"
         yield Problem("wrong-input", told, span, fix)
+
+
+KINDS = {
+    "Tree": "what ingot.read returns",
+    "Factory": "ingot.Factory(tree)",
+    "Model": "what a law of ingot.laws, compose or implicit returns",
+    "TransientDriver": "what ingot.transient or ingot.build_driver returns",
+    "Artifact": "what ingot.load or ingot.compile returns",
+    "Program": "what ingot.prepared returns",
+    "Target": "ingot.package.target.Target(...)",
+    "Path": "the path of a file",
+    "str": "a string",
+}
+"""Classes that arguments are of, by name, and where each comes from."""
+
+
+def find_wrong_kinds(
+    function: Any, args: tuple[Any, ...], named: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """A problem for each argument that is not of its class, once a call of it has failed.
+
+    Classes are compared by name: annotations may be of what is not imported.
+    """
+    signature = inspect.signature(function)
+    given = signature.bind(*args, **named).arguments
+    owner = given.pop("self", given.pop("cls", None))
+    for name, value in given.items():
+        kind = signature.parameters[name].annotation
+        text = kind.__name__ if isinstance(kind, type) else str(kind).strip("'")
+        words = {each.rpartition(".")[2] for each in text.split(" | ")}
+        own = {each.__name__ for each in type(value).__mro__}
+        if value is not None and words <= {*KINDS, "None"} and not words & own:
+            wanted = [word for word in KINDS if word in words]
+            shown = repr(value) if isinstance(value, str | int | float) else type(value).__name__
+            told = f"'{name}' of {_name_call(function, owner)} should be a {' or a '.join(wanted)}"
+            fix = f"give {KINDS[wanted[0]]}"
+            yield Problem("wrong-value", f"{told}, not {shown}", caller(), fix)
 
 
 def _name_call(function: Any, owner: Any) -> str:

@@ -208,7 +208,7 @@ def from_hit(
 
 def _read(source: str | Path, overrides: Sequence[str]) -> Tree:
     text = str(source)
-    is_text = isinstance(source, str) and ("\n" in text or text.lstrip().startswith("["))
+    is_text = isinstance(source, str) and ("\n" in text or text.lstrip()[:1] in ("", "["))
     return read_text(text, overrides=overrides) if is_text else read(Path(text), overrides)
 
 

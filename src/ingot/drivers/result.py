@@ -92,6 +92,10 @@ class Result:
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
+    def keys(self) -> tuple[str, ...]:
+        """The same as `names`, so that `dict(result)` has every variable."""
+        return self.names
+
     def __contains__(self, name: object) -> bool:
         return name in self.names
 

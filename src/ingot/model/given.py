@@ -133,7 +133,11 @@ class GivenField:
 
     def tensor(self, value: Any) -> Tensor:
         """A copy of some numbers in float64, refused where that changes one of them."""
-        if isinstance(value, list | tuple) and value:
+        if hasattr(type(value), "__array__") and not isinstance(
+            value, np.generic | np.ndarray | Tensor
+        ):
+            value = np.asarray(value)  # of pandas, xarray, or a result
+        if isinstance(value, list | tuple | range) and value:
             rows = [self.tensor(row) for row in value]
             if len({row.shape for row in rows}) > 1:
                 raise self.wrong("rows of one length", value, "make the rows equally long")
