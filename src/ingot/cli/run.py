@@ -329,10 +329,12 @@ def table(report: dict[str, Any]) -> str:
         ("steps", str(report["steps"])),
         ("points", str(report["points"])),
         ("time", f"{report['seconds']:.3g} s, and {report['prepare_seconds']:.3g} s to prepare"),
-        ("speed", f"{report['microseconds_per_point_and_step']:.3g} µs per point and step"),
     ]
+    if speed := report["microseconds_per_point_and_step"]:
+        rows.append(("speed", f"{speed:.3g} µs per point and step"))
     for name, solve in report["solves"].items():
-        points = ", ".join(f"{count} {why}" for why, count in solve["points"].items() if count)
+        found = [f"{count} {why}" for why, count in solve["points"].items() if count]
+        points = ", ".join(found) or "no points"
         mean, most = solve["mean_iterations"], solve["most_iterations"]
         worst, by = solve["worst_accepted_residual"], solve["worst_accepted_by"]
         residual = "" if worst is None else f"; worst residual {worst:.1e}, accepted by {by}"

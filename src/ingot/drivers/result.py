@@ -66,8 +66,9 @@ class Result:
 
     @property
     def microseconds(self) -> float:
-        """Wall time per point and computed step."""
-        return 1e6 * self.seconds / max(self.points * (self.steps - 1), 1)
+        """Wall time per point and computed step; 0 where none is computed."""
+        computed = self.points * (self.steps - 1)
+        return 1e6 * self.seconds / computed if computed else 0.0
 
     @property
     def flat(self) -> "Flat":

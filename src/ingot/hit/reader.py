@@ -81,6 +81,7 @@ def build_tree(
     moose: bool,
 ) -> Tree:
     """Parse, put path fields and overrides into their blocks, resolve, freeze."""
+    overrides = (overrides,) if isinstance(overrides, str) else overrides
     root = Draft((), Span("", 0))
     problems: list[Problem] = []
     if moose:

@@ -46,11 +46,21 @@ def blamed(error: BaseException) -> Span | None:
 
 
 def misused(error: BaseException) -> tuple[str, str] | None:
-    """What a function of `ingot.types` was given that is no value, and what it takes.
+    """What a function of `ingot.types` was given that is no value, or does not fit, and what it
+    takes; also one that is asked for as a method.
 
     None where the error of a law came through no such function.
     """
     rooms = sys.modules["ingot.types"]
+    if isinstance(error, AttributeError) and isinstance(error.obj, rooms.Value):
+        if error.name in rooms.__all__:
+            return f"'{error.name}' is a function, no method", f"write {error.name}(...)"
+        return None
+    refused = re.match(r"(\w+)\(\) ", str(error)) if isinstance(error, TypeError) else None
+    called = getattr(rooms, refused[1], None) if refused is not None else None
+    if refused is not None and refused[1] in rooms.__all__ and inspect.isfunction(called):
+        words = ", ".join(map(_spell_slot, inspect.signature(called).parameters.values()))
+        return str(error), f"write {refused[1]}({words})"
     step = error.__traceback__
     while step is not None and Path(step.tb_frame.f_code.co_filename).parent != _OURS[0]:
         step = step.tb_next
@@ -65,8 +75,12 @@ def misused(error: BaseException) -> tuple[str, str] | None:
     if all(isinstance(each, rooms.Value) for each in flat):
         return None
     kinds = ", ".join(type(each).__name__ for each in given)
-    words = re.sub(r"~|[\w.]+\.(?=\w)", "", ", ".join(map(str, takes)))
+    words = ", ".join(map(_spell_slot, takes))
     return f"'{name}' was given {kinds}", f"write {name}({words})"
+
+
+def _spell_slot(slot: inspect.Parameter) -> str:
+    return re.sub(r"~|[\w.]+\.(?=[A-Za-z_])", "", str(slot))
 
 
 def _authors(frame: FrameType | None) -> list[FrameType]:
