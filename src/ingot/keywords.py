@@ -14,6 +14,9 @@ from ingot.errors import IngotError, Problem, caller, did_you_mean, is_own
 
 __all__ = ["check_keywords", "find_misfits"]
 
+_OPEN = {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
+"""What takes any number of arguments."""
+
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 
@@ -66,7 +69,7 @@ def find_misfits(
     of_instance = getattr(owner, "__signature__", None)  # what the options of a law are
     if isinstance(of_instance, inspect.Signature):
         slots = [*of_instance.parameters.values()]
-    open_kinds = {p.kind for p in slots} & {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
+    open_kinds = {p.kind for p in slots} & _OPEN
     own = {p.name: p for p in slots if p.kind not in open_kinds}
     by_place = [p.name for p in own.values() if p.kind is not Parameter.KEYWORD_ONLY]
     title, span, placed = _name_call(function, owner), caller(), by_place[: len(args)]
@@ -129,6 +132,8 @@ def find_wrong_kinds(
     owner = given.pop("self", given.pop("cls", None))
     for name, value in given.items():
         kind = signature.parameters[name].annotation
+        if signature.parameters[name].kind in _OPEN:
+            continue
         text = kind.__name__ if isinstance(kind, type) else str(kind).strip("'")
         words = {each.rpartition(".")[2] for each in text.split(" | ")}
         own = {each.__name__ for each in type(value).__mro__}

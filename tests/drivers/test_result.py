@@ -184,3 +184,11 @@ def test_a_run_of_no_points_tells_no_speed() -> None:
     law = laws.ScalarLinearCombination(from_=["a"], to="b")
     result = ingot.transient(law, time=[0.0, 1.0], a=np.ones((2, 0))).run("interpret")
     assert result.microseconds == 0.0 and "nothing computed" in str(result)
+
+
+def test_a_result_has_no_value_beyond_its_steps() -> None:
+    law = laws.ScalarLinearCombination(from_=["a"], to="b")
+    result = ingot.transient(law, time=[0.0, 1.0], a=[1.0, 2.0]).run("interpret")
+    assert [result.at("b", step) is None for step in (-1, 0, 1, 2)] == [True, True, False, True]
+    with pytest.raises(IngotError, match="no point a"):
+        result.plot("a:b", points="a")  # type: ignore[reportArgumentType]

@@ -87,7 +87,7 @@ def find_panels(
 
 def _refuse_points(result: Result, points: Sequence[int]) -> None:
     for point in points:
-        if not 0 <= point < result.points:
+        if not isinstance(point, int | np.integer) or not 0 <= point < result.points:
             message = f"the result has no point {point}"
             last = result.points - 1
             fix = f"choose 0 to {last}" if last >= 0 else "give it points"

@@ -259,6 +259,7 @@ def _plan(
 
 def _choose_outputs(driver: TransientDriver, keep: Sequence[str] | None) -> tuple[str, ...]:
     known = driver.model.outputs
+    keep = (keep,) if isinstance(keep, str) else keep
     names = tuple(dict.fromkeys(known if keep is None else keep))
     raise_if(
         Problem("unknown-output", f"[{driver.model.name}] has no output '{name}'", None,

@@ -77,6 +77,8 @@ class Result:
 
     def at(self, name: str, step: int) -> Tensor | None:
         """A variable at a step, as an output if it is one, or None where it has no value there."""
+        if not 0 <= step < self.steps:
+            return None
         if step == 0 and name in self.initial:
             return self.initial[name]
         if step > 0 and name in self.outputs:

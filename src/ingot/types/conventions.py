@@ -51,6 +51,8 @@ class Convention:
         self, x: Any, before: tuple[int, ...], after: tuple[int, ...], matrix: np.ndarray,
         comes_first: bool, goes_first: bool,
     ) -> Any:  # fmt: skip
+        if not isinstance(x, np.ndarray | torch.Tensor):
+            x = np.asarray(x)
         place = slice(None, len(before)) if comes_first else slice(x.ndim - len(before), None)
         if x.ndim < len(before) or tuple(x.shape[place]) != before:
             where = "first" if comes_first else "last"
