@@ -18,6 +18,7 @@ from ingot.graphs.recorded import Dispatcher
 from ingot.graphs.sizes import Dynamic, find_absent, find_formless, find_unknown
 from ingot.graphs.torch_private import pytree
 from ingot.graphs.tree import flatten
+from ingot.keywords import check_keywords
 from ingot.regions.compiled import Compiled, name_parameters
 from ingot.regions.mark import Blocks, find_marks, find_no_switch
 from ingot.regions.units import UNITS, Compiler
@@ -67,6 +68,7 @@ def compile(
 ) -> "Loaded": ...  # fmt: skip
 
 
+@check_keywords
 def compile(
     module: nn.Module,
     example: object = None,

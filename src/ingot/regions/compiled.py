@@ -14,6 +14,7 @@ from ingot.graphs.replay import replay_blocks
 from ingot.graphs.sizes import Dynamic, choose_axes
 from ingot.graphs.torch_private import forward_mode, transforms
 from ingot.graphs.tree import flatten
+from ingot.keywords import check_keywords
 from ingot.regions.backend import Backend
 from ingot.regions.mark import Marks, enter_block, leave_block
 from ingot.regions.report import Report
@@ -30,6 +31,7 @@ def name_parameters(module: nn.Module) -> tuple[str, ...]:
     return tuple(p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
 
 
+@check_keywords
 class Compiled(nn.Module):
     """A module whose blocks are each compiled once. Torch's guards are asked at every call.
 

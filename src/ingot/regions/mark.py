@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.keywords import check_keywords
 
 __all__ = [
     "Blocks", "Marks", "enter_block", "find_marks", "find_no_switch", "leave_block", "noinline",
@@ -29,6 +30,7 @@ Result = TypeVar("Result")
 Marked = TypeVar("Marked")
 
 
+@check_keywords
 def noinline(what: Marked) -> Marked:
     """Keep a module class or a function a unit wherever a whole that uses it is compiled."""
     if isinstance(what, type) and issubclass(what, nn.Module):

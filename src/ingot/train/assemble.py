@@ -10,6 +10,7 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.child import TIME_LIMIT
 from ingot.graphs.sizes import Dynamic, find_unknown
 from ingot.graphs.torch_private import OpOverload, list_global_hooks
+from ingot.keywords import check_keywords
 from ingot.train.call import Call, prepare
 from ingot.train.compile import Compiler, compile_half, find_no_compiler
 from ingot.train.describe import write_graph
@@ -24,6 +25,7 @@ __all__ = ["assembled", "joint"]
 DECOMPOSITION = "write {torch.ops.aten.gelu.default: function}"
 
 
+@check_keywords
 def joint(
     function: Callable[..., Any],
     example: Any = None,

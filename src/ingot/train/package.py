@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ingot.codegen.cpu_levels import find_supported_levels
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.devices import tell_missing
+from ingot.keywords import check_keywords
 from ingot.package.seal import (
     BLANK,
     GRAPHS,
@@ -105,6 +106,7 @@ class Described(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=T
 # writing
 
 
+@check_keywords
 def save(joint: Joint, folder: str | Path) -> Path:
     """Write a joint in one step: the old one, or the new one, is there at any moment."""
     return write(folder, "joint", joint.codes, joint.held(), None)
@@ -175,6 +177,7 @@ def _write(half: Half, name: str, folder: Path, graphs: dict[tuple[str, bytes], 
 # reading
 
 
+@check_keywords
 def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
     _, codes, values = read_package(folder, "joint", Described[None])

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from ingot.graphs.sizes import Dynamic, evaluated
+from ingot.keywords import check_keywords
 from ingot.train.call import prepare
 from ingot.train.cut import count_operations
 from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
@@ -56,6 +57,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return "\n".join([head, *lines])
 
 
+@check_keywords
 def compare_partitions(
     function: Callable[..., Any],
     example: Any,
