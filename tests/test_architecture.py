@@ -17,9 +17,9 @@ from ingot.model import ELSEWHERE
 
 SOURCE = Path(__file__).parents[1] / "src" / "ingot"
 ROOMS = [
-    "errors", "messages", "platform", "extras", "options", "hit", "types", "catalog", "model",
-    "laws", "program", "codegen", "graphs", "execute", "package", "runtime", "hosts", "drivers",
-    "fields", "train", "regions", "cli", "__main__",
+    "errors", "keywords", "messages", "platform", "extras", "options", "hit", "types", "catalog",
+    "model", "laws", "program", "codegen", "graphs", "execute", "package", "runtime", "hosts",
+    "drivers", "fields", "train", "regions", "cli", "__main__",
 ]  # fmt: skip
 FILES = [file for file in sorted(SOURCE.rglob("*.py")) if file != SOURCE / "__init__.py"]
 

@@ -92,7 +92,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"ingot.{name}")
     room = next((room for room, names in _ROOMS.items() if name in names), None)
     if room is None:
-        raise AttributeError(f"module 'ingot' has no attribute '{name}'")
+        from ingot.errors import did_you_mean
+
+        meant = "" if name.startswith("_") else did_you_mean(name, __all__) or ""
+        raise AttributeError(f"module 'ingot' has no attribute '{name}'. {meant}".strip(". "))
     return getattr(importlib.import_module(f"ingot.{room}"), name)
 
 

@@ -6,22 +6,29 @@ In: problems found by any stage. Out: one IngotError whose text is what the user
 from __future__ import annotations
 
 import difflib
+import linecache
 import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 __all__ = [
     "IngotError",
     "IngotWarning",
     "Problem",
     "Span",
+    "caller",
     "did_you_mean",
+    "is_own",
     "nearest",
     "raise_if",
+    "span_at",
     "warn_of",
 ]
+
+_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +118,45 @@ def warn_of(problems: Iterable[Problem], *, strict: bool = False) -> None:
 
 def _count_own_frames() -> int:
     """How many frames up from the caller's the first line outside of Ingot stands."""
-    here, frame, count = str(Path(__file__).parent), sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+    frame, count = sys._getframe(1), 1
+    while frame.f_back is not None and _is_ours(frame):
         frame, count = frame.f_back, count + 1
     return count - 1
+
+
+def caller() -> Span | None:
+    """The innermost line outside Ingot and torch that is running, if it stands in a file.
+
+    Below a command there is none: what calls it is no code of the user.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        if _HERE / "cli" in Path(frame.f_code.co_filename).parents:
+            return None
+        frame = frame.f_back
+    if frame is None or not linecache.getline(frame.f_code.co_filename, frame.f_lineno):
+        return None  # typed at a prompt that keeps no lines
+    return span_at(frame, "")
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether a frame is of Ingot."""
+    return _HERE in Path(frame.f_code.co_filename).parents
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether Ingot runs there, or torch, which stands between a module and its call."""
+    return is_own(frame) or frame.f_globals.get("__name__", "").partition(".")[0] == "torch"
+
+
+def span_at(frame: FrameType, law: str, line: int | None = None) -> Span:
+    """The line at which a frame stands, inside its function; a comprehension is inside the law."""
+    file, name = frame.f_code.co_filename, frame.f_code.co_name
+    number = line or frame.f_lineno or 1
+    text = linecache.getline(file, number).rstrip()
+    indent = len(text) - len(text.lstrip())
+    block = law if name.startswith("<") else name
+    return Span(file, number, indent + 1, len(text) - indent, block, text)
 
 
 def raise_if(problems: Iterable[Problem]) -> None:

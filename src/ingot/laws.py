@@ -12,11 +12,11 @@ from typing import Any
 from ingot.catalog import CATALOG, Declared, key, load
 from ingot.catalog.declare import REQUIRED
 from ingot.catalog.schema import read_docstring
-from ingot.errors import IngotError, Problem, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, caller, did_you_mean, raise_if
 from ingot.hit import unknown_fields
+from ingot.keywords import check_keywords
 from ingot.model import ELSEWHERE, bind, locate, python_factory
 from ingot.model.given import give
-from ingot.types.refuse import caller
 
 __all__ = ["Maker", "declaration_of", "of"]
 
@@ -35,15 +35,15 @@ class Maker:
     type: str
     law: Declared | None = None
 
+    @check_keywords
     def __call__(self, *, name: str | None = None, **options: Any) -> Any:
         """The model, called `name` or as its type; where it was called is where errors point."""
         span = caller()
         values = {key(option): value for option, value in options.items()}
+        given = give(self.type, values, span, name)
+        raise_if(unknown_fields(given, ("name", *self.options)))  # type: ignore[reportArgumentType]
         if self.type in ELSEWHERE["Data"]:
-            return python_factory().make_data(give(self.type, values, span, name))
-        if self.law is None:
-            given = give(self.type, values, span, name)
-            raise_if(unknown_fields(given, self.options))  # type: ignore[reportArgumentType]
+            return python_factory().make_data(given)
         return bind(self.law or self.type, values, span, name)
 
     @property
@@ -110,6 +110,7 @@ def _spell(option: str) -> str:
     return f"{option}_" if option in ("from", "lambda", "in", "is") else option
 
 
+@check_keywords
 def of(function: Callable[..., Any]) -> Maker:
     """The maker of a law of your own: a function under `@model`, of a module or a notebook's cell.
 

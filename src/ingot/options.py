@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 from msgspec import Meta
 
-from ingot.errors import Problem, Span, did_you_mean
+from ingot.errors import Problem, Span, did_you_mean, raise_if
+from ingot.keywords import check_keywords, find_misfits
 from ingot.messages import refuse, tell
 
 __all__ = [
@@ -99,7 +100,19 @@ def _tighten(
     return (outer, None) if pick(outer, inner) == outer else (None, inner)
 
 
-class Newton(msgspec.Struct, frozen=True, kw_only=True):
+class _CheckedStruct(type(msgspec.Struct)):
+    """Structures that users make: a rule that is not there is told with the nearest."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        try:
+            return super().__call__(*args, **named)
+        except TypeError:
+            raise_if(find_misfits(cls, args, named))
+            raise
+
+
+@check_keywords
+class Newton(msgspec.Struct, frozen=True, kw_only=True, metaclass=_CheckedStruct):
     """When a solve stops, and how far it steps: the rules that act at load, and are not compiled.
 
     The order is that of the C structure; a title is what a block of `[Solvers]` calls the rule.

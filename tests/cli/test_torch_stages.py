@@ -70,9 +70,8 @@ def test_stages_are_those_that_the_command_line_knows() -> None:
 def test_the_graph_shown_is_that_of_the_joint(capsys: Captured) -> None:
     example = torch.ones(4, 3), torch.ones(3, 2, requires_grad=True)
     dynamic = {"x": {0: "batch"}}
-    eager = {"compile_forward": "eager", "compile_backward": "eager"}
-    halves = train.joint(loss, example, dynamic=dynamic, **eager).codes[0].halves
-    assert halves is not None and halves.backward is not None
+    halves = train.partition(train.trace(train.prepare(loss, example, dynamic)))
+    assert halves.backward is not None
     assert status(["show", "shown:loss", "--stage", "backward", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     (section,) = shown["sections"]

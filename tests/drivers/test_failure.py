@@ -164,12 +164,16 @@ def test_nothing_is_raised_where_all_converge(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [Scalar(0.1), Scalar([float("nan"), float("-inf")]), SR2(torch.rand(40, 6).double())]
-)
+    "value",
+    [
+        Scalar(0.1), Scalar([float("nan"), float("-inf")]), SR2(torch.rand(40, 6).double()),
+        SR2(torch.zeros(2, 0, 6)), SR2(torch.zeros(0, 3, 6)), Scalar(torch.zeros(0)),
+    ],
+)  # fmt: skip
 def test_expressions_keep_every_bit(value: Scalar) -> None:
     import math
 
     names = {"Scalar": Scalar, "SR2": SR2, "torch": torch, "math": math}
     again = eval(expression(type(value), value.data, value.sub), names)
     assert type(again) is type(value)
-    assert torch.equal(again.data.nan_to_num(7.0), value.data.nan_to_num(7.0))
+    assert torch.equal(again.data.nan_to_num(7.0), value.data.double().nan_to_num(7.0))

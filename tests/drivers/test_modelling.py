@@ -288,3 +288,31 @@ def test_a_step_that_fails_is_written_without_a_file(
 )  # fmt: skip
 def test_mistakes_are_told_where_transient_is_called(options: dict[str, Any], told: str) -> None:
     assert told in refused(**options)
+
+
+class Column:
+    """What pandas gives for a column: numbers that NumPy asks for."""
+
+    def __init__(self, numbers: list[float]) -> None:
+        self.numbers = numbers
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.numbers, dtype=dtype)
+
+
+def test_columns_ranges_and_results_are_histories() -> None:
+    law = laws.ScalarLinearCombination(from_=["a"], to="b", weights=[2.0])
+    first = ingot.transient(law, time=range(3), a=Column([1.0, 2.0, 4.0])).run("interpret")
+    assert first["b"].values[1:].tolist() == [4.0, 8.0]
+    second = ingot.transient(law, time=first.time, a=first["a"]).run("interpret")
+    assert second["b"].values[1:].tolist() == [4.0, 8.0]
+    assert [*dict(first)] == [*first] == [*first.keys()]
+    with pytest.raises(IngotError, match="'a' should be numbers"):
+        ingot.transient(law, time=range(3), a=Column(["x", "y", "z"]))  # type: ignore[reportArgumentType]
+
+
+def test_one_word_stands_for_a_list_of_one() -> None:
+    law = laws.ScalarLinearCombination(from_=["a"], to="b", weights=[2.0])
+    made = ingot.compile(law, derivative="b:a", parameter="weights_0")  # type: ignore[reportArgumentType]
+    assert [*dict(made.named_parameters())] == ["weights_0"]
+    assert float(made.jacobian({"a": np.ones(())})["b"]["a"]) == 2.0

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+import ingot
+from ingot import laws
 from ingot.drivers import Result
 from ingot.drivers.series import Series
 from ingot.errors import IngotError
@@ -176,3 +178,17 @@ def test_ranges_are_those_of_finite_numbers() -> None:
     odd = torch.tensor([[-2.0, torch.nan], [torch.inf, 7.0], [-torch.inf, 1.0]])
     rows = repr(make_result({"odd": odd, "lost": torch.full((3, 2), torch.nan)})).splitlines()
     assert rows[2].split()[-2:] == ["-2", "7"] and rows[3].split()[-2:] == ["nan", "nan"]
+
+
+def test_a_run_of_no_points_tells_no_speed() -> None:
+    law = laws.ScalarLinearCombination(from_=["a"], to="b")
+    result = ingot.transient(law, time=[0.0, 1.0], a=np.ones((2, 0))).run("interpret")
+    assert result.microseconds == 0.0 and "nothing computed" in str(result)
+
+
+def test_a_result_has_no_value_beyond_its_steps() -> None:
+    law = laws.ScalarLinearCombination(from_=["a"], to="b")
+    result = ingot.transient(law, time=[0.0, 1.0], a=[1.0, 2.0]).run("interpret")
+    assert [result.at("b", step) is None for step in (-1, 0, 1, 2)] == [True, True, False, True]
+    with pytest.raises(IngotError, match="no point a"):
+        result.plot("a:b", points="a")  # type: ignore[reportArgumentType]

@@ -7,6 +7,7 @@ import torch
 
 from ingot.errors import IngotError
 from ingot.fields import Result
+from tests.fields.drawn_inputs import block, section
 
 Simulate = Callable[..., Result]
 RIGHT = "Problem/marlin_compatible=false"
@@ -107,69 +108,43 @@ def test_the_reference_goes_on_with_the_rate_of_the_predicted_field(simulate: Si
     assert simulate(GROWTH, *corrected, RIGHT).values[2]["u"] == pytest.approx(present)
 
 
-COUPLED = """
-[Domain]
-  dim = 1
-  nx = 8
-  xmax = ${fparse 2*pi}
-[]
-[TensorComputes]
-  [Initialize]
-    [u]
-      type = ParsedCompute
-      buffer = u
-      extra_symbols = true
-      expression = 'sin(x)'
-    []
-    [v]
-      type = ParsedCompute
-      buffer = v
-      extra_symbols = true
-      expression = 'cos(x)'
-    []
-    [D]
-      type = ReciprocalLaplacianFactor
-      buffer = D
-    []
-    [E]
-      type = ReciprocalLaplacianFactor
-      buffer = E
-      factor = 0.5
-    []
-    [zero]
-      type = ConstantReciprocalTensor
-      buffer = zero
-    []
-  []
-  [Solve]
-    [ubar]
-      type = ForwardFFT
-      buffer = ubar
-      input = u
-    []
-    [vbar]
-      type = ForwardFFT
-      buffer = vbar
-      input = v
-    []
-  []
-[]
-[TensorSolver]
-  type = AdamsBashforthMoultonCoupled
-  buffer = 'u v'
-  reciprocal_buffer = 'ubar vbar'
-  linear_reciprocal = 'D D'
-  linear_offdiag_rows = 0
-  linear_offdiag_cols = 1
-  linear_offdiag = E
-  nonlinear_reciprocal = 'zero zero'
-[]
-[Executioner]
-  type = Transient
-  dt = 0.1
-  num_steps = 1
-[]
-"""
+COUPLED = "\n".join(
+    (
+        block("Domain", dim=1, nx=8, xmax="${fparse 2*pi}"),
+        section(
+            "TensorComputes",
+            section(
+                "Initialize",
+                block(
+                    "u", type="ParsedCompute", buffer="u", extra_symbols="true", expression="sin(x)"
+                ),
+                block(
+                    "v", type="ParsedCompute", buffer="v", extra_symbols="true", expression="cos(x)"
+                ),
+                block("D", type="ReciprocalLaplacianFactor", buffer="D"),
+                block("E", type="ReciprocalLaplacianFactor", buffer="E", factor=0.5),
+                block("zero", type="ConstantReciprocalTensor", buffer="zero"),
+            ),
+            section(
+                "Solve",
+                block("ubar", type="ForwardFFT", buffer="ubar", input="u"),
+                block("vbar", type="ForwardFFT", buffer="vbar", input="v"),
+            ),
+        ),
+        block(
+            "TensorSolver",
+            type="AdamsBashforthMoultonCoupled",
+            buffer="u v",
+            reciprocal_buffer="ubar vbar",
+            linear_reciprocal="D D",
+            linear_offdiag_rows=0,
+            linear_offdiag_cols=1,
+            linear_offdiag="E",
+            nonlinear_reciprocal="zero zero",
+        ),
+        block("Executioner", type="Transient", dt=0.1, num_steps=1),
+    )
+)
 
 
 def test_a_coupled_solve_is_backward_euler(simulate: Simulate) -> None:

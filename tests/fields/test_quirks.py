@@ -11,83 +11,62 @@ from ingot.errors import IngotError, IngotWarning
 from ingot.fields import Simulation, build, prepared, run
 from ingot.fields.quirks import quirks
 from ingot.hit import read_text
+from tests.fields.drawn_inputs import block, section
 
 RIGHT = "Problem/marlin_compatible=false"
-WAVES = """
-[Domain]
-  dim = 1
-  nx = 8
-  xmin = ${low}
-  xmax = ${fparse low + 2 * pi}
-[]
-[Functions]
-  [push]
-    type = ParsedFunction
-    expression = '${push}'
-  []
-[]
-[TensorComputes]
-  [Initialize]
-    [u]
-      type = ParsedCompute
-      buffer = u
-      extra_symbols = true
-      expression = '1 + sin(x) / 2'
-    []
-    [v]
-      type = ParsedCompute
-      buffer = v
-      extra_symbols = true
-      expression = '2 + cos(x + 1) / 3'
-    []
-    [push]
-      type = MooseFunctionTensor
-      buffer = push
-      function = push
-    []
-    [L]
-      type = ReciprocalLaplacianFactor
-      buffer = L
-      factor = 0.1
-    []
-    [E]
-      type = ReciprocalLaplacianFactor
-      buffer = E
-      factor = 0.05
-    []
-  []
-  [Solve]
-    [ubar]
-      type = ForwardFFT
-      buffer = ubar
-      input = u
-    []
-    [vbar]
-      type = ForwardFFT
-      buffer = vbar
-      input = v
-    []
-    [urate]
-      type = ParsedCompute
-      buffer = urate
-      inputs = 'ubar vbar'
-      extra_symbols = true
-      expression = '${rate}'
-    []
-    [vrate]
-      type = ParsedCompute
-      buffer = vrate
-      inputs = 'ubar vbar'
-      expression = '(ubar - vbar) / 2'
-    []
-  []
-[]
-[Executioner]
-  type = Transient
-  dt = 0.1
-  num_steps = 3
-[]
-"""
+WAVES = "\n".join(
+    (
+        block("Domain", dim=1, nx=8, xmin="${low}", xmax="${fparse low + 2 * pi}"),
+        section(
+            "Functions",
+            block("push", type="ParsedFunction", expression="${push}"),
+        ),
+        section(
+            "TensorComputes",
+            section(
+                "Initialize",
+                block(
+                    "u",
+                    type="ParsedCompute",
+                    buffer="u",
+                    extra_symbols="true",
+                    expression="1 + sin(x) / 2",
+                ),
+                block(
+                    "v",
+                    type="ParsedCompute",
+                    buffer="v",
+                    extra_symbols="true",
+                    expression="2 + cos(x + 1) / 3",
+                ),
+                block("push", type="MooseFunctionTensor", buffer="push", function="push"),
+                block("L", type="ReciprocalLaplacianFactor", buffer="L", factor=0.1),
+                block("E", type="ReciprocalLaplacianFactor", buffer="E", factor=0.05),
+            ),
+            section(
+                "Solve",
+                block("ubar", type="ForwardFFT", buffer="ubar", input="u"),
+                block("vbar", type="ForwardFFT", buffer="vbar", input="v"),
+                block(
+                    "urate",
+                    type="ParsedCompute",
+                    buffer="urate",
+                    inputs="ubar vbar",
+                    extra_symbols="true",
+                    expression="${rate}",
+                ),
+                block(
+                    "vrate",
+                    type="ParsedCompute",
+                    buffer="vrate",
+                    inputs="ubar vbar",
+                    expression="(ubar - vbar) / 2",
+                ),
+            ),
+        ),
+        block("Executioner", type="Transient", dt=0.1, num_steps=3),
+    )
+)
 SPLIT = """
 [TensorSolver]
   buffer = 'u v'

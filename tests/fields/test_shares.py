@@ -18,139 +18,97 @@ from ingot.fields.outputs.frames import read_frames
 from ingot.fields.runs import prepared
 from ingot.fields.shares import Share, deal, least_surface, nearly_square, parts_of
 from ingot.hit import read_text
-from tests.fields.drawn_inputs import draw
+from tests.fields.drawn_inputs import block, draw, section
 from tests.fields.ranks_cases import BODIES, DISPLACED, LATTICES, TRANSFORMED
 from tests.fields.ranks_worker import start_world, users_computes
 
 Simulate = Callable[..., Result]
 
-SPECTRAL = """
-[Domain]
-  dim = 2
-  nx = 21
-  ny = 18
-  xmax = 3
-  parallel_mode = FFT_SLAB
-[]
-[TensorComputes]
-  [Initialize]
-    [c]
-      type = RandomTensor
-      buffer = c
-      min = 0.44
-      max = 0.56
-      seed = 3
-    []
-    [linear]
-      type = ReciprocalLaplacianSquareFactor
-      factor = -1e-7
-      buffer = linear
-    []
-    [M]
-      type = ReciprocalLaplacianFactor
-      factor = 0.2
-      buffer = M
-    []
-    [sharp]
-      type = DeAliasingTensor
-      buffer = sharp
-      method = SHARP
-    []
-    [smooth]
-      type = DeAliasingTensor
-      buffer = smooth
-      method = HOULI
-    []
-    [wave]
-      type = ParsedCompute
-      buffer = wave
-      extra_symbols = true
-      expression = 'sin(6.283185307179586*y)'
-    []
-  []
-  [Solve]
-    [mu]
-      type = ParsedCompute
-      buffer = mu
-      expression = '0.1*c^2*(c-1)^2 + 0.01*wave*c'
-      derivatives = c
-      inputs = 'c wave'
-    []
-    [mubar]
-      type = ForwardFFT
-      buffer = mubar
-      input = mu
-    []
-    [rate]
-      type = ParsedCompute
-      buffer = rate
-      expression = 'M*mubar'
-      inputs = 'M mubar'
-    []
-    [cbar]
-      type = ForwardFFT
-      buffer = cbar
-      input = c
-    []
-  []
-  [Postprocess]
-    [slope]
-      type = FFTGradientSquare
-      buffer = slope
-      input = c
-    []
-  []
-[]
-[TensorSolver]
-  type = AdamsBashforthMoulton
-  buffer = c
-  reciprocal_buffer = cbar
-  linear_reciprocal = linear
-  nonlinear_reciprocal = rate
-  substeps = 3
-[]
-[Postprocessors]
-  [average]
-    type = TensorAveragePostprocessor
-    buffer = c
-  []
-  [change]
-    type = TensorIntegralChangePostprocessor
-    buffer = c
-  []
-  [largest]
-    type = TensorExtremeValuePostprocessor
-    buffer = slope
-    value_type = MAX
-  []
-[]
-[VectorPostprocessors]
-  [bins]
-    type = TensorHistogram
-    buffer = c
-    min = 0.4
-    max = 0.6
-    bins = 7
-  []
-[]
-[TensorOutputs]
-  [parts]
-    type = XDMFTensorOutput
-    buffer = 'c slope'
-    file_base = parts
-    enable_hdf5 = true
-  []
-[]
-[Outputs]
-  csv = true
-  file_base = out
-[]
-[Executioner]
-  type = Transient
-  num_steps = 20
-  dt = 1e-3
-[]
-"""
+SPECTRAL = "\n".join(
+    (
+        block("Domain", dim=2, nx=21, ny=18, xmax=3, parallel_mode="FFT_SLAB"),
+        section(
+            "TensorComputes",
+            section(
+                "Initialize",
+                block("c", type="RandomTensor", buffer="c", min=0.44, max=0.56, seed=3),
+                block(
+                    "linear",
+                    type="ReciprocalLaplacianSquareFactor",
+                    factor="-1e-7",
+                    buffer="linear",
+                ),
+                block("M", type="ReciprocalLaplacianFactor", factor=0.2, buffer="M"),
+                block("sharp", type="DeAliasingTensor", buffer="sharp", method="SHARP"),
+                block("smooth", type="DeAliasingTensor", buffer="smooth", method="HOULI"),
+                block(
+                    "wave",
+                    type="ParsedCompute",
+                    buffer="wave",
+                    extra_symbols="true",
+                    expression="sin(6.283185307179586*y)",
+                ),
+            ),
+            section(
+                "Solve",
+                block(
+                    "mu",
+                    type="ParsedCompute",
+                    buffer="mu",
+                    expression="0.1*c^2*(c-1)^2 + 0.01*wave*c",
+                    derivatives="c",
+                    inputs="c wave",
+                ),
+                block("mubar", type="ForwardFFT", buffer="mubar", input="mu"),
+                block(
+                    "rate",
+                    type="ParsedCompute",
+                    buffer="rate",
+                    expression="M*mubar",
+                    inputs="M mubar",
+                ),
+                block("cbar", type="ForwardFFT", buffer="cbar", input="c"),
+            ),
+            section(
+                "Postprocess",
+                block("slope", type="FFTGradientSquare", buffer="slope", input="c"),
+            ),
+        ),
+        block(
+            "TensorSolver",
+            type="AdamsBashforthMoulton",
+            buffer="c",
+            reciprocal_buffer="cbar",
+            linear_reciprocal="linear",
+            nonlinear_reciprocal="rate",
+            substeps=3,
+        ),
+        section(
+            "Postprocessors",
+            block("average", type="TensorAveragePostprocessor", buffer="c"),
+            block("change", type="TensorIntegralChangePostprocessor", buffer="c"),
+            block(
+                "largest", type="TensorExtremeValuePostprocessor", buffer="slope", value_type="MAX"
+            ),
+        ),
+        section(
+            "VectorPostprocessors",
+            block("bins", type="TensorHistogram", buffer="c", min=0.4, max=0.6, bins=7),
+        ),
+        section(
+            "TensorOutputs",
+            block(
+                "parts",
+                type="XDMFTensorOutput",
+                buffer="c slope",
+                file_base="parts",
+                enable_hdf5="true",
+            ),
+        ),
+        block("Outputs", csv="true", file_base="out"),
+        block("Executioner", type="Transient", num_steps=20, dt="1e-3"),
+    )
+)
 
 REAL = """
 [Domain]

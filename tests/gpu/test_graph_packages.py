@@ -176,6 +176,43 @@ def test_whole_calls_of_a_package_are_replayed(package: tuple[nn.Module, Path]) 
             torch.testing.assert_close(y, module(x), rtol=1e-10, atol=1e-10)
 
 
+class Summing(nn.Module):
+    """A block that adds what it computes to an argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Block()
+
+    def forward(self, x: Tensor, total: Tensor) -> Tensor:
+        total.add_(self.inner(x) * x)
+        return x + total
+
+
+class Sums(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Summing() for _ in range(2))
+
+    def forward(self, x: Tensor, total: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x, total)
+        return x
+
+
+def test_writes_arrive_in_replays_of_calls_that_began_with_zeros(tmp_path: Path) -> None:
+    module = on_device(Sums()).requires_grad_(False)
+    ways: dict[str, Any] = {"mode": "aot", "backend": "eager", "output": tmp_path / "sums"}
+    regions.compile(module, (draw_rows(), draw_rows()), Summing, **ways)
+    loaded = regions.load(tmp_path / "sums", cuda_graphs=True)
+    kept = torch.zeros_like(draw_rows())
+    for call in range(12):
+        for total in (kept, torch.zeros_like(kept)):
+            x, own = draw_rows() * (call > 6), total.clone()
+            torch.testing.assert_close(loaded(x, total), module(x, own), rtol=1e-10, atol=1e-10)
+            torch.testing.assert_close(total, own, rtol=1e-10, atol=1e-10)
+    assert kept.any()
+
+
 @pytest.mark.parametrize("kind", ["joint", "regions"])
 def test_operands_on_the_cpu_and_of_other_layouts(
     kind: str, joint: tuple[nn.Module, Path], package: tuple[nn.Module, Path]

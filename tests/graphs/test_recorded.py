@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ingot import regions
 from ingot.graphs import recorded
 from ingot.graphs.recorded import RECORDINGS, WARM, Dispatcher, drop_dead, held
-from ingot.regions import recorded as regions_recorded
+from ingot.regions import build
 from tests.graphs import recording
 from tests.graphs.recording import SCENARIOS, Block, Replayed, Unit, equal, given, through, twins
 
@@ -139,7 +139,7 @@ def test_blocks_of_a_module_are_replayed_each(
 ) -> None:
     """All blocks share one code, and each block has recordings of it."""
     whole = Unit(recording.block, Replayed())
-    monkeypatch.setattr(regions_recorded, "_wrap_code", whole.wrap)
+    monkeypatch.setattr(build, "_wrap_code", whole.wrap)
     ours, theirs = (nn.Sequential(*twin) for twin in twins(Unit(recording.block, Replayed()), 4))
     for one in ours:
         one.code = recording.block
@@ -199,17 +199,6 @@ def test_what_is_written_and_moves_is_launched_plainly() -> None:
         equal(made([count, x])[0], x)
         assert count.item() == 1
     assert made.replayed == 0 and made.plain["it is not warm"] == 6
-
-
-def test_writes_that_nobody_told_of_are_found() -> None:
-    made = dispatcher(count_up, writes=None)
-    for _ in range(6):
-        count, x = torch.ones(()), torch.tensor([1.0, torch.nan, -3.0])
-        (y,) = made([count, x])
-        torch.testing.assert_close(y, 2 * x, equal_nan=True)
-        assert count.item() == 2
-    assert made.replayed == 1
-    assert made.plain["it writes to an operand that is copied"] == 6 - WARM - 1
 
 
 def test_a_backward_pass_may_write_its_results_over_its_operands() -> None:

@@ -216,6 +216,9 @@ def test_autocast_is_told_by_device() -> None:
     assert torch_private.autocast_now() == {}
     with torch.autocast("cpu", torch.bfloat16):
         assert torch_private.autocast_now() == {"cpu": "bfloat16"}
+        with torch_private.without_autocast():
+            assert not torch_private.any_autocast()
+        assert torch_private.any_autocast()
 
 
 def test_memory_is_taken_as_torch_lays_it_out() -> None:

@@ -496,3 +496,8 @@ def test_a_block_that_a_command_asks_for_in_vain_is_met_with_what_is_there() -> 
         tree.require("Drivers", "strech")
     with pytest.raises(IngotError, match="choose one of: stretch"):
         tree.require("Drivers", "nosuch")
+
+
+def test_one_override_may_be_a_string() -> None:
+    one, many = (read_text("a = 1\n", overrides=given) for given in ("a:=2", ["a:=2"]))
+    assert one == many and one.fields[0].text == "2"

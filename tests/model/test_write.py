@@ -3,7 +3,9 @@
 import copy
 import pickle
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -197,3 +199,81 @@ def test_names_that_no_file_holds_are_written_by_others(name: str) -> None:
     driver = ingot.transient(model, time=[0.0, 1.0], a=2.0, name=name)
     for text, kind in ((model.to_hit(), Model), (driver.to_hit(), TransientDriver)):
         assert isinstance(from_hit(text), kind)
+
+
+LETTERS = "ab_1.~-+/:=[](){}!\\%&*,<>?@^`| #$'\";\t\n\r\x0b\x1f\x00\x85\u00a0\u2028\u200bé😀"
+
+
+def draw_name(draws: random.Random) -> str:
+    """A word of odd letters, or one that is almost a name."""
+    if draws.random() < 0.3:
+        return draws.choice(["x", "ab", "strain"]) + draws.choice([*LETTERS, "${x}", "'''", '"""'])
+    return "".join(draws.choices(LETTERS, k=draws.randint(0, 4)))
+
+
+NAMED: dict[str, Callable[[str], Model]] = {
+    "input of a list": lambda n: laws.ScalarLinearCombination(from_=["u", n], to="v"),
+    "input": lambda n: laws.YieldFunction(yield_stress=1.0, effective_stress=n),
+    "parameter": lambda n: laws.YieldFunction(yield_stress=n),
+    "output": lambda n: laws.ScalarLinearCombination(from_=["u"], to=n),
+    "output of a block's name": lambda n: laws.ScalarConstantParameter(value=1.0, name=n),
+    "history": lambda n: laws.ScalarBackwardEulerTimeIntegration(variable=n),
+    "slope": lambda n: laws.Normality(
+        model=laws.YieldFunction(yield_stress=1.0), function="yield_function",
+        from_=["effective_stress"], to=[n],
+    ),
+    "sum over points": lambda n: laws.SR2DynamicSum(from_="u", to=n, dim=0),
+    "axis": lambda n: laws.SR2IntermediateSum(from_=n, to="v", reduces="u"),
+    "composition": lambda n: ingot.compose(laws.YieldFunction(yield_stress=1.0), name=n),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", NAMED)
+def test_name_is_refused_where_it_is_given_or_is_read_back(place: str) -> None:
+    draws, taken = random.Random(place), 0
+    for _ in range(150):
+        name = draw_name(draws)
+        try:
+            model = NAMED[place](name)
+        except IngotError as error:
+            assert all(p.code in ("wrong-value", "number-like") for p in error.problems)
+            continue
+        again = from_hit(model.to_hit())
+        assert isinstance(again, Model)
+        assert (again.inputs, again.outputs) == (model.inputs, model.outputs)
+        assert again.to_hit() == model.to_hit()
+        taken += 1
+    assert taken > 10
+
+
+def test_driver_is_read_back_whatever_it_is_called_and_saved_as() -> None:
+    draws = random.Random(3)
+    law = laws.ScalarLinearCombination(from_=["a"], to="b")
+    for _ in range(150):
+        name, path = draw_name(draws), f"r{draw_name(draws)}{draw_name(draws)}z.csv"
+        try:
+            driver = ingot.transient(law, time=[0.0, 1.0], a=2.0, name=name, save_as=path)
+            text = driver.to_hit()
+        except IngotError as error:
+            assert {p.code for p in error.problems} <= {"wrong-value", "not-written"}
+            continue
+        again = from_hit(text)
+        assert isinstance(again, TransientDriver)
+        assert again.save_as == driver.save_as, (path, text)
+
+
+@pytest.mark.parametrize("name", [3, b"x", ["x"]])
+def test_name_that_is_no_string_is_refused(name: Any) -> None:
+    law = laws.ScalarLinearCombination(from_=["a"], to="b")
+    for make in (
+        lambda: laws.YieldFunction(yield_stress=1.0, name=name),
+        lambda: ingot.compose(law, name=name),
+        lambda: ingot.transient(law, time=[0.0, 1.0], a=2.0, name=name),
+    ):
+        with pytest.raises(IngotError, match="'name' should be a string"):
+            make()
+
+
+def test_only_model_of_a_file_may_be_called_as_what_it_gives() -> None:
+    found = from_hit("[Models]\n[c]\ntype = ScalarLinearCombination\nfrom = a\nto = c\n[]\n[]\n")
+    assert isinstance(found, Model) and found.name == "c"

@@ -420,6 +420,33 @@ def test_error_inside_a_law_is_told_with_the_law_and_its_line(law: Law) -> None:
     assert str(problem).splitlines()[1] == f"  --> {file}:{line} in {law.__name__}"
 
 
+def calls_a_method(x: Scalar, y: Scalar) -> Scalar:
+    return x.exp() + y  # type: ignore[reportAttributeAccessIssue]
+
+
+def misspells_a_keyword(x: Scalar, y: Scalar) -> Scalar:
+    return types.norm(x, esp=1.0) + y  # type: ignore[reportCallIssue]
+
+
+def gives_one_too_many(x: Scalar, y: Scalar) -> Scalar:
+    return types.exp(x, y)  # type: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize(
+    ("law", "fix"),
+    [
+        (calls_a_method, "write exp(...)"),
+        (misspells_a_keyword, "write norm(a: Value, eps: Any = 0.0)"),
+        (gives_one_too_many, "write exp(x: T)"),
+    ],
+)
+def test_function_of_types_that_is_called_wrongly_is_told_with_how(law: Law, fix: str) -> None:
+    with pytest.raises(IngotError) as raised:
+        program_of(law)
+    (problem,) = raised.value.problems
+    assert (problem.code, problem.fix) == ("law-failed", fix)
+
+
 def gives_nothing(x: Scalar, y: Scalar) -> Scalar:  # type: ignore[return]
     x + y
 

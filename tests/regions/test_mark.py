@@ -71,5 +71,5 @@ def test_another_word_than_auto_is_refused() -> None:
 
 
 def test_marking_something_else_is_refused() -> None:
-    with pytest.raises(IngotError, match="is a class but not a module"):
+    with pytest.raises(IngotError, match="'dict' is neither a module class nor"):
         noinline(dict)

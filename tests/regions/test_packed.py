@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from ingot import regions
 from ingot.cli.inspect import inspect
 from ingot.errors import IngotError
+from ingot.graphs.recorded import WARM
 from ingot.regions import noinline
+from tests.graphs.recording import Replayed
 from tests.regions.drawn import draw, play
 from tests.regions.networks import Attention, Residual
 from tests.regions.observe import describe, differences, same_bits, state, weighted, within
@@ -111,6 +113,36 @@ def test_writes_into_strided_parts_of_an_argument_arrive(tmp_path: Path) -> None
     for _ in range(3):
         assert torch.equal(model(x, caches[0], at), fast(x, caches[1], at))
         assert torch.equal(*caches) and caches[0].any()
+
+
+class Summing(Cached):
+    """A block that adds what it computes to a strided part of an argument."""
+
+    def forward(self, x: Tensor, cache: Tensor, at: Tensor) -> Tensor:
+        """Add to each row, then read all that is there."""
+        cache.add_(self.layer(x)[:, :1])
+        return x + cache.sum(1, keepdim=True) * at
+
+
+def test_writes_into_an_argument_arrive_in_recorded_calls_that_began_with_zeros(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module is often warmed with zeros, and writes nothing new then."""
+    model = Decoder(2).requires_grad_(False)
+    model.blocks = nn.ModuleList(Summing(4) for _ in range(2)).requires_grad_(False)
+    for block in model.blocks:
+        block.get_parameter("layer.bias").zero_()
+    at, place = torch.tensor(2.0), Replayed()
+    pack(model, (torch.zeros(2, 2, 4), torch.zeros(2, 2, 5, 4), at), Summing, tmp_path)
+    monkeypatch.setattr("ingot.regions.run._find_place", lambda _: place)
+    fast = regions.load(tmp_path / "package", cuda_graphs=True)
+    kept = torch.zeros(2, 2, 5, 4)
+    for call in range(4 * WARM):
+        for cache in (kept, torch.zeros(2, 2, 5, 4)):
+            x, own = torch.randn(2, 2, 4) * (call > 2 * WARM), cache.clone()
+            assert torch.equal(model(x, own, at), fast(x, cache, at))
+            assert torch.equal(own, cache)
+    assert kept.any()
 
 
 class Normed(nn.Module):

@@ -1,6 +1,5 @@
 """What is saved is what the strategy says, costs what the report says, and is safe to keep."""
 
-import json
 from typing import Any
 
 import pytest
@@ -58,7 +57,6 @@ def test_a_report_is_read_by_people_and_by_machines() -> None:
     assert [line.split()[0] for line in lines[2:]] == list(train.STRATEGIES)
     assert found["save-none"].saved == 0
     assert found["save-none"].held == 100 * 8 * 4
-    assert json.loads(found.json())["rows"][1]["saved"] == found["min-cut"].saved
 
 
 def test_a_callable_partitions_by_torch_s_protocol() -> None:

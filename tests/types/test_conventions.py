@@ -106,3 +106,11 @@ def test_torch_and_components_first_are_the_same(
 def test_a_wrong_shape_is_told(first: bool, shape: tuple[int, ...]) -> None:
     with pytest.raises(IngotError, match=r"tensor components have shape \(3, 3\)"):
         TENSOR.strain(np.zeros(shape), first=first)
+
+
+def test_lists_are_arrays_and_numbers_are_refused() -> None:
+    six = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert np.array_equal(VOIGT.strain(six), VOIGT.strain(np.array(six)))
+    for wrong in (3.0, "strain", None):
+        with pytest.raises(IngotError, match="wrong-shape"):
+            VOIGT.strain(wrong)

@@ -1,6 +1,7 @@
 """Crystal plasticity: slip systems on the axis `slip`, lattice rotation, hardening."""
 
 from ingot.catalog.declare import Data, Fixed, Parameter, derived, model, named, old
+from ingot.options import Range
 from ingot.types import (
     MRP, R2, SR2, SSR4, WR2, Scalar, abs, inner, inv, matmul, norm, r2_from_sr2, r2_from_wr2,
     rotate, signed_power, skew, sqrt, sym, total, transpose, where,
@@ -21,7 +22,7 @@ def ResolvedShear(
     return inner(rotate(stress, transpose(orientation_matrix)), crystal_geometry.schmid)
 
 
-@model(gives="slip_rates")
+@model(gives="slip_rates", usual={"gamma0": Range(gt=0), "n": Range(gt=0)})
 def PowerLawSlipRule(
     resolved_shears: Scalar["slip"],
     slip_strengths: Scalar["slip"],

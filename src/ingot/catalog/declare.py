@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from ingot.keywords import check_keywords
 from ingot.catalog.stored_names import STORED_NAMES
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.options import fits, plain
+from ingot.options import Range
 from ingot.types import Axed, Value
 
 __all__ = [
@@ -180,7 +182,8 @@ Options = Mapping[str, Any]
 class Declared:
     """A law as the catalogue knows it.
 
-    opaque: its function takes and returns tensors `(*batch, *axes, *base)`, and is not traced.
+    opaque: its function takes and returns tensors `(*batch, *axes, *base)`, and is not traced;
+    usual: the numbers that parameters are by what they mean, as the peer does not ask for.
     """
 
     name: str
@@ -192,6 +195,7 @@ class Declared:
     rewire: Callable[[Names, Options], Names] | None = None
     labels: Mapping[str, Callable[[Options], list[str]]] = field(default_factory=dict)
     opaque: bool = False
+    usual: Mapping[str, Range] = field(default_factory=dict)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -245,6 +249,7 @@ def key(argument: str) -> str:
 class _Model:
     """The decorator `@model`, and `@model.family` for one law over several kinds."""
 
+    @check_keywords
     def __call__(
         self,
         function: Any = None,
@@ -253,12 +258,14 @@ class _Model:
         rewire: Callable[[Names, Options], Names] | None = None,
         labels: Mapping[str, Callable[[Options], list[str]]] | None = None,
         opaque: bool = False,
+        usual: Mapping[str, Range] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a law whose outputs are `gives`.
 
         rewire: adjusts variable names where options decide them; labels: names the entries of a
         list of parameters; opaque: the function is ordinary torch of whole tensors
-        `(*batch, *axes, *base)`, called for all points at once and differentiated by autograd.
+        `(*batch, *axes, *base)`, called for all points at once and differentiated by autograd;
+        usual: what parameters are by their meaning, of which others are taken, and told.
         """
         if function is not None or gives is None:
             message = "@model does not say what the law gives"
@@ -267,6 +274,7 @@ class _Model:
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
             _check_name(function, getattr(function, "__name__", repr(function)))
             extra = {"rewire": rewire, "labels": labels or {}, "opaque": opaque}
+            extra |= {"usual": usual or {}}
             CATALOG[function.__name__] = _declared(function.__name__, function, gives, None, extra)
             return function
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ingot.catalog.declare import Many, Parameter, model, named
+from ingot.options import Range
 from ingot.types import (
     MRP, R2, SR2, SSR4, Scalar, dev, euler_rodrigues, matmul, rotate, sym, transpose, vol,
 )  # fmt: skip
@@ -11,6 +12,9 @@ from ingot.types import (
 _LABELS = {
     "YOUNGS_MODULUS": "E", "POISSONS_RATIO": "nu", "BULK_MODULUS": "K", "SHEAR_MODULUS": "G",
 }  # fmt: skip
+
+MODULI = {"E": Range(gt=0), "nu": Range(gt=-1, lt=0.5), "K": Range(gt=0), "G": Range(gt=0)}
+"""Those of a solid that resists every strain."""
 
 Modulus = Literal["YOUNGS_MODULUS", "POISSONS_RATIO", "BULK_MODULUS", "SHEAR_MODULUS"]
 
@@ -48,7 +52,7 @@ def bulk_and_shear(
     raise ValueError(f"no elastic constants from {' and '.join(coefficient_types)}")
 
 
-@model(gives="stress", rewire=_names, labels={"coefficients": label_moduli})
+@model(gives="stress", rewire=_names, labels={"coefficients": label_moduli}, usual=MODULI)
 def LinearIsotropicElasticity(
     strain: SR2,
     *,
@@ -70,7 +74,7 @@ def LinearIsotropicElasticity(
     return vol(strain) * (3.0 * bulk) + dev(strain) * (2.0 * shear)
 
 
-@model(gives=named("{block}", option="C"), labels={"coefficients": label_moduli})
+@model(gives=named("{block}", option="C"), labels={"coefficients": label_moduli}, usual=MODULI)
 def IsotropicElasticityTensor(
     *, coefficients: Many[Parameter[Scalar]], coefficient_types: tuple[Modulus, ...]
 ) -> SSR4:
@@ -86,7 +90,7 @@ def IsotropicElasticityTensor(
 CubicModulus = Literal["YOUNGS_MODULUS", "POISSONS_RATIO", "SHEAR_MODULUS"]
 
 
-@model(gives=named("{block}", option="C"), labels={"coefficients": label_moduli})
+@model(gives=named("{block}", option="C"), labels={"coefficients": label_moduli}, usual=MODULI)
 def CubicElasticityTensor(
     *,
     coefficients: Many[Parameter[Scalar]],

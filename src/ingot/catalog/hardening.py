@@ -1,6 +1,7 @@
 """Hardening: isotropic and kinematic, by strain or by rate, with recovery and annealing."""
 
 from ingot.catalog.declare import Fixed, Parameter, T, derived, model
+from ingot.options import Range
 from ingot.types import SR2, Scalar, eps, exp, norm, sign, signed_power, where
 
 
@@ -31,7 +32,7 @@ def LinearIsotropicHardening(
     return hardening_modulus * equivalent_plastic_strain
 
 
-@model(gives="isotropic_hardening")
+@model(gives="isotropic_hardening", usual={"saturation_rate": Range(ge=0)})
 def VoceIsotropicHardening(
     equivalent_plastic_strain: Scalar,
     *,

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ingot.catalog.declare import Fixed, Many, Parameter, model
-from ingot.catalog.elasticity import Modulus, bulk_and_shear, label_moduli
+from ingot.catalog.elasticity import MODULI, Modulus, bulk_and_shear, label_moduli
 from ingot.options import Fraction
 from ingot.types import SR2, Scalar, dev, inner, macaulay, tr
 
@@ -57,6 +57,7 @@ def RationalDegradationFunction(
 @model(
     gives=("active_strain_energy_density", "inactive_strain_energy_density"),
     labels={"coefficients": label_moduli},
+    usual=MODULI,
 )
 def LinearIsotropicStrainEnergyDensity(
     strain: SR2,

@@ -3,7 +3,8 @@
 import math
 
 from ingot.catalog.declare import Many, Parameter, model, old, optional
-from ingot.catalog.elasticity import Modulus, bulk_and_shear, label_moduli
+from ingot.catalog.elasticity import MODULI, Modulus, bulk_and_shear, label_moduli
+from ingot.options import Range
 from ingot.types import SR2, Scalar, cosh, dev, eps, macaulay, norm, tr
 
 SQRT23 = math.sqrt(2.0 / 3.0)
@@ -15,7 +16,7 @@ def IsotropicMandelStress(cauchy_stress: SR2) -> SR2:
     return cauchy_stress
 
 
-@model(gives="yield_function")
+@model(gives="yield_function", usual={"yield_stress": Range(ge=0)})
 def YieldFunction(
     effective_stress: Scalar,
     isotropic_hardening: Scalar = optional,
@@ -30,7 +31,7 @@ def YieldFunction(
     return (effective_stress - size) * SQRT23
 
 
-@model(gives="yield_function")
+@model(gives="yield_function", usual={"yield_stress": Range(ge=0)})
 def GTNYieldFunction(
     flow_invariant: Scalar,
     poro_invariant: Scalar,
@@ -57,7 +58,7 @@ def GTNYieldFunction(
     return shear * shear + 2.0 * q1 * void_fraction * pressure - closure
 
 
-@model(gives="flow_rate")
+@model(gives="flow_rate", usual={"reference_stress": Range(gt=0), "exponent": Range(gt=0)})
 def PerzynaPlasticFlowRate(
     yield_function: Scalar, *, reference_stress: Parameter[Scalar], exponent: Parameter[Scalar]
 ) -> Scalar:
@@ -103,7 +104,7 @@ def OlevskySinteringStress(
     return 3.0 * surface_tension * void_fraction * void_fraction / particle_radius
 
 
-@model(gives="updated_trial_stress", labels={"coefficients": label_moduli})
+@model(gives="updated_trial_stress", labels={"coefficients": label_moduli}, usual=MODULI)
 def LinearIsotropicElasticJ2TrialStressUpdate(
     elastic_trial_stress: Scalar,
     equivalent_plastic_strain: Scalar,

@@ -208,7 +208,7 @@ EXPLAIN: dict[str, str] = {
         " `ingot inspect` lists, by name."
     ),
     "missing-option": (
-        "A block lacks an option that it cannot do without. Add the option to the block."
+        "A block, or a call in Python, lacks an option that it cannot do without. Add the option."
     ),
     "missing-output": (
         "A test compares a file that its run did not write. Check the outputs and the file_base"
@@ -592,8 +592,9 @@ EXPLAIN: dict[str, str] = {
         " shows its own when it is printed."
     ),
     "unknown-option": (
-        "A block sets an option that its type does not have, most often a misspelling. Nothing in"
-        " a file is silently ignored: correct the name, or remove the option."
+        "A block sets an option that its type does not have, or a call in Python gives an argument"
+        " that is not there, most often a misspelling. Nothing is silently ignored: correct the"
+        " name, or remove the option."
     ),
     "unknown-output": (
         "A block names an output that the model does not have. `ingot show FILE MODEL` lists its"
@@ -681,6 +682,12 @@ EXPLAIN: dict[str, str] = {
         " files and modules that a file names are not opened, and results are written below the"
         " working folder only. Leave --untrusted out for files that you trust."
     ),
+    "unusual-value": (
+        "A parameter is a number that it cannot be by its meaning: a negative Young modulus, a"
+        " Poisson ratio of 0.5 or more. NEML2 takes any number silently, and so it is run, but"
+        " such a solid gives way instead of resisting, and solves may find anything. Correct the"
+        " number. --strict makes this an error; presets refuse it always."
+    ),
     "unwritable": (
         "A file cannot be written: the folder is not there or may not be written to, or the disk is"
         " full. What was there before is kept. A run writes to the working folder, or to where"
@@ -716,8 +723,9 @@ EXPLAIN: dict[str, str] = {
         " message names the operation and the size of the axis. Nothing was written."
     ),
     "wrong-input": (
-        "A compiled model takes a dictionary of torch tensors or NumPy arrays by name, and was"
-        " given something else. Convert lists and single numbers to arrays first."
+        "A model takes a dictionary of torch tensors or NumPy arrays by name, and was given"
+        " something else; convert lists and single numbers to arrays first. Or a call in Python"
+        " gives arguments by place that are taken by name, or one of them twice."
     ),
     "wrong-law": (
         "A function under @model does not say what every argument and result is. Inputs are"

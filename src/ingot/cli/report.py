@@ -65,7 +65,7 @@ def report(
         file.name, told.text, told.warnings, told.timing,
     )  # fmt: skip
     write_page(result, source, output or Path(f"{file.stem}.html"), json=json)
-    raise_if(failures(result.statuses))
+    raise_if(failures(result.statuses, result.times))
     return 0
 
 

@@ -115,10 +115,12 @@ def run(
             return 0
         use_threads(n_threads)
         tree = read(file, words, moose=True, text=text)
-        return simulate(
-            tree, stored, restart, eager=eager, device=device_asked(device), strict=strict,
-            untrusted=untrusted, json=json,
-        )  # fmt: skip
+        asked = device_asked(device)
+        with join_world(asked) as world, silent(world is not None and world.rank > 0):
+            return simulate(
+                tree, stored, restart, eager=eager, device=asked, strict=strict,
+                untrusted=untrusted, json=json, world=world,
+            )  # fmt: skip
     only = {
         "--checkpoint-every": checkpoint_every,
         "--checkpoint": checkpoint,
@@ -152,25 +154,6 @@ def run(
     return 0
 
 
-def simulate(
-    tree: "Tree",
-    stored: tuple[int, Path] | None,
-    restart: Path | None,
-    *,
-    eager: bool,
-    device: str,
-    strict: bool,
-    untrusted: bool,
-    json: bool,
-) -> int:
-    """Run a simulation on a grid, or the part of it of one rank; the first rank tells of it."""
-    with join_world(device) as world, silent(world is not None and world.rank > 0):
-        return simulate_part(
-            tree, stored, restart, eager=eager, device=device, strict=strict,
-            untrusted=untrusted, json=json, world=world,
-        )  # fmt: skip
-
-
 @contextmanager
 def silent(others: bool) -> Iterator[None]:
     """Keep from the user what another process tells as well; errors are told by all."""
@@ -182,7 +165,7 @@ def silent(others: bool) -> Iterator[None]:
         yield
 
 
-def simulate_part(
+def simulate(
     tree: "Tree",
     stored: tuple[int, Path] | None,
     restart: Path | None,
@@ -346,10 +329,12 @@ def table(report: dict[str, Any]) -> str:
         ("steps", str(report["steps"])),
         ("points", str(report["points"])),
         ("time", f"{report['seconds']:.3g} s, and {report['prepare_seconds']:.3g} s to prepare"),
-        ("speed", f"{report['microseconds_per_point_and_step']:.3g} µs per point and step"),
     ]
+    if speed := report["microseconds_per_point_and_step"]:
+        rows.append(("speed", f"{speed:.3g} µs per point and step"))
     for name, solve in report["solves"].items():
-        points = ", ".join(f"{count} {why}" for why, count in solve["points"].items() if count)
+        found = [f"{count} {why}" for why, count in solve["points"].items() if count]
+        points = ", ".join(found) or "no points"
         mean, most = solve["mean_iterations"], solve["most_iterations"]
         worst, by = solve["worst_accepted_residual"], solve["worst_accepted_by"]
         residual = "" if worst is None else f"; worst residual {worst:.1e}, accepted by {by}"

@@ -151,7 +151,7 @@ def view_curves(path: Path, words: tuple[str, ...], output: Path | None, *, json
         source = Source(title, f"by {told.label}", warnings=told.warnings, timing=told.timing)
         place = Path(f"{path.stem}.html")
         write_page(told.result, source, output or place, json=json)
-        raise_if(failures(told.result.statuses))
+        raise_if(failures(told.result.statuses, told.result.times))
         return 0
     if words:
         raise wrong_usage(f"a result has no driver '{words[0]}'", "give one result")

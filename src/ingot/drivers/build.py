@@ -9,6 +9,7 @@ from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.execute import Backend
 from ingot.execute.devices import require_device
 from ingot.hit import Tree, list_presets, unknown_sections
+from ingot.keywords import check_keywords
 from ingot.model import SECTIONS, Factory, Model, find_home
 
 __all__ = ["SELF_CHECKING", "Checker", "build_driver", "self_checking", "structural_shapes"]
@@ -25,6 +26,7 @@ class Checker(Protocol):
         ...
 
 
+@check_keywords
 def build_driver(
     source: Tree | Factory, name: str, asked: Span | None = None, *, strict: bool = False,
     untrusted: bool = False, device: str = "cpu",

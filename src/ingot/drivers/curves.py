@@ -15,9 +15,8 @@ from ingot.drivers.result import Result
 from ingot.drivers.result_dataset import TOLD, spread_status
 from ingot.drivers.result_text import count
 from ingot.drivers.series import Array, Series, find_unknown_name
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, caller
 from ingot.types import SR2
-from ingot.types.refuse import caller
 
 __all__ = [
     "MOST_LINES", "Curve", "Panel", "Quantity", "caption", "choose_words", "find_panels",
@@ -88,7 +87,7 @@ def find_panels(
 
 def _refuse_points(result: Result, points: Sequence[int]) -> None:
     for point in points:
-        if not 0 <= point < result.points:
+        if not isinstance(point, int | np.integer) or not 0 <= point < result.points:
             message = f"the result has no point {point}"
             last = result.points - 1
             fix = f"choose 0 to {last}" if last >= 0 else "give it points"

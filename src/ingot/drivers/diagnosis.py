@@ -29,7 +29,9 @@ from ingot.execute import Backend, Reason, Status
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.interpret import Interpreter
 from ingot.execute.newton_path import NewtonPath, PathRecorder
+from ingot.execute.status import find_no_length
 from ingot.execute.transient import Transient, find_inputs, step_calls
+from ingot.keywords import check_keywords
 from ingot.model import lag
 from ingot.program import Program
 from ingot.runtime.stub import AOTIModel
@@ -98,6 +100,7 @@ class SolveDiagnosis:
         return "\n".join(format_solve(self))
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What there is to tell of a driver's solves."""
@@ -129,6 +132,7 @@ def _plain(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
+@check_keywords
 def diagnose(driver: TransientDriver, backend: Backend | None = None) -> Diagnosis:
     """Where the solves of a driver struggled, why, and what helps.
 
@@ -317,6 +321,10 @@ class _Search:
             message = "torch operations bring it to convergence, so that rounding decides"
             yield Cause("rounding", message, ("looser tolerances, or more updates",))
             return
+        fix = find_no_length(self.result.times, place.step, place.point, self.result.points)
+        if fix is not None:
+            yield Cause("time", "the step does not go forward in time", (fix,))
+            return
         last = path.iterates[-1]
         origin = "" if last.not_finite is None else last.not_finite.operation
         if last.not_finite is not None and origin == "solve":
@@ -425,7 +433,7 @@ class _Search:
         for v in self.program.inputs:
             x = inputs[v.name]
             inner = x.shape[x.ndim - shape_of(v, self.program).rank :]
-            whole = x.expand(*self.result.batch, *inner).reshape(self.result.points, -1)
+            whole = x.expand((*self.result.batch, *inner)).reshape(self.result.points, -1)
             if not bool(whole[place.point].isfinite().all()):
                 wrong.append(v.name)
         return wrong

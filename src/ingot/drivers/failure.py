@@ -30,7 +30,8 @@ def require_converged(
             f" {step}.\n{describe_point(driver, step + 1, point)}"
         )
         words = " ".join([str(file), *(f"--load {os.path.relpath(law)}" for law in law_files())])
-        problems.append(status.problem(words, in_parts=not may_halve(driver, status.solve)))
+        in_parts = not may_halve(driver, status.solve)
+        problems.append(status.problem(words, in_parts=in_parts, times=result.times))
     raise_if(problem for problem in problems if problem is not None)
 
 

@@ -1,6 +1,7 @@
 """Transients and files from Python: `transient` makes the driver that a block of a file makes."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -10,22 +11,23 @@ from torch import Tensor
 from ingot.drivers.build import Checker, build_driver
 from ingot.drivers.control import CONTROLLED, apply_control, require_shape, spread_components
 from ingot.drivers.transient import TransientDriver
-from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, Span, caller, did_you_mean, raise_if
 from ingot.execute.devices import require_device
 from ingot.hit import Block, Tree, read, read_text
+from ingot.keywords import check_keywords
 from ingot.model import Factory, Model, build, lag
 from ingot.model.given import GivenField, describe, give
 from ingot.model.settings import Settings, Shape
 from ingot.program.modelling import take_in_providers
 from ingot.types import Scalar, Value
 from ingot.types.components import list_component_names, list_scales
-from ingot.types.refuse import caller
 
 __all__ = ["Control", "from_hit", "transient"]
 
 Control = Literal["strain", "stress", "uniaxial"]
 
 
+@check_keywords
 def transient(
     model: Model, *, time: Any, initial: Mapping[str, Any] | None = None,
     control: Control | None = None, inputs: Mapping[str, Any] | None = None,
@@ -54,7 +56,9 @@ def transient(
     initial = _require_names("initial", initial, span)
     histories = {**_require_names("inputs", inputs, span), **named}
     steps = clock.data.shape[0]
-    raise_if(_find_unknown(model, histories, _list_drivable(model, control), "input", span))
+    keywords = [n for n, p in signature(transient).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    known = _list_drivable(model, control)
+    raise_if(_find_unknown(model, histories, known, "input", span, keywords))
     model, histories = apply_control(model, histories, control, steps, span)
     problems: list[Problem] = []
     forces = dict(_values(model, histories, {**model.inputs}, steps, span, problems))
@@ -88,11 +92,13 @@ def _list_drivable(model: Model, control: str | None) -> list[str]:
 
 
 def _find_unknown(
-    model: Model, names: Iterable[str], known: Collection[str], role: str, span: Span | None
-) -> Iterator[Problem]:
+    model: Model, names: Iterable[str], known: Collection[str], role: str, span: Span | None,
+    keywords: Sequence[str] = (),
+) -> Iterator[Problem]:  # fmt: skip
     for name in (each for each in names if each not in known):
         current = [each for each in known if not lag(each)[1]]
-        fix = did_you_mean(str(name), current) or f"choose one of: {', '.join(current)}"
+        meant = did_you_mean(str(name), [*current, *keywords])
+        fix = meant or f"choose one of: {', '.join(current)}"
         message = f"[{model.name}] has no {role} '{name}'"
         yield Problem("unknown-variable", message, span, fix)
 
@@ -180,6 +186,7 @@ def _lists(prefix: str, given: Mapping[str, Value]) -> dict[str, Any]:
     return found
 
 
+@check_keywords
 def from_hit(
     source: str | Path | Tree, name: str | None = None, overrides: Sequence[str] = ()
 ) -> Model | TransientDriver | Checker:
@@ -201,7 +208,7 @@ def from_hit(
 
 def _read(source: str | Path, overrides: Sequence[str]) -> Tree:
     text = str(source)
-    is_text = isinstance(source, str) and ("\n" in text or text.lstrip().startswith("["))
+    is_text = isinstance(source, str) and ("\n" in text or text.lstrip()[:1] in ("", "["))
     return read_text(text, overrides=overrides) if is_text else read(Path(text), overrides)
 
 
@@ -216,6 +223,7 @@ def _find_root(tree: Tree) -> str:
         for field in block.fields
         if field.name != "type"
         for word in field.text.replace(";", " ").split()
+        if word != block.name
     }
     roots = [found for found in tree.names("Models") if found not in read_by]
     if drivers or len(roots) != 1:

@@ -18,7 +18,8 @@ from ingot.codegen.locks import locked
 from ingot.drivers.sweep_workers import Done, work_here, work_on_ray
 from ingot.drivers.transient import TransientDriver
 from ingot.drivers.values import gather_problems
-from ingot.errors import IngotError, Problem, did_you_mean, raise_if, warn_of
+from ingot.errors import IngotError, Problem, caller, did_you_mean, raise_if, warn_of
+from ingot.keywords import check_keywords
 from ingot.model import Model, lag, spell_parameters
 from ingot.model.given import GivenField, describe
 from ingot.package.compilation import Compilation
@@ -31,7 +32,6 @@ from ingot.runtime.sweep_part import GIVEN, PACKAGE, PLAN, Column, Plan, Planned
 from ingot.runtime.sweep_store import ENDING, begin, count_failed, find_done
 from ingot.types import Scalar, Value
 from ingot.types.components import list_component_suffixes, list_scales
-from ingot.types.refuse import caller
 from ingot.types.spellings import resolve_name, with_root
 
 __all__ = ["Sweep", "sweep"]
@@ -45,6 +45,7 @@ Formats = Literal["parquet", "zarr"]
 Kept = Literal["all", "last"] | Sequence[int]
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """What a sweep has written: where, how many points in how many parts, and how many failed.
@@ -61,6 +62,7 @@ class Sweep:
     seconds: float
 
 
+@check_keywords
 def sweep(
     driver: TransientDriver, over: Mapping[str, Any], output: str | Path, *, paired: bool = False,
     keep: Sequence[str] | None = None, steps: Kept = "all", part: int | None = None,
@@ -257,6 +259,7 @@ def _plan(
 
 def _choose_outputs(driver: TransientDriver, keep: Sequence[str] | None) -> tuple[str, ...]:
     known = driver.model.outputs
+    keep = (keep,) if isinstance(keep, str) else keep
     names = tuple(dict.fromkeys(known if keep is None else keep))
     raise_if(
         Problem("unknown-output", f"[{driver.model.name}] has no output '{name}'", None,

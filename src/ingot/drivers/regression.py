@@ -77,7 +77,7 @@ class TransientRegression:
         self, driver: TransientDriver, expected: Mapping[str, Tensor], backend: Backend | None
     ) -> Verdict:
         result = driver.compute(backend)
-        failed = failures(result.statuses)
+        failed = failures(result.statuses, result.times)
         if failed:
             return Verdict(len(expected), failed)
         found = result.flat

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ingot.drivers.series import Array, Series, find_unknown_name, unscale
 from ingot.execute import Status
+from ingot.keywords import check_keywords
 from ingot.model import lag
 from ingot.types import Scalar, Value
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Flat", "Result"]
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Result:
     """The histories of a run, (steps, *batch, *axes, *base) each, and how every solve went.
@@ -64,8 +66,9 @@ class Result:
 
     @property
     def microseconds(self) -> float:
-        """Wall time per point and computed step."""
-        return 1e6 * self.seconds / max(self.points * (self.steps - 1), 1)
+        """Wall time per point and computed step; 0 where none is computed."""
+        computed = self.points * (self.steps - 1)
+        return 1e6 * self.seconds / computed if computed else 0.0
 
     @property
     def flat(self) -> "Flat":
@@ -74,6 +77,8 @@ class Result:
 
     def at(self, name: str, step: int) -> Tensor | None:
         """A variable at a step, as an output if it is one, or None where it has no value there."""
+        if not 0 <= step < self.steps:
+            return None
         if step == 0 and name in self.initial:
             return self.initial[name]
         if step > 0 and name in self.outputs:
@@ -89,6 +94,10 @@ class Result:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
+
+    def keys(self) -> tuple[str, ...]:
+        """The same as `names`, so that `dict(result)` has every variable."""
+        return self.names
 
     def __contains__(self, name: object) -> bool:
         return name in self.names

@@ -60,7 +60,8 @@ def list_ends(result: "Result") -> Iterator[str]:
         told = f"{failed} of {count(result.points, 'point')} failed" if failed else "converged"
         mean, most = status.mean_iterations, status.most_iterations
         yield f"{status.solve}: {told}; {mean:.2g} iterations a step, {most} at most"
-    yield f"time: {result.seconds:.3g} s, {result.microseconds:.3g} µs per point and step"
+    speed = f"{result.microseconds:.3g} µs per point and step"
+    yield f"time: {result.seconds:.3g} s, {speed if result.microseconds else 'nothing computed'}"
 
 
 def _size(result: "Result") -> str:

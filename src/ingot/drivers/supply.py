@@ -11,6 +11,7 @@ from ingot.drivers.result import Result
 from ingot.drivers.values import Given
 from ingot.errors import Problem, Span, nearest
 from ingot.execute import Criterion, Status
+from ingot.execute.status import find_no_length
 from ingot.hit import Tree
 from ingot.hit.tree import word_span
 from ingot.model import Model, lag
@@ -92,10 +93,11 @@ def not_finite(
             continue
         lost = ~rows.isfinite()
         if lost.any():
-            step = int(lost.flatten(1).any(1).int().argmax())
+            step = int(lost.reshape(len(lost), -1).any(1).int().argmax())
             count = f"{int(lost.sum())} of {lost.numel()} numbers"
             message = f"'{name}' is not finite from step {step} on: {count}"
-            fix = "look for a division by zero, a root or a power of what is negative"
+            fix = find_no_length(result.times, step)
+            fix = fix or "look for a division by zero, a root or a power of what is negative"
             yield Problem("not-finite", message, span, fix)
 
 

@@ -51,6 +51,7 @@ from ingot.execute import (
 from ingot.execute.batch_shape import broadcast_shapes, shape_of
 from ingot.execute.transient import find_lost_step
 from ingot.hit import Block, read_text, unknown_blocks, unknown_fields
+from ingot.keywords import check_keywords
 from ingot.model import Factory, Model, lag
 from ingot.model.given import GivenField
 from ingot.options import Newton
@@ -77,6 +78,7 @@ def _read_again(text: str, device: str) -> "TransientDriver":
 OPTIONS = ("type", "model", "prescribed_time", "time", "save_as")
 
 
+@check_keywords
 @dataclass(eq=False, repr=False)
 class TransientDriver:
     """Steps a model through prescribed histories from initial values.
@@ -281,7 +283,7 @@ class TransientDriver:
     def run(self, backend: Backend | None = None) -> Result:
         """All steps; points that fail are NaN and warned of, or an error where strict."""
         result = self.compute(backend)
-        warn_of(failures(result.statuses), strict=self.strict)
+        warn_of(failures(result.statuses, result.times), strict=self.strict)
         return result
 
     def compute(self, backend: Backend | None = None) -> Result:

@@ -25,6 +25,7 @@ from ingot.drivers.values import (
 from ingot.drivers.verdict import Tolerance, Verdict, compare, judge
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute import DEFAULT_BACKEND, Backend, Executor, executor, failures
+from ingot.execute.status import find_times
 from ingot.hit import Block, unknown_blocks, unknown_fields
 from ingot.model import Factory, Model, lag
 from ingot.program import Program, along_direction, prepared
@@ -92,7 +93,7 @@ class ModelUnitTest:
         ready = executor(self.program, backend)
         still = {f"d.{name}": torch.zeros_like(x) for name, x in self.given.items()}
         found, statuses = ready({**self.given, **still})
-        failed = failures(statuses)
+        failed = failures(statuses, find_times(self.given))
         if failed:
             return Verdict(1, failed)
         bases = {name: kind.base for name, kind in self.model.outputs.items()}

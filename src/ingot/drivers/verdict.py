@@ -7,12 +7,14 @@ import torch
 from torch import Tensor
 
 from ingot.errors import Problem, Span
+from ingot.keywords import check_keywords
 
 __all__ = ["Mismatch", "Tolerance", "Verdict", "compare", "judge"]
 
 LISTED = 10
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a self-checking driver found: the number of comparisons, and why it fails if it does."""

@@ -58,7 +58,7 @@ class Verification:
     def run(self, backend: Backend | None = None) -> Verdict:
         """Every row of the expected values against the result of its step."""
         result = self.driver.compute(backend)
-        failed = failures(result.statuses)
+        failed = failures(result.statuses, result.times)
         if failed:
             return Verdict(len(self.expected), failed)
         mismatches: list[Mismatch] = []

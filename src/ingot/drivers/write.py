@@ -1,6 +1,8 @@
 """A driver -> the input file that describes it, of all its points or of one alone."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,8 +24,11 @@ Selection = Callable[[Value, bool], Value]
 
 def describe_driver(driver: "TransientDriver") -> Tree:
     """The file of a driver, its model and all values."""
-    saved = [written("save_as", str(driver.save_as))] if driver.save_as is not None else []
-    return _describe(driver, Writer(), lambda value, _: value, saved)
+    path = "" if driver.save_as is None else str(driver.save_as)
+    field = written("save_as", path)
+    if not re.fullmatch(r"[\w./-]*", path):
+        field = replace(field, verbatim=True)  # no list of words, whose blanks may change
+    return _describe(driver, Writer(), lambda value, _: value, [field] if path else [])
 
 
 def describe_point(driver: "TransientDriver", steps: int, point: int) -> Tree:

@@ -14,6 +14,7 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.status import Criterion, Reason, Status, failures, require
 from ingot.execute.transient import History, Transient
+from ingot.keywords import check_keywords
 from ingot.options import Backend, find_no_choice
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def require_backend(backend: str) -> None:
     raise_if(find_no_choice("backend", backend, get_args(Backend)))
 
 
+@check_keywords
 def executor(
     program: "Program", backend: Backend = "interpret", dtype: torch.dtype = torch.float64,
     device: torch.device | str = "cpu",

@@ -1,7 +1,7 @@
 """What became of every point of a call: converged or why not, iterations, residual."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -13,6 +13,7 @@ from ingot.execute.batch_shape import ValueShape
 from ingot.messages import tell
 from ingot.options import Newton
 from ingot.types.batches import Dims, remove_axes, spread_points
+from ingot.types.history import TIMES
 
 __all__ = [
     "STATUS_ROWS",
@@ -22,6 +23,8 @@ __all__ = [
     "Status",
     "failures",
     "find_criteria",
+    "find_no_length",
+    "find_times",
     "may_be",
     "require",
     "spoil_rows",
@@ -152,11 +155,14 @@ class Status:
         row, point = rows[int(sizes.nan_to_num(nan=math.inf).argmax())].tolist()
         return row + self.begin, point
 
-    def problem(self, saved: str | None = None, *, in_parts: bool = True) -> Problem | None:
+    def problem(
+        self, saved: str | None = None, *, in_parts: bool = True, times: Tensor | None = None
+    ) -> Problem | None:
         """What to tell the user where points failed: how many, the worst, and a way on.
 
         saved: a file that repeats the worst, and flags that it needs; in_parts: whether steps that
-        fail are taken in parts, or cannot be.
+        fail are taken in parts, or cannot be; times: of every step, (steps, *batch), or of the two
+        ends of one, where they are known.
         """
         worst = self.worst()
         if worst is None:
@@ -171,11 +177,38 @@ class Status:
             more += f"; the point is saved: ingot run {saved}; why: ingot diagnose {saved}"
         elif when:
             more += "; why: ingot diagnose FILE DRIVER"
-        return tell(
+        found = tell(
             "not converged", solve=self.solve, failed=len(self.find_first_failures()),
             points=self.reason.shape[-1], point=point, when=when, residual=f"{residual:.1e}",
             reason=reason.name.lower().replace("_", " "), more=more,
         )  # fmt: skip
+        fix = find_no_length(times, step if when else 1, point, self.reason.shape[-1])
+        return found if fix is None else replace(found, fix=fix)
+
+
+def find_no_length(
+    times: Tensor | None, step: int = 1, point: int = 0, points: int = 0
+) -> str | None:
+    """How to mend a step that does not go forward in time, which no halving does.
+
+    times: as `Status.problem` takes them; point: where that many are told apart.
+    """
+    if times is None or not times.numel() or step < 1:
+        return None
+    lengths = (times[step] - times[step - 1]).flatten()
+    length = float(lengths[point] if len(lengths) == points else lengths.min())
+    if length == 0:
+        return "leave one of the two times out: they are equal, and the step has no length"
+    return f"sort the times: the step goes back by {-length:g}" if length < 0 else None
+
+
+def find_times(inputs: Mapping[str, Tensor]) -> Tensor | None:
+    """The two ends of the step that a call is given, (2, *batch), where it is given both."""
+    for name in TIMES:
+        if name in inputs and f"{name}~1" in inputs:
+            ends = (inputs[f"{name}~1"], inputs[name])
+            return torch.stack(torch.broadcast_tensors(*(x.detach().cpu() for x in ends)))
+    return None
 
 
 def spoil_slopes(
@@ -215,9 +248,10 @@ def may_be(conditions: Tensor) -> bool:
     return not conditions.is_cpu or bool(conditions.any())
 
 
-def failures(statuses: Iterable[Status]) -> tuple[Problem, ...]:
-    """A problem for each solve that failed at a point."""
-    return tuple(problem for status in statuses if (problem := status.problem()) is not None)
+def failures(statuses: Iterable[Status], times: Tensor | None = None) -> tuple[Problem, ...]:
+    """A problem for each solve that failed at a point; times: as `Status.problem` takes them."""
+    found = (status.problem(times=times) for status in statuses)
+    return tuple(problem for problem in found if problem is not None)
 
 
 def require(statuses: Iterable[Status]) -> None:

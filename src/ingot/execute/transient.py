@@ -1,7 +1,7 @@
 """Many steps of one program, with the histories of its variables."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,6 +10,9 @@ from torch import Tensor
 from ingot.errors import Problem
 from ingot.execute.batch_shape import ValueShape, shape_of
 from ingot.execute.status import STATUS_ROWS, Status
+from ingot.keywords import check_keywords
+from ingot.messages import refuse
+from ingot.options import Count, fits
 from ingot.types import lag
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ MAX_LOST = 1e-3  # of a step, to the rounding of times: rates are as wrong as th
 Call = Callable[[Mapping[str, Tensor]], tuple[dict[str, Tensor], Sequence[Status]]]
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Transient:
     """What is known before the first step.
@@ -35,6 +39,10 @@ class Transient:
     steps: int
     prescribed: Mapping[str, Tensor]
     initial: Mapping[str, Tensor]
+
+    def __post_init__(self) -> None:
+        if not fits(self.steps, Count):
+            raise refuse("no steps", steps=self.steps)
 
     def to(self, device: torch.device | str) -> "Transient":
         """The same on a device."""
@@ -86,6 +94,12 @@ def step_calls(
 ) -> History:  # fmt: skip
     """The history of whatever is called with arrays of such shapes and gives such outputs."""
     steps = transient.steps
+    if steps == 1:  # another step like it tells the shapes
+        twice = {n: torch.stack([x[0], x[0]]) for n, x in transient.prescribed.items()}
+        longer = replace(transient, steps=2, prescribed=twice)
+        history = step_calls(call, given, gives, longer, dtype)
+        none = [replace(s, **{n: getattr(s, n)[:0] for n in STATUS_ROWS}) for s in history.statuses]
+        return History({n: x[:1] for n, x in history.outputs.items()}, none)
     begun = {n: x[0] for n, x in transient.prescribed.items()}
     past: list[dict[str, Tensor]] = [{**begun, **transient.initial}]
     statuses: list[Sequence[Status]] = []
@@ -97,10 +111,9 @@ def step_calls(
     for name in gives:
         rows = [p[name] for p in past[1:]]
         first = past[0].get(name)
-        if rows:
-            first = torch.zeros_like(rows[0]) if first is None else first.to(rows[0].dtype)
-            # an initial value that nothing reads may be for more points than what is computed
-            histories[name] = torch.stack(torch.broadcast_tensors(first, *rows))
+        first = torch.zeros_like(rows[0]) if first is None else first.to(rows[0].dtype)
+        # an initial value that nothing reads may be for more points than what is computed
+        histories[name] = torch.stack(torch.broadcast_tensors(first, *rows))
     return History(
         histories, tuple(_stack_statuses(column) for column in zip(*statuses, strict=True))
     )

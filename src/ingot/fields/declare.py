@@ -17,6 +17,7 @@ from ingot.errors import Problem
 from ingot.fields.spaces import Space, Spectrum
 from ingot.fields.step import Ambient, Quirk, Step
 from ingot.hit import Block
+from ingot.keywords import check_keywords
 
 __all__ = [
     "BOUNDARIES",
@@ -212,6 +213,7 @@ BOUNDARIES: dict[str, DeclaredCompute] = {}
 POSTPROCESSORS: dict[str, DeclaredCompute] = {}
 
 
+@check_keywords
 def compute(
     function: Callable[..., Any] | None = None,
     *,
@@ -260,6 +262,7 @@ def compute(
     return declare if function is None else declare(function)
 
 
+@check_keywords
 def postprocessor(
     function: Callable[..., Any] | None = None, *, history: int = 0, check: Check | None = None
 ) -> Any:

@@ -37,6 +37,7 @@ from ingot.fields.solvers.solve import Substep
 from ingot.fields.step import Buffer, Eager, State, StepExecutor, WholeFields
 from ingot.fields.wiring import unwritten
 from ingot.hit import read
+from ingot.keywords import check_keywords
 
 __all__ = ["Result", "Run", "prepared", "run", "run_file"]
 
@@ -363,6 +364,7 @@ class Run:
         )
 
 
+@check_keywords
 def prepared(
     simulation: Simulation,
     folder: Path | str = ".",
@@ -410,6 +412,7 @@ def prepared(
                strict=strict)  # fmt: skip
 
 
+@check_keywords
 def run_file(
     file: Path,
     overrides: Sequence[str] = (),
@@ -424,6 +427,7 @@ def run_file(
     return run(simulation, folder, jit=jit, device=device, strict=strict)
 
 
+@check_keywords
 def run(
     simulation: Simulation,
     folder: Path | str = ".",

@@ -55,6 +55,7 @@ from ingot.hit import (
     unknown_fields,
     unknown_sections,
 )
+from ingot.keywords import check_keywords
 from ingot.model.settings import settings
 
 __all__ = ["SECTIONS", "Simulation", "build", "is_simulation"]
@@ -142,6 +143,7 @@ def is_simulation(tree: Tree) -> bool:
     return bool(tree.section("Domain"))
 
 
+@check_keywords
 def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
     """The simulation that a file describes; where `untrusted`, no code that it names is loaded."""
     raise_if(unknown_sections(tree, SECTIONS))
@@ -196,6 +198,7 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
         reader.problems += misplaced_stream(solver, whole.one("TensorSolver"))
         root = solve.root(groups, solver, whole.one("TensorSolver"))
     outputs = read_outputs(whole.one("Outputs"), stem, reader)
+    tell_idle_outputs(whole, domain, outputs, reader)
     executioner = read_executioner(whole.one("Executioner"), reader)
     made = Simulation(
         tree=tree, stem=stem, domain=domain or Domain(dim="1"), problem=options,
@@ -204,7 +207,7 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
         | declared_buffers(whole.blocks("TensorBuffers"), reader, lattice),
         initialize=initialize, root=root, postprocess=postprocess, solver=solver,
         executioner=executioner,
-        stepper=read_stepper(whole.one("Executioner"), binder, executioner.dt),
+        stepper=read_stepper(whole.one("Executioner"), binder, executioner),
         measures=read_measures(
             whole, binder, [*solve.groups, *root.groups], domain or Domain(dim="1")
         ),
@@ -212,6 +215,7 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
         fields_out=read_tensor_outputs(
             whole.blocks("TensorOutputs"), outputs, stem, reader,
             compatible=options.marlin_compatible,
+            shared=domain is not None and domain.parallel_mode != "NONE",
         ),
         mapped=mapped, strict=settings(tree).strict, doubts=tuple(reader.doubts),
     )  # fmt: skip
@@ -224,6 +228,20 @@ def build(tree: Tree, *, untrusted: bool = False) -> Simulation:
         reader.problems += wrong_components(made, whole.one("TensorSolver"))
     raise_if(reader.problems)
     return made
+
+
+def tell_idle_outputs(
+    whole: Sections, domain: Domain | None, outputs: Outputs, reader: Reader
+) -> None:
+    """Keep a doubt about each option of files that nothing writes, or that no rank shares."""
+    block = whole.one("Outputs")
+    if block is not None and not outputs.targets and not outputs.stored:
+        idle = ["execute_on", "time_step_interval"]
+        idle += [] if whole.blocks("TensorOutputs") else ["file_base"]
+        reader.tell_idle_fields(block, outputs.options, idle)
+    if domain is not None and domain.mesh_mode != "MANUAL":
+        written = any(target.kind == "Exodus" for target in outputs.targets)
+        reader.tell_idle_fields(whole.one("Domain"), domain, () if written else ("mesh_mode",))
 
 
 def started(*lists: Sequence[Step]) -> dict[str, StartedBuffer]:

@@ -7,7 +7,7 @@ import inspect
 import re
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
@@ -20,14 +20,12 @@ from torch.fx.graph import CodeGen
 from ingot.errors import IngotError, Problem, Span, raise_if
 from ingot.graphs.guards import Course, find_guards, find_inplace
 from ingot.graphs.layout import blank, order_of
-from ingot.graphs.sizes import Dynamic, find_fixed, open_sizes, print_size
+from ingot.graphs.sizes import Dynamic, Open, find_fixed, open_sizes
 from ingot.graphs.spans import find_definition, find_layer, find_span_in, find_use, placed
 from ingot.graphs.torch_private import (
     Frame,
     autocast_now,
     buffers_of,
-    equal_sizes,
-    expression_of,
     free_convolutions,
     mark_open,
     silence_fakes,
@@ -40,8 +38,7 @@ from ingot.graphs.torch_private import (
 from ingot.graphs.tree import PLAIN, Tree, flatten, has_order, reorder, set_free, unflatten
 
 __all__ = [
-    "Captured", "Constant", "Input", "Leaf", "capture", "find_fix",
-    "find_tensors",
+    "Captured", "Leaf", "capture", "find_fix", "find_tensors",
 ]  # fmt: skip
 
 # what Dynamo's guards ask of torch itself rather than of the user's module and configuration
@@ -75,36 +72,19 @@ _FIXES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    """What a placeholder stands for.
+class Leaf:
+    """What a placeholder of the graph, or a leaf of the result, stands for.
 
-    kind: a tensor "held" by the module (`name` is its first qualified name), a tensor "argument"
-    (`index` counts the leaves of the arguments), a "constant" tensor of a closure or a global
-    (`name` is where it was found), or a "size" (`value` is its expression in the open sizes).
+    kind: a tensor "held" by the module (`name` is its first qualified name), a leaf "argument"
+    (`index` counts those of the arguments), a "constant" tensor of a closure or a global (`name` is
+    where it was found), a "size" (`value` is its expression in the open sizes), an "output" of the
+    graph (`index` counts them), or a plain "value".
     """
 
-    kind: Literal["held", "argument", "constant", "size"]
-    name: str
-    index: int = -1
-    value: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A leaf of the result: an "output" of the graph, an "argument", a tensor "held", a "value"."""
-
-    kind: Literal["output", "argument", "held", "value"]
-    index: int = -1
+    kind: Literal["held", "argument", "constant", "size", "output", "value"]
     name: str = ""
+    index: int = -1
     value: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A number or word that was taken from an attribute, a closure or a global, and where."""
-
-    name: str
-    value: bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +95,7 @@ class Captured:
     leaves and tree: the result; written: attributes that the call binds to outputs of the graph,
     and where; place: where the function begins;
     open: the example's number for each open size; guards: what was assumed of them, as text;
+    constants: numbers and words that were taken from attributes, closures and globals;
     names: all globals and attributes that the code may have asked for;
     asks_grad: whether the code asked if gradients are recorded, which was `grad`;
     unnamed: what `**kwargs` takes, where its order matters;
@@ -123,7 +104,7 @@ class Captured:
 
     name: str
     graph: GraphModule
-    inputs: tuple[Input, ...]
+    inputs: tuple[Leaf, ...]
     leaves: tuple[Leaf, ...]
     tree: Tree
     open: dict[str, int]
@@ -134,7 +115,7 @@ class Captured:
     takes: Tree = Tree()  # noqa: RUF009 it is frozen
     written: tuple[tuple[str, int, Span | None], ...] = ()
     place: Span | None = None
-    constants: tuple[Constant, ...] = ()
+    constants: dict[str, Any] = field(default_factory=dict)
     guards: tuple[str, ...] = ()
     training: bool | None = None
     names: frozenset[str] = frozenset()
@@ -156,96 +137,89 @@ def capture(
 
     `unnamed` are those that `**kwargs` takes.
     """
-    leaves, takes = flatten((tuple(args), dict(kwargs or {})))
-    arguments = tuple((_argument(path, names), leaf) for path, leaf in leaves)
+    kwargs = dict(kwargs or {})
+    _, takes = flatten((tuple(args), kwargs))
+    known = [*names, *(f"argument{i}" for i in range(len(names), len(args)))]
+    # the name of each argument, and where Dynamo finds it
+    given = [
+        (name, f"L['values'][{i}]", x) for i, (name, x) in enumerate(zip(known, args, strict=False))
+    ]
+    given += [(name, f"L['named'][{name!r}]", x) for name, x in kwargs.items()]
+    leaves = [
+        (name + path, place + path, leaf)
+        for name, place, value in given
+        for path, leaf in flatten(value)[0]
+    ]
+    arguments = tuple((name, leaf) for name, _, leaf in leaves)
     tensors = [(n, x) for n, x in arguments if isinstance(x, Tensor)]
     chosen, hints, bounds = open_sizes(dynamic, tensors, one_of_several)
     rest = iter(chosen)
-    axes = tuple(next(rest) if isinstance(leaf, Tensor) else {} for _, leaf in leaves)
-    examples = [_example(x, opened, {}) for (_, x), opened in zip(leaves, axes, strict=True)]
+    axes = tuple(next(rest) if isinstance(leaf, Tensor) else {} for _, leaf in arguments)
     size_names = {
-        f"{_local(path)}.size()[{axis}]": size
-        for (path, _), opened in zip(leaves, axes, strict=True)
+        f"{place}.size()[{axis}]": size
+        for (_, place, _), opened in zip(leaves, axes, strict=True)
         for axis, size in opened.items()
     }
     source = uncompiled(source)
     module = source if isinstance(source, nn.Module) else None
     name = type(source).__name__ if module else getattr(source, "__name__", "function")
 
-    def trace(examples: Sequence[Any], written: Sequence[str], copied: Sequence[str]) -> Frame:
-        return trace_nested(unflatten(takes, examples), written, copied)
+    def make_examples(fixed: Mapping[str, int]) -> list[Any]:
+        return [_example(x, opened, fixed) for (_, x), opened in zip(arguments, axes, strict=True)]
 
-    def trace_nested(given: Any, written: Sequence[str], copied: Sequence[str]) -> Frame:
-        values, named = given
-        words = tuple((n.split("."), n in copied) for n in written)
-        return _trace(name, source, values, named, words)
-
-    frame = trace(examples, (), ())
+    examples = make_examples({})
+    given = unflatten(takes, examples)
+    frame = _trace(name, source, given)
     raise_if(_find_subclasses(frame))
     written = _find_written(name, module, frame)
     copied: list[str] = []
     place = find_definition(source)
     with placed(place):
         if written:
-            frame = trace(examples, [*written], ())
+            frame = _trace(name, source, given, written)
             copied = _find_copied(name, module, frame, written, examples)
         if copied:
-            frame = trace(examples, [*written], copied)
+            frame = _trace(name, source, given, written, copied)
         result, bound, _ = _run(frame)
-    symbols = _name_symbols(name, frame, size_names)
+    course = Course(frame, _open(name, frame, size_names, hints))
 
-    def retrace(fixed: Mapping[str, int]) -> Course:
-        again = [_example(x, opened, fixed) for (_, x), opened in zip(arguments, axes, strict=True)]
-        other = trace(again, [*written], copied)
-        return Course(other, _name_symbols(name, other, size_names), hints | dict(fixed))
+    def follow(given: Any, sizes: Mapping[str, int]) -> Course:
+        other = _trace(name, source, given, written, copied)
+        return Course(other, _open(name, other, size_names, sizes))
 
-    course = Course(frame, symbols, hints)
-    guards, causes = find_guards(course, retrace)
+    guards, causes = find_guards(
+        course, lambda fixed: follow(unflatten(takes, make_examples(fixed)), {**hints, **fixed})
+    )
 
     def is_free() -> bool:
         """Whether all is the same with dicts turned round, and with the first entry last."""
         for turn in (lambda x: x[::-1], lambda x: x[1:] + x[:1]):
-            given = reorder(unflatten(takes, examples), turn)
             try:
-                other = trace_nested(given, [*written], copied)
-                again = Course(other, _name_symbols(name, other, size_names), hints)
+                other = follow(reorder(given, turn), hints)
             except IngotError:
                 return False
-            if not again.is_like(course) or _marks(other) != _marks(frame):
+            if not other.is_like(course) or _marks(other.frame) != _marks(frame):
                 return False
         return True
 
-    free = (len(unnamed) > 1 or any(has_order(c) for h in takes.children for c in h.children)) and (
-        is_free()
-    )
+    ordered = len(unnamed) > 1 or any(has_order(c) for h in takes.children for c in h.children)
+    free = ordered and is_free()
     whose = _Tensors(module, examples)
     places = zip(frame.graph.graph.find_nodes(op="placeholder"), frame.given, strict=True)
     nested, tree = flatten(result)
     new = zip(written, bound, strict=True)
     return Captured(
-        name=name,
-        inputs=tuple(whose.find_input(*place, frame, symbols) for place in places),
-        arguments=arguments,
-        axes=axes,
-        takes=set_free(takes) if free else takes,
-        leaves=tuple(whose.find_leaf(name, place, *leaf) for leaf in nested),
-        tree=tree,
+        name=name, arguments=arguments, axes=axes, takes=set_free(takes) if free else takes,
+        inputs=tuple(whose.find_input(*each, course) for each in places),
+        leaves=tuple(whose.find_leaf(name, place, *leaf) for leaf in nested), tree=tree,
         written=tuple(
             (n, stand.index, written[n]) for n, stand in new if isinstance(stand, _Stand)
         ),
-        place=place,
-        constants=_find_constants(frame),
-        open=hints,
-        guards=(*bounds, *guards),
-        causes=causes,
-        training=module.training if module else None,
-        grad=torch.is_grad_enabled(),
-        autocast=autocast_now(),
-        graph=_clean(frame),
-        names=frame.names,
-        asks_grad=frame.asks_grad,
-        unnamed=() if free else tuple(unnamed),
-    )
+        place=place, constants=_find_constants(frame), open=hints, guards=(*bounds, *guards),
+        causes=causes, training=module.training if module else None,
+        grad=torch.is_grad_enabled(), autocast=autocast_now(), graph=_clean(frame),
+        names=frame.names, asks_grad=frame.asks_grad, unnamed=() if free else tuple(unnamed),
+    )  # fmt: skip
 
 
 _Written = tuple[tuple[list[str], bool], ...]
@@ -307,35 +281,14 @@ def _example(leaf: Any, opened: Mapping[int, str], fixed: Mapping[str, int]) -> 
     return made.requires_grad_(leaf.requires_grad)
 
 
-def _argument(path: str, names: Sequence[str]) -> str:
-    """The name of a leaf of (positional, keyword): the argument's, then the way inside it."""
-    word, _, rest = path.removeprefix("[").partition("]")
-    first, _, inner = rest.removeprefix("[").partition("]")
-    if word == "1":
-        return first.strip("'") + inner
-    place = int(first)
-    return (names[place] if place < len(names) else f"argument{place}") + inner
-
-
-def _local(path: str) -> str:
-    """The same as Dynamo writes it."""
-    return (
-        path.replace("[0]", "L['values']", 1)
-        if path.startswith("[0]")
-        else path.replace("[1]", "L['named']", 1)
-    )
-
-
 def _trace(
-    name: str,
-    source: Any,
-    values: tuple[Any, ...],
-    named: dict[str, Any],
-    written: _Written,
+    name: str, source: Any, given: Any, written: Iterable[str] = (), copied: Sequence[str] = ()
 ) -> Frame:
+    """A call of (positional, keyword) arguments as Dynamo traces it."""
+    words = tuple((n.split("."), n in copied) for n in written)
     try:
         with free_convolutions(), silence_fakes():
-            return trace_frame(_call, (source, values, named, written))
+            return trace_frame(_call, (source, *given, words))
     except IngotError:
         raise
     except Exception as error:
@@ -403,25 +356,19 @@ def _find_written(name: str, module: nn.Module | None, frame: Frame) -> dict[str
         if source.endswith("._non_persistent_buffers_set"):
             continue
         owner = _qualified(source.removesuffix("._buffers"))
-        known = _find_module(module, owner)
-        lost = [*change.names]
+        known, line = _find_module(module, owner), _find_line(change.stack)
+        tensors, lost = [], [*change.names] or [""]
         if known is not None and source.endswith("._buffers"):
-            lost = []
-            line = _find_line(change.stack)
-            written |= {f"{owner}.{n}".lstrip("."): line for n in buffers_of(known)}
+            tensors, lost = [*buffers_of(known)], []
         elif known is not None:
-            lost = [n for n in lost if not isinstance(vars(known).get(n), Tensor)]
-            kept = [n for n in change.names if n not in lost]
-            written |= {f"{owner}.{n}".lstrip("."): _find_line(change.stack) for n in kept}
-            if not lost:
-                continue
-        else:
-            lost = lost or [""]
+            tensors = [n for n in change.names if isinstance(vars(known).get(n), Tensor)]
+            lost = [n for n in change.names if n not in tensors]
+        written |= {f"{owner}.{n}".lstrip("."): line for n in tensors}
         problems += [
             Problem(
                 "python-state",
                 f"a call of '{name}' sets '{_told(frame, change.source, n)}', which a graph cannot",
-                _find_line(change.stack), "keep it in a buffer of fixed shape, or return it",
+                line, "keep it in a buffer of fixed shape, or return it",
             )
             for n in lost
         ]  # fmt: skip
@@ -506,38 +453,29 @@ def _find_module(module: nn.Module | None, name: str | None) -> nn.Module | None
         return None
 
 
-def _name_symbols(name: str, frame: Frame, size_names: Mapping[str, str]) -> dict[Any, Any]:
-    """Dynamo's symbols -> those of the open sizes; refused where the trace has fixed one."""
-    import sympy
-
-    symbols = {
-        symbol: sympy.Symbol(size_names[source], integer=True, nonnegative=True)
-        for symbol, sources in sources_of_sizes(frame.mode).items()
-        for source in sources
-        if source in size_names
-    }
-    stacks, sources = stacks_of_sizes(frame.mode), sources_of_sizes(frame.mode)
+def _open(name: str, frame: Frame, size_names: Mapping[str, str], sizes: Mapping[str, int]) -> Open:
+    """The open sizes of a frame by their names; refused where the trace has fixed one."""
+    sources, stacks = sources_of_sizes(frame.mode), stacks_of_sizes(frame.mode)
+    names = {s: size_names[x] for s, every in sources.items() for x in every if x in size_names}
+    shapes = Open(sizes, (frame.mode, names))
     fixed = {
-        f"{symbols[s]} = {print_size(e.xreplace(symbols))}": _find_line(
-            next((stacks[x] for x in sources[s] if x in stacks), ())
-        )
-        for s, e in equal_sizes(frame.mode).items()
-        if s in symbols and symbols[s] != e.xreplace(symbols)
+        told: _find_line(next((stacks[x] for x in sources[symbol] if x in stacks), ()))
+        for told, symbol in shapes.tied().items()
     }
     raise_if(find_fixed(name, fixed))
-    return symbols
+    return shapes
 
 
-def _find_constants(frame: Frame) -> tuple[Constant, ...]:
-    """The plain values that Dynamo guards, of the user's objects."""
-    found: dict[str, Constant] = {}
-    for source in frame.constants:
+def _find_constants(frame: Frame) -> dict[str, Any]:
+    """The plain values of the user's objects that Dynamo guards, by where they were found."""
+    found: dict[str, Any] = {}
+    for source in sorted(frame.constants):
         if _OWN.search(source) or source.startswith(("L['values']", "L['named']", "L['written']")):
             continue
         value = frame.evaluate(source)
         if isinstance(value, PLAIN) and not source.endswith(".training"):
-            found[source] = Constant(_told(frame, source) or source, value)
-    return tuple(found[source] for source in sorted(found))
+            found[_told(frame, source) or source] = value
+    return found
 
 
 class _Tensors:
@@ -555,31 +493,30 @@ class _Tensors:
         self.held |= {id(tensor): names[0] for names, tensor in find_tensors(module)}
         self.names = {name: number for number, name in self.held.items()}
 
-    def find_input(self, node: Node, value: Any, frame: Frame, symbols: Mapping[Any, Any]) -> Input:
+    def find_input(self, node: Node, value: Any, course: Course) -> Leaf:
         """What a placeholder stands for."""
         if not isinstance(value, Tensor):
-            size = expression_of(node.meta["example_value"]).xreplace(symbols)
-            return Input("size", node.name, value=print_size(size))
+            return Leaf("size", node.name, value=course.open.text(node.meta["example_value"]))
         if id(value) in self.arguments:
-            return Input("argument", node.name, self.arguments[id(value)])
+            return Leaf("argument", node.name, self.arguments[id(value)])
         if id(value) in self.held:
-            return Input("held", self.held[id(value)], value=value)
-        source = frame.sources[node]
+            return Leaf("held", self.held[id(value)], value=value)
+        source = course.frame.sources[node]
         name = _qualified(source)
         owner, _, leaf = (name or "").rpartition(".")
         holder = _find_module(self.module, owner)
         if name and holder is not None and getattr(holder, leaf, None) is value:
-            return Input("held", name, value=value)
-        word = _told(frame, source)
+            return Leaf("held", name, value=value)
+        word = _told(course.frame, source)
         mine = self.names.setdefault(word, id(value)) == id(value)
-        return Input("constant", word if mine else source, value=value)
+        return Leaf("constant", word if mine else source, value=value)
 
     def find_leaf(self, name: str, place: Span | None, path: str, leaf: Any) -> Leaf:
         """What a leaf of the result is."""
         if isinstance(leaf, _Stand):
-            return Leaf("output", leaf.index)
+            return Leaf("output", index=leaf.index)
         if id(leaf) in self.arguments:
-            return Leaf("argument", self.arguments[id(leaf)])
+            return Leaf("argument", index=self.arguments[id(leaf)])
         if id(leaf) in self.held:
             return Leaf("held", name=self.held[id(leaf)])
         if type(leaf) in PLAIN:

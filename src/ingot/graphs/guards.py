@@ -15,16 +15,13 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_arg
 
 from ingot.errors import IngotError
-from ingot.graphs.layout import blank, order_of
-from ingot.graphs.sizes import Size, evaluated, holds, print_size
+from ingot.graphs.layout import blank, number_of, order_of
+from ingot.graphs.sizes import Open, Size, evaluated, holds
 from ingot.graphs.spans import print_place
 from ingot.graphs.torch_private import (
     Frame,
-    expression_of,
     fake_mode,
     frames_of,
-    guards_of,
-    hint_of,
     silence_fakes,
     writes_of,
 )
@@ -36,38 +33,26 @@ NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat, torch.
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A traced frame, the names of its symbols, and the sizes of its example."""
+    """A traced frame, and its open sizes with those of its example."""
 
     frame: Frame
-    symbols: Mapping[Any, Any]
-    sizes: Mapping[str, int]
-
-    def text(self, size: Any) -> Size:
-        """A size in the names of the open ones."""
-        if isinstance(size, int | float):
-            return size  # pyright: ignore[reportReturnType]
-        return print_size(expression_of(size).xreplace(self.symbols))
-
-    def guards(self) -> tuple[str, ...]:
-        """What was decided by open sizes."""
-        found = [g.expr.xreplace(self.symbols) for g in guards_of(self.frame.mode)]
-        return tuple(dict.fromkeys(str(print_size(e)) for e in found if e.free_symbols))
+    open: Open
 
     def causes(self) -> dict[str, str]:
         """The user's lines that decided by open sizes, as far as they are known."""
         found = {}
-        for guard in guards_of(self.frame.mode):
+        for text, guard in self.open.guards().items():
             line, _ = frames_of(guard)
             # torch cuts the beginning of a path off, and two letters where nothing is common to all
             place = line.rpartition("# ")[2].rpartition("/")[2] if line else ""
-            if guard.expr.free_symbols and place:
-                found[str(print_size(guard.expr.xreplace(self.symbols)))] = f"by {place}"
+            if place:
+                found[text] = f"by {place}"
         return found
 
     def is_like(self, other: "Course") -> bool:
         """Whether another trace does the same, and has decided the same."""
-        same = self.lines(self.sizes) == other.lines(self.sizes)
-        return same and {*self.guards()} == {*other.guards()}
+        same = self.lines(self.open.hints) == other.lines(self.open.hints)
+        return same and self.open.guards().keys() == other.open.guards().keys()
 
     def lines(self, sizes: Mapping[str, int]) -> list[Any]:
         """What the graph does for given sizes, without names."""
@@ -86,7 +71,7 @@ def find_guards(
     def trace_small(fixed: frozenset[tuple[str, int]]) -> Course | None:
         """The trace with some sizes 0 or 1, if it takes the same course."""
         if fixed not in known:
-            sizes = {**course.sizes, **dict(fixed)}
+            sizes = {**course.open.hints, **dict(fixed)}
             try:
                 other = retrace(dict(fixed))
                 known[fixed] = other if other.lines(sizes) == course.lines(sizes) else None
@@ -95,11 +80,11 @@ def find_guards(
         return known[fixed]
 
     def collect(now: Course, fixed: frozenset[tuple[str, int]]) -> list[str]:
-        guards = [*now.guards()]
+        guards = [*now.open.guards()]
         # of what is empty nothing more is asked: each size may be 0 alone
-        free = set() if 0 in dict(fixed).values() else set(course.sizes) - set(dict(fixed))
+        free = set() if 0 in dict(fixed).values() else set(course.open.hints) - set(dict(fixed))
         for name, size in product(sorted(free), (1, 0)):
-            sizes = {**now.sizes, name: size}
+            sizes = {**now.open.hints, name: size}
             false = [g for g in guards if not holds(g, sizes)]
             small = fixed | {(name, size)}
             other = trace_small(small) if false else None
@@ -111,9 +96,7 @@ def find_guards(
         return guards
 
     found = tuple(collect(course, frozenset()))
-    guards, causes = find_excluded(
-        course.frame.graph, "example_value", course.text, course.sizes, found
-    )
+    guards, causes = find_excluded(course.frame.graph, "example_value", course.open, found)
     return guards, course.causes() | causes
 
 
@@ -143,47 +126,32 @@ def _lines(graph: GraphModule, course: Course, sizes: Mapping[str, int]) -> list
 def _number(course: Course, value: Any, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, torch.Size):
         return tuple(_number(course, v, sizes) for v in value)
-    return evaluated(course.text(value), sizes)
+    return evaluated(course.open.text(value), sizes)
 
 
 def find_excluded(
-    graph: GraphModule, meta: str, text: Callable[[Any], Size], hints: Mapping[str, int],
-    guards: tuple[str, ...],
-) -> tuple[tuple[str, ...], dict[str, str]]:  # fmt: skip
+    graph: GraphModule, meta: str, shapes: Open, guards: tuple[str, ...]
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """The guards, and which of the sizes 0 and 1 would make other shapes than the open trace has.
 
     A size of 1 is squeezed and broadcast, and some operations refuse 0 or 1: these are the causes.
-    `meta` is where nodes keep their fake value, `text` writes a size of one in the names of the
-    open sizes.
+    `meta` is where nodes keep their fake value.
     """
     causes: dict[str, str] = {}
-    for name in hints:
-        for size in (0, 1):
-            sizes = {**hints, name: size}
-            if not all(holds(guard, sizes) for guard in guards):
-                continue
-            shapes = _Shapes(graph, meta, text, sizes)
-            if not shapes.hold():
-                guards = (*guards, f"{name} != {size}")
-                causes[guards[-1]] = shapes.cause
+    for name, size in product(shapes.hints, (0, 1)):
+        sizes = {**shapes.hints, name: size}
+        if not all(holds(guard, sizes) for guard in guards):
+            continue
+        trial = _Shapes(graph, meta, shapes.text, sizes)
+        if not trial.hold():
+            guards = (*guards, f"{name} != {size}")
+            causes[guards[-1]] = trial.cause
     return guards, causes
 
 
 def find_inplace(frame: Frame) -> list[int]:
     """Which of the tensors that a frame's graph takes are written to in place."""
-
-    def number(size: Any) -> Any:
-        return hint_of(size) if isinstance(size, torch.SymInt) else size
-
-    def empty(x: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return number(x)
-        return blank([*map(number, x.shape)], order_of(x), x.dtype, x.device)
-
-    places = frame.graph.graph.find_nodes(op="placeholder")
-    with torch.no_grad(), fake_mode(), silence_fakes():
-        given = [empty(n.meta["example_value"]) for n in places]
-        Interpreter(frame.graph).run(*given)
+    given = _Shapes(frame.graph, "example_value", number_of, {}).run_fakes()
     return [i for i, x in enumerate(given) if isinstance(x, Tensor) and writes_of(x)]
 
 
@@ -199,13 +167,19 @@ class _Shapes(Interpreter):
 
     def hold(self) -> bool:
         """Whether all shapes are as expected, and nothing is refused."""
-        places = self.module.graph.find_nodes(op="placeholder")  # pyright: ignore
         try:
-            with torch.no_grad(), fake_mode(), silence_fakes():
-                self.run(*(self.blank(node.meta[self.meta]) for node in places))
+            self.run_fakes()
         except Exception:
             return False
         return True
+
+    def run_fakes(self) -> list[Any]:
+        """Run the graph; what it was given."""
+        places = self.module.graph.find_nodes(op="placeholder")  # pyright: ignore
+        with torch.no_grad(), fake_mode(), silence_fakes():
+            given = [self.blank(node.meta[self.meta]) for node in places]
+            self.run(*given)
+        return given
 
     def run_node(self, n: Node) -> Any:
         """Compare one result."""

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from ingot.graphs.torch_private import hint_of
 
-__all__ = ["Order", "arrange", "blank", "is_arranged", "order_of"]
+__all__ = ["Order", "arrange", "blank", "is_arranged", "number_of", "order_of"]
 
 Order = tuple[int, ...]
 
 
 def order_of(tensor: Tensor) -> Order:
     """The axes from the outermost to the innermost; () where that is row-major or not dense."""
-    strides = [*map(_number, tensor.stride())]
+    strides = [*map(number_of, tensor.stride())]
     order = tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
     return order if not is_arranged(tensor, ()) and is_arranged(tensor, order) else ()
 
@@ -26,14 +26,15 @@ def is_arranged(tensor: Tensor, order: Order) -> bool:
     sizes, strides = tensor.shape, tensor.stride()
     expected = 1
     for axis in reversed(order or range(len(sizes))):
-        size = _number(sizes[axis])
-        if size != 1 and _number(strides[axis]) != expected:
+        size = number_of(sizes[axis])
+        if size != 1 and number_of(strides[axis]) != expected:
             return False
         expected *= size
     return True
 
 
-def _number(size: Any) -> int:
+def number_of(size: Any) -> int:
+    """A size, of an open one that of the example."""
     return size if isinstance(size, int) else hint_of(size)
 
 

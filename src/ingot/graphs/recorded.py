@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ingot.graphs.cuda_graphs import Place, Run, gpu
+from ingot.graphs.cuda_graphs import Place, Run
 from ingot.graphs.torch_private import any_dispatch, use_count, view_memory
 
-__all__ = ["Dispatcher", "held", "wrap"]
+__all__ = ["Dispatcher", "held"]
 
 LOG = logging.getLogger("ingot")
 
@@ -95,18 +95,6 @@ class _Recording:
             for i, size, stride, offset in self.results
         ]
 
-    def write_back(self, inputs: Sequence[Any]) -> bool:
-        """Whether copies of operands were written to; what was is written to the operands too."""
-        changed = [(inputs[i], own) for i, own in self.copied if not _is_same(inputs[i], own)]
-        for x, own in changed:
-            x.copy_(own)
-        return len(changed) > 0
-
-
-def _is_same(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors hold the same numbers, or none at the same places."""
-    return bool(((x == y) | (x != x)).all())
-
 
 def _count_references(
     memory: Sequence[Tensor], cells: Sequence[int]
@@ -149,36 +137,22 @@ def held() -> tuple[int, int]:
         return len(sizes), sum(sizes)
 
 
-def wrap(
-    run: Run, *, static: Collection[int] = (), writes: Collection[int] | None = (),
-    backward: bool = False, open_sizes: bool = True, index: int = 0,
-) -> "Dispatcher":  # fmt: skip
-    """Code that gives what `run` does, by a replay where the same call was recorded before.
-
-    run: takes a list, which it may empty.
-    static: where in the list tensors stay at their address for long, beside parameters.
-    writes: where in the list tensors are written to; None where that is to be found out.
-    open_sizes: whether sizes and strides may differ between calls.
-    index: of the GPU.
-    """
-    return Dispatcher(
-        run, gpu(index), static=static, writes=writes, backward=backward, open_sizes=open_sizes
-    )
-
-
 class Dispatcher:
     """Runs one compiled code, by a recording where there is one for the operands' addresses.
 
+    run: the code, which takes a list and may empty it; static: where in the list tensors stay at
+    their address for long, beside parameters; writes: where tensors are written to; open_sizes:
+    whether sizes and strides may differ between calls.
     plain: how many calls were launched plainly, by cause; replayed: how many were not.
     """
 
     def __init__(
         self, run: Run, place: Place, *, static: Collection[int] = (),
-        writes: Collection[int] | None = (), backward: bool = False, open_sizes: bool = True,
+        writes: Collection[int] = (), backward: bool = False, open_sizes: bool = True,
     ) -> None:  # fmt: skip
         self.run, self.place, self.backward, self.open_sizes = run, place, backward, open_sizes
         # where a code writes to what moves from call to call, no instance is met again
-        self.static, self.may_write = {*static, *(writes or ())}, writes is None
+        self.static = {*static, *writes}
         self.instances: dict[Any, _Instance] = {}
         self.waiting: OrderedDict[Any, _Instance] = OrderedDict()
         self.tensors: tuple[int, ...] = ()
@@ -228,23 +202,11 @@ class Dispatcher:
         if spare is None or len(instance.recordings) < RECORDINGS - 1:
             made = self._record(instance, inputs, addresses)
             if not isinstance(made, str):
-                return self._replay_first(instance, made, inputs)
-            if spare is None:
+                spare = made
+            elif spare is None:
                 return made
         self.replayed += 1
         return spare(inputs)
-
-    def _replay_first(
-        self, instance: _Instance, recording: _Recording, inputs: list[Any]
-    ) -> list[Any]:
-        """The results of a new recording, which is dropped if it writes to copies."""
-        self.replayed += 1
-        given = list(inputs)
-        found = recording(inputs)
-        if self.may_write and recording.write_back(given):
-            instance.refused = "it writes to an operand that is copied"
-            _drop_recordings(instance)
-        return found
 
     def _examine(self, inputs: Sequence[Any]) -> str | None:
         """Note which operands are tensors, at all calls the same, and why none is recorded."""

@@ -9,7 +9,7 @@ sources: there, every instance is traced.
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
@@ -31,16 +31,17 @@ from ingot.graphs.torch_private import (
     pytree,
     transforms,
     without_saved_hooks,
+    writes_of,
 )
 
-__all__ = ["replay_blocks"]
+__all__ = ["PLAIN", "replay_blocks"]
 
 MAX_TRACES = 8
 """How many unlike calls of a class are noted in one graph: noting one looks at all guards."""
 
 PLAIN = (str, bytes, bool, int, type(None), type(...), torch.dtype, torch.device,
          torch.memory_format, torch.layout)  # fmt: skip
-
+"""What is told by its value in a key; other objects by their identity."""
 
 IsBlock = Callable[[nn.Module], bool]
 
@@ -93,10 +94,11 @@ def _hook_into_tracer() -> None:
             if found and found.matches():
                 return found.run()
         last = next(iter(reversed(tx.output.graph.nodes)), None)
+        writes = _count_writes(call)
         result = inline(self, tx, args, kwargs)
         if len(traces) < MAX_TRACES and _LOCAL.output is tx.output:
             with suppress(Exception):  # whatever it is that cannot be read: it is not replayed
-                traces.append(_note(call, last, result))
+                traces.append(_note(call, last, writes, result))
         return result
 
     UserFunctionVariable.call_function = call_function
@@ -263,7 +265,7 @@ class _Trace:
     apart: bool
 
 
-def _note(call: _Call, last: Node | None, result: Any) -> _Trace:
+def _note(call: _Call, last: Node | None, writes: dict[Node, int], result: Any) -> _Trace:
     """What was traced since the last node, if that can be replayed."""
     tx = call.tx
     _require(not _any_effect(tx) and Modes.now() == call.modes)
@@ -275,7 +277,9 @@ def _note(call: _Call, last: Node | None, result: Any) -> _Trace:
     read = {n for node in nodes for n in node.all_input_nodes} | {_node_of(v) for v in results}
     inputs = read - given - set(nodes)
     _require(all(node.op == "placeholder" for node in inputs))
-    _require(not _writes(tx, nodes, inputs | given))
+    # an inference tensor counts no writes
+    _require(not any(_example_of(n).is_inference() for n in inputs | given))
+    _require(all(writes_of(_example_of(n)) == writes.get(n, 0) for n in inputs | given))
 
     below = _Below(call.source)
     guards = []
@@ -333,29 +337,12 @@ def _find_nodes(tx: Any, last: Node | None) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _writes(tx: Any, nodes: Iterable[Node], inputs: Iterable[Node]) -> bool:
-    """Whether operations write to what they are given, tried on fake tensors of their own."""
-    from torch._dispatch.python import enable_python_dispatcher
-
-    without_hooks = without_saved_hooks()
-    grad = torch.is_grad_enabled()  # an inference tensor counts no writes
-    at: dict[Node, Any] = {}
-    with torch.inference_mode(False), torch.set_grad_enabled(grad), tx.fake_mode, without_hooks:
-        for node in inputs:
-            x = node.meta["example_value"]
-            made = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
-            made.requires_grad_(x.requires_grad)
-            at[node] = made if x.is_leaf else made.view_as(made)
-        given = [(x, x._version) for x in at.values()]
-        with enable_python_dispatcher():
-            for node in nodes:
-                args, kwargs = map_arg((node.args, node.kwargs), at.__getitem__)
-                run: Any = node.target
-                if node.op == "call_method":
-                    run = getattr(args[0], str(node.target))
-                    args = args[1:]
-                at[node] = run(*args, **kwargs)
-    return any(x._version != version for x, version in given)
+def _count_writes(call: _Call) -> dict[Node, int]:
+    """How often what a block may read was written to, as Dynamo traces on fake tensors."""
+    placed = call.tx.output.graph.find_nodes(op="placeholder")
+    values = {n: n.meta.get("example_value") for n in (*placed, *map(_node_of, call.tensors))}
+    tensors = {n: x for n, x in values.items() if isinstance(x, Tensor) and not x.is_inference()}
+    return {n: writes_of(x) for n, x in tensors.items()}
 
 
 class _Below:

@@ -1,31 +1,21 @@
 """Sizes that stay open: names become symbols for tracing, expressions become numbers at a call."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from ingot.errors import Problem, Span, raise_if
+from ingot.errors import Problem, Span, did_you_mean, raise_if
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression, names_of
 from ingot.graphs.layout import Order, blank, order_of
 from ingot.graphs.torch_private import expression_of, print_expression
 
 __all__ = [
-    "Dynamic",
-    "Open",
-    "Size",
-    "choose_axes",
-    "evaluated",
-    "find_absent",
-    "find_fixed",
-    "find_formless",
-    "find_unknown",
-    "holds",
-    "open_sizes",
-    "print_size",
-]
+    "Dynamic", "Open", "Size", "choose_axes", "evaluated", "find_absent", "find_fixed",
+    "find_formless", "find_unknown", "holds", "open_sizes", "print_size",
+]  # fmt: skip
 
 Size = int | str
 """A fixed size, or an expression in the names of the open sizes."""
@@ -40,16 +30,25 @@ A size may have bounds: (name, smallest, largest), or a torch.export.Dim.
 
 
 class Open:
-    """A mode for tracing without numbers, and the symbols of its open sizes."""
+    """A mode for tracing without numbers, and the symbols and examples of its open sizes.
 
-    def __init__(self, hints: Mapping[str, int]) -> None:
+    traced: a mode that is there already, and the names of its symbols.
+    """
+
+    def __init__(
+        self, hints: Mapping[str, int], traced: tuple[Any, Mapping[Any, str]] | None = None
+    ) -> None:
         import sympy
 
-        self.mode = torch_private.fake_mode()
-        self.symbols = torch_private.open_sizes(self.mode, hints)
+        self.hints = dict(hints)
+        self.symbols: dict[str, Any] = {}
+        if traced is None:
+            mode = torch_private.fake_mode()
+            self.symbols = torch_private.open_sizes(mode, hints)
+            traced = mode, {expression_of(size): name for name, size in self.symbols.items()}
+        self.mode, names = traced
         self._names = {
-            expression_of(size): sympy.Symbol(name, integer=True, nonnegative=True)
-            for name, size in self.symbols.items()
+            s: sympy.Symbol(name, integer=True, nonnegative=True) for s, name in names.items()
         }
 
     def blank_like(self, value: Tensor, order: Order | None = None) -> Tensor:
@@ -60,8 +59,8 @@ class Open:
 
     def text(self, size: Any) -> Size:
         """A size as a number, or as an expression in the names of the open sizes."""
-        if isinstance(size, int):
-            return size
+        if isinstance(size, int | float):
+            return size  # pyright: ignore[reportReturnType]
         return print_size(self._renamed(expression_of(size)))
 
     def _renamed(self, expression: Any) -> Any:
@@ -74,18 +73,19 @@ class Open:
         expression = torch_private.simplify_expression(self.mode, expression_of(size))
         return set(expression.free_symbols) <= set(self._names)
 
-    def tied(self) -> list[str]:
-        """What the trace has fixed: open sizes that are one number, or equal to one another."""
-        fixed = torch_private.equal_sizes(self.mode).items()
-        found = {s: e for s, e in fixed if s in self._names}
-        return [
-            f"{self._names[s]} = {print_size(e.xreplace(self._names))}" for s, e in found.items()
-        ]
+    def tied(self) -> dict[str, Any]:
+        """What the trace has fixed: open sizes that are one number, or equal to one another.
 
-    def guards(self) -> tuple[str, ...]:
-        """All that was decided by the open sizes, those that it fixed included."""
-        found = (g.expr.xreplace(self._names) for g in torch_private.guards_of(self.mode))
-        return tuple(dict.fromkeys(str(print_size(e)) for e in found))
+        Each with the symbol that is no more.
+        """
+        fixed = torch_private.equal_sizes(self.mode).items()
+        equal = {s: (self._names[s], e.xreplace(self._names)) for s, e in fixed if s in self._names}
+        return {f"{own} = {print_size(e)}": s for s, (own, e) in equal.items() if own != e}
+
+    def guards(self) -> dict[str, Any]:
+        """All that was decided by the open sizes, those that it fixed included, as torch has it."""
+        found = {g.expr.xreplace(self._names): g for g in torch_private.guards_of(self.mode)}
+        return {str(print_size(e)): g for e, g in found.items() if e.free_symbols}
 
     def constraints(self) -> tuple[str, ...]:
         """What the trace has assumed of the open sizes."""
@@ -130,14 +130,12 @@ def open_sizes(
     chosen = choose_axes(dynamic, tensors, one_of_several)
     axes = [{axis: _named(size, bounds) for axis, size in each.items()} for each in chosen]
     if one_of_several:
-        pairs = [*zip(tensors, axes, strict=True)]
-        sizes = [
-            (s, x.shape[a])
-            for (_, x), each in pairs
-            for a, s in each.items()
-            if -x.dim() <= a < x.dim()
-        ]
-        fixed = {name for name, size in sizes if size < 2}
+        fixed = {
+            name
+            for (_, x), each in zip(tensors, axes, strict=True)
+            for axis, name in each.items()
+            if -x.dim() <= axis < x.dim() and x.shape[axis] < 2
+        }
         axes = [{a: name for a, name in each.items() if name not in fixed} for each in axes]
         bounds = {b: None for b in bounds if not names_of(b) & fixed}
     hints: dict[str, int] = {}
@@ -248,16 +246,9 @@ def _named(size: Any, bounds: dict[str, None]) -> str:
     return name
 
 
-def find_unknown(wanted: Mapping[str, Any], names: Sequence[str]) -> list[Problem]:
+def find_unknown(wanted: Iterable[str], names: Sequence[str]) -> Iterator[Problem]:
     """What `dynamic` names and is no tensor among the arguments."""
-    from ingot.errors import did_you_mean
-
-    return [
-        Problem(
-            "wrong-argument",
-            f"'dynamic' names '{name}', which is no tensor among the arguments",
-            None,
-            did_you_mean(name, names) or f"the tensors are {', '.join(names)}",
-        )
-        for name in wanted
-    ]
+    for name in wanted:
+        told = f"'dynamic' names '{name}', which is no tensor among the arguments"
+        fix = did_you_mean(name, names) or f"the tensors are {', '.join(names)}"
+        yield Problem("wrong-argument", told, None, fix)

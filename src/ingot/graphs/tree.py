@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 __all__ = [
-    "Tree", "TreeMismatch", "find_mismatch", "flatten", "has_order", "leaves_like", "reorder",
-    "set_free", "unflatten",
+    "Tree", "TreeMismatch", "flatten", "has_order", "leaves_like", "reorder", "set_free",
+    "unflatten",
 ]  # fmt: skip
 
 PLAIN = (bool, int, float, str, type(None))
@@ -27,7 +27,11 @@ _WORDS = {"leaf": "tensor or plain value", "tuple": "tuple", "list": "list", "di
 
 
 class TreeMismatch(Exception):
-    """A value is not nested as a tree is."""
+    """A value is not nested as a tree is: the path of the part that is not, and how."""
+
+    def __init__(self, path: str, told: str) -> None:
+        super().__init__(path, told)
+        self.path, self.told = path, told
 
 
 class Tree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,11 +45,6 @@ class Tree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: tuple[bool | int | float | str | None, ...] = ()
     type: str = ""
     free: bool = False
-
-    @property
-    def leaves(self) -> int:
-        """How many leaves there are."""
-        return 1 if self.kind == "leaf" else sum(c.leaves for c in self.children)
 
 
 # classes of this process; where a package is loaded without them a class of the same fields is made
@@ -68,54 +67,40 @@ def flatten(value: Any) -> tuple[list[tuple[str, Any]], Tree]:
     return leaves, Tree(kind, tuple(children), kept, type_name)
 
 
-def leaves_like(tree: Tree, value: Any) -> Iterator[Any]:
+def leaves_like(tree: Tree, value: Any) -> list[Any]:
     """The leaves of a value that is nested as a tree, in the order of the tree."""
-    kind, keys, entries, type_name = _parts(value)
-    if tree.kind == "leaf":
-        if kind != "leaf":
-            raise TreeMismatch
-        yield value
-        return
-    if (kind, type_name, len(keys)) != (tree.kind, tree.type, len(tree.children)):
-        raise TreeMismatch
-    if kind == "dict":
-        if not _has_keys(tree, keys):
-            raise TreeMismatch
-        entries = [value[key] for key in tree.keys]
-    for child, entry in zip(tree.children, entries, strict=True):
-        yield from leaves_like(child, entry)
+    if tree.kind == "leaf" and _parts(value)[0] == "leaf":
+        return [value]
+    leaves: list[Any] = []
+    for key, child, entry in _match(tree, value):
+        try:
+            leaves += leaves_like(child, entry)
+        except TreeMismatch as error:
+            raise TreeMismatch(_step(tree.kind, key) + error.path, error.told) from None
+    return leaves
 
 
-def find_mismatch(tree: Tree, value: Any, path: str) -> str | None:
-    """Where and how a value is nested otherwise than a tree, in words."""
+def _match(tree: Tree, value: Any) -> Iterator[tuple[Any, Tree, Any]]:
+    """The entries of a value, each with its key and what it is in the tree."""
     kind, keys, entries, type_name = _parts(value)
     if (kind, type_name) != (tree.kind, tree.type):
         wanted = tree.type.rpartition(":")[2] or _WORDS[tree.kind]
-        return f"'{path}' is a {type(value).__name__}; it was traced as a {wanted}"
-    if kind == "dict" and not _has_keys(tree, keys):
-        given, known = (", ".join(map(repr, names)) or "none" for names in (keys, tree.keys))
-        order = " in this order" if set(keys) == set(tree.keys) else ""
-        return f"'{path}' has the entries {given}{order}; it was traced with {known}"
-    if kind == "leaf":
-        return None
-    if len(keys) != len(tree.children):
-        return f"'{path}' has {len(keys)} entries; it was traced with {len(tree.children)}"
+        raise TreeMismatch("", f"is a {type(value).__name__}; it was traced as a {wanted}")
     if kind == "dict":
+        if not (set(keys) == set(tree.keys) if tree.free else tuple(keys) == tree.keys):
+            given, known = (", ".join(map(repr, names)) or "none" for names in (keys, tree.keys))
+            order = " in this order" if set(keys) == set(tree.keys) else ""
+            raise TreeMismatch("", f"has the entries {given}{order}; it was traced with {known}")
         keys, entries = tree.keys, [value[key] for key in tree.keys]
-    for key, entry, child in zip(keys, entries, tree.children, strict=True):
-        found = find_mismatch(child, entry, path + _step(kind, key))
-        if found is not None:
-            return found
-    return None
+    if len(keys) != len(tree.children):
+        told = f"has {len(keys)} entries; it was traced with {len(tree.children)}"
+        raise TreeMismatch("", told)
+    return zip(keys, tree.children, entries, strict=True)
 
 
 def _step(kind: Kind, key: Any) -> str:
     """The way from a value to one of its entries, as Python writes it."""
     return f".{key}" if kind in ("namedtuple", "dataclass", "enum") else f"[{key!r}]"
-
-
-def _has_keys(tree: Tree, keys: Sequence[Any]) -> bool:
-    return set(keys) == set(tree.keys) if tree.free else tuple(keys) == tree.keys
 
 
 def has_order(tree: Tree) -> bool:

@@ -30,12 +30,14 @@ from ingot.hit.source import (
     read_contents,
 )
 from ingot.hit.tree import Block, Field, Tree
+from ingot.keywords import check_keywords
 
 __all__ = ["read", "read_text"]
 
 COMMAND_LINE = "<command line>"
 
 
+@check_keywords
 def read(
     path: str | Path,
     overrides: Sequence[str] = (),
@@ -59,6 +61,7 @@ def read(
     return build_tree(parse, sources, path, overrides, moose=moose)
 
 
+@check_keywords
 def read_text(
     text: str, file: str = "<text>", overrides: Sequence[str] = (), *, moose: bool = False
 ) -> Tree:
@@ -78,6 +81,7 @@ def build_tree(
     moose: bool,
 ) -> Tree:
     """Parse, put path fields and overrides into their blocks, resolve, freeze."""
+    overrides = (overrides,) if isinstance(overrides, str) else overrides
     root = Draft((), Span("", 0))
     problems: list[Problem] = []
     if moose:

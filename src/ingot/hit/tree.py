@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from ingot.errors import IngotError, Problem, Span, did_you_mean, nearest, raise_if
 from ingot.hit.arithmetic import shorten
+from ingot.keywords import check_keywords
 from ingot.messages import refuse, tell
 from ingot.options import Range, allowed, find_example, find_no_choice, fits, plain
 
@@ -212,6 +213,7 @@ class Block:
         return f"[{self.name}]\n{print_blocks(self, depth=1)}[]"
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Tree:
     """All that a file and its overrides say; equal if they say the same, wherever it is written.
@@ -329,8 +331,11 @@ def whole_fix(word: str) -> str:
 def quote(text: str, *, verbatim: bool) -> str:
     """A value as it is written in a file."""
     if verbatim or any(letter in text for letter in "#'\"$"):
-        mark = '"""' if "'''" in text or text.endswith("'") else "'''"
-        return f"{mark}{text}{mark}"
+        for mark in ("'''", '"""'):
+            if mark not in text and not text.endswith(mark[0]):
+                return f"{mark}{text}{mark}"
+        message = f"no file can hold {shorten(text)!r}, which has all kinds of quotes"
+        raise IngotError([Problem("not-written", message, None, "leave some of them out")])
     return text if BARE.fullmatch(text) else f"'{text}'"
 
 

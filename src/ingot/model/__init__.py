@@ -4,6 +4,7 @@ Here: what blocks of a file mean and refer to. Not here: what a law computes (ca
 derivatives (program), running (execute, drivers).
 """
 
+from ingot.model.binder import read_name
 from ingot.model.factory import (
     ELSEWHERE,
     SECTIONS,
@@ -19,5 +20,6 @@ from ingot.model.tensors import Tensors
 
 __all__ = [
     "ELSEWHERE", "SECTIONS", "DataTensors", "Factory", "Law", "Model", "Tensors", "bind", "build",
-    "find_buffers", "find_home", "lag", "locate", "python_factory", "spell_parameters", "walk",
+    "find_buffers", "find_home", "lag", "locate", "python_factory", "read_name",
+    "spell_parameters", "walk",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -14,18 +15,21 @@ from ingot.hit import Block, Field, unknown_blocks, unknown_fields
 from ingot.hit.tree import NUMBER, Ranged, suggest_number, word_span
 from ingot.model.given import Given, GivenField, OutputOf, describe
 from ingot.model.model import Law, Model
+from ingot.options import Range
 from ingot.types import Value
 from ingot.types.ranges import find_outside
 
 if TYPE_CHECKING:
     from ingot.model.factory import Factory
 
-__all__ = ["Holder", "bind_law", "find_unknown", "read_constant"]
+__all__ = ["Holder", "bind_law", "find_no_name", "find_unknown", "read_constant", "read_name"]
 
 Holder = Block | Given
 """What holds options: a block of a file, or what Python gives."""
 
 _NUMBER_LIKE = re.compile(r"[+-]?\.?\d")
+_STRANGE = re.compile(r"[\s;#$'\"\0-\x1f]")
+"""Letters that part words, or begin something else, in a file."""
 
 
 def find_unknown(block: Holder, known: Sequence[str]) -> Iterator[Problem]:
@@ -69,7 +73,7 @@ def bind_law(factory: "Factory", block: Holder, declared: Declared) -> Model:
     raise_if(problems)
     outputs = tuple(names[o.name.option or o.name.template or ""] for o in declared.outputs)
     for name, output in zip(outputs, declared.outputs, strict=True):
-        raise_if(_number_like(name, block))
+        raise_if(find_no_name(name, block))
         model.outputs[name] = output.kind
     model.body = Law(declared, inputs, bound, options, outputs)
     return model
@@ -82,7 +86,7 @@ def _each(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block: Holder) -> None:
-    raise_if(_number_like(name, block))
+    raise_if(find_no_name(name, block))
     if kinds.get(name, kind) is not kind:
         raise IngotError([Problem(
             "kinds-differ",
@@ -92,9 +96,17 @@ def _declare(kinds: dict[str, type[Value]], name: str, kind: type[Value], block:
     kinds[name] = kind
 
 
-def _number_like(name: str, block: Holder) -> Iterator[Problem]:
-    """A problem where what would be a variable begins as a number does: `150MPa`, `1,5`, `.5.`."""
-    if _NUMBER_LIKE.match(name):
+def find_no_name(name: str, block: Holder) -> Iterator[Problem]:
+    """A problem where what would be a variable begins as a number does (`150MPa`, `1,5`, `.5.`), or
+    holds a letter that no list of names in a file can.
+    """
+    strange = _STRANGE.search(name)
+    if strange is not None or not name:
+        holds = f"holds {strange[0]!r}" if strange is not None else "is empty"
+        message = f"{name!r} is no name of a variable: it {holds}"
+        span = block.span
+        yield Problem("wrong-value", message, span, "name it by one word, such as 'plastic_strain'")
+    elif _NUMBER_LIKE.match(name):
         field = next((f for f in block.fields if name in f.text.split()), None)
         message = f"'{name}' is no number, and no name of a variable begins like one"
         if NUMBER.fullmatch(name):
@@ -116,7 +128,7 @@ def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[s
     for argument, name in slots:
         field = block.field(name.option) if name.option else None
         if field is not None:
-            names[argument] = _name(field)
+            names[argument] = read_name(field)
         elif name.template is not None and "{" not in name.template:
             names[argument] = name.template
         else:
@@ -128,15 +140,17 @@ def _names(block: Holder, declared: Declared, options: dict[str, Any]) -> dict[s
     return declared.rewire(names, options) if declared.rewire else names
 
 
-def _name(field: Field | GivenField) -> str:
-    """The one variable that a field names."""
+def read_name(field: Field | GivenField | None, default: str = "") -> str:
+    """The one variable that a field names, or the default where there is no field."""
+    if field is None:
+        return default
     name = field.string()
     if len(name.split()) != 1:
         raise IngotError([Problem(
             "wrong-value", f"'{field.name}' should name one variable, not '{name}'", field.span,
             "write one word",
         )])  # fmt: skip
-    return name.strip()
+    return name.strip() if isinstance(field, Field) else name
 
 
 def _input(block: Holder, slot: Input, names: dict[str, str]) -> Any:
@@ -147,7 +161,7 @@ def _input(block: Holder, slot: Input, names: dict[str, str]) -> Any:
         return field.words()
     if slot.name.absent():
         field = block.field(key(slot.argument))
-        return _name(field) if field is not None else None
+        return read_name(field) if field is not None else None
     return names[slot.argument]
 
 
@@ -192,7 +206,8 @@ def _parameters(
             alike = len({own and own.within for own in ranges}) == 1
             same = next(iter(ranges), None) if alike else None
             stored = key(slot.argument)
-            return _bound(factory, block, model, slot, field, tuple(words), stored, same)
+            usual = declared.usual.get(stored)
+            return _bound(factory, block, model, slot, field, tuple(words), stored, same, usual)
         if not words:
             raise _wrong_field("is a list without an entry", slot, field, block, "give one")
         names = [f"{key(slot.argument)}_{i}" for i in range(len(words))]
@@ -205,7 +220,7 @@ def _parameters(
                 field.span if field else block.span, f"give {', '.join(names)}",
             )])  # fmt: skip
         return tuple(
-            _bound(factory, block, model, slot, field, (word,), name, own)
+            _bound(factory, block, model, slot, field, (word,), name, own, declared.usual.get(name))
             for word, name, own in zip(words, names, ranges or (None,) * len(words), strict=True)
         )
     except IngotError as error:
@@ -225,6 +240,7 @@ def _entries(field: Field | GivenField | None, slot: ParameterSlot) -> tuple[Any
 def _bound(
     factory: "Factory", block: Holder, model: Model, slot: ParameterSlot,
     field: Field | GivenField | None, words: tuple[Any, ...], stored: str, own: Ranged | None,
+    usual: Range | None,
 ) -> tuple[str, str]:  # fmt: skip
     """A constant stored with the model, and its range, or the variable that stands in for it."""
     try:
@@ -239,6 +255,10 @@ def _bound(
     if own is not None:
         raise_if(find_outside(stored, own.within, value.data, own.span))
         model.ranges[stored] = own.within
+    elif usual is not None:
+        span = field.span if field is not None else block.span
+        found = find_outside(stored, usual, value.data, span)
+        warn_of((replace(each, code="unusual-value") for each in found), strict=factory.strict)
     model.values[stored] = value
     return "value", stored
 

@@ -11,7 +11,8 @@ from ingot.catalog import CATALOG, Declared, load
 from ingot.catalog.declare import wrong_law
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if, warn_of
 from ingot.hit import Block, Field, Tree, list_presets
-from ingot.model.binder import Holder, bind_law, find_unknown, read_constant
+from ingot.keywords import check_keywords
+from ingot.model.binder import Holder, bind_law, find_no_name, find_unknown, read_constant
 from ingot.model.given import Given, GivenField, give
 from ingot.model.model import DataTensors, Model
 from ingot.model.settings import Settings, settings
@@ -52,6 +53,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
 SECTIONS = ("Settings", "Tensors", "Data", "Models", "EquationSystems", "Solvers", "Drivers")
 
 
+@check_keywords
 def build(tree: Tree, name: str, *, untrusted: bool = False) -> Model:
     """The model called `name`, with everything it refers to; `untrusted` as a Factory takes it."""
     factory = Factory(tree, untrusted=untrusted)
@@ -78,6 +80,7 @@ def python_factory() -> "Factory":
     return Factory(Tree((), ()))
 
 
+@check_keywords
 class Factory:
     """Builds the objects of one file, each once, when first referred to.
 
@@ -190,6 +193,8 @@ class Factory:
         else:
             kind = block.require("type").string()
             model = self.elsewhere(kind, "Models", block).build(cast(Block, block), self)
+            names = (*model.inputs, *model.outputs)
+            raise_if(problem for name in names for problem in find_no_name(name, block))
         model.made = self.record(block)
         return model
 

@@ -133,7 +133,11 @@ class GivenField:
 
     def tensor(self, value: Any) -> Tensor:
         """A copy of some numbers in float64, refused where that changes one of them."""
-        if isinstance(value, list | tuple) and value:
+        if hasattr(type(value), "__array__") and not isinstance(
+            value, np.generic | np.ndarray | Tensor
+        ):
+            value = np.asarray(value)  # of pandas, xarray, or a result
+        if isinstance(value, list | tuple | range) and value:
             rows = [self.tensor(row) for row in value]
             if len({row.shape for row in rows}) > 1:
                 raise self.wrong("rows of one length", value, "make the rows equally long")
@@ -243,6 +247,8 @@ def give(
         message = f"the values of {kind} should be a dict, not {describe(values)}"
         fix = 'write ingot.compile(law, {"option": value})'
         raise IngotError([Problem("wrong-value", message, span, fix)])
+    if name is not None and not isinstance(name, str):
+        raise GivenField("name", name, span).wrong("a string", fix="give one str")
     raise_if(_strange_names(kind, values, span))
     fields = (GivenField(name, value, span) for name, value in values.items() if value is not None)
     return Given(kind, kind if name is None else name, tuple(fields), span, section)

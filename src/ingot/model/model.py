@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ingot.catalog import Declared
-from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
+from ingot.errors import IngotError, Problem, Span, caller, did_you_mean, raise_if
+from ingot.keywords import check_keywords
 from ingot.options import Range
 from ingot.types import Value, lag
 from ingot.types.card import Card, Row, show_html, show_text
 from ingot.types.ranges import find_outside
-from ingot.types.refuse import caller
 from ingot.types.spellings import resolve_name, with_root
 from ingot.types.variables import VariableSpec
 
@@ -150,6 +150,7 @@ class _Evaluators:
         return _Evaluators, ()
 
 
+@check_keywords
 class Model(nn.Module):
     """A model that lives: its parameters may be changed, and the next call or trace sees it.
 
@@ -357,14 +358,10 @@ class Model(nn.Module):
         last = getattr(self._evaluators.last, "evaluator", None)
         return () if last is None else last.status
 
-    def forward(self, inputs: Arrays | None = None, **named: Any) -> dict[str, Any]:
+    def forward(self, inputs: Arrays) -> dict[str, Any]:
         """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays, and kinds
         such as `SR2(x)` give kinds.
         """
-        if inputs is None or named:
-            told = f"[{self.name}] is called with one dictionary, its inputs by name"
-            each = ", ".join(f'"{name}": ...' for name in self.inputs)
-            raise IngotError([Problem("wrong-input", told, None, f"write model({{{each}}})")])
         return self._evaluator(inputs).forward(inputs)
 
     def jacobian(self, inputs: Arrays) -> Blocks:

@@ -219,7 +219,7 @@ class Writer:
 
 def spell_block(name: str) -> str:
     """The name of a block as near to one of Python as a file can hold."""
-    return re.sub(r"[^\w.+~-]|^(?=\d|$)", "_", name)
+    return re.sub(r"[^\w.+~-]|^(?=\d|$)|^[.]+$", "_", name)
 
 
 def _reach(model: Model) -> list[Model]:
@@ -251,7 +251,8 @@ def expression(kind: type[Value], data: torch.Tensor, sub: int) -> str:
     text = re.sub(r"\b(nan|inf)\b", r"math.\1", text)
     axes = f", sub_batch_ndim={sub}" if sub else ""
     dtype = "int64" if whole else "float64"
-    return f"{kind.__name__}(torch.tensor({text}, dtype=torch.{dtype}){axes})"
+    made = f"tensor({text}" if data.numel() else f"zeros({tuple(data.shape)}"  # lists lose sizes
+    return f"{kind.__name__}(torch.{made}, dtype=torch.{dtype}){axes})"
 
 
 def section(name: str, blocks: Iterable[Block]) -> Block:

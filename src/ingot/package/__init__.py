@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ingot.package.metadata import Metadata
     from ingot.package.target import Target
 
+from ingot.keywords import check_keywords
+
 __all__ = ["Package", "Stage", "compile_model"]
 
 Stage = Literal["load", "select", "route", "freeze", "shape", "partition", "lower"]
@@ -36,6 +38,7 @@ class Package:
         return self.folders[0]
 
 
+@check_keywords
 def compile_model(
     source: "Tree | Factory",
     name: str,

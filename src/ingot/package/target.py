@@ -1,7 +1,7 @@
 """What to compile for: one frozen value, built at the edge; the command line is its fields."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,6 +9,7 @@ import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES, read_architecture
 from ingot.errors import IngotError, Problem, raise_if
+from ingot.keywords import check_keywords
 from ingot.options import (
     Count,
     Device,
@@ -38,6 +39,7 @@ def spell_option(command: str, option: str, value: str = "") -> str:
     return f"{option}=('{value}',)" if option in _FLAGS else f"{option}=True"
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """How a model is compiled.
@@ -88,9 +90,9 @@ class Target:
 
     def __post_init__(self) -> None:
         """Refuse what compiles nothing; one word stands for a list of one."""
-        for name in ("backend", "device"):
-            if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, (getattr(self, name),))
+        for each in fields(self):
+            if isinstance(each.default, tuple) and isinstance(getattr(self, each.name), str):
+                object.__setattr__(self, each.name, (getattr(self, each.name),))
         if not isinstance(self.output_dir, str | os.PathLike):
             message = f"output_dir is {self.output_dir!r}, which names no folder"
             raise IngotError([Problem("wrong-usage", message, None, "give output_dir='aoti'")])

@@ -5,6 +5,7 @@ Here: everything that knows lines. Not here: what a law says (catalog), how line
 
 import torch
 
+from ingot.keywords import check_keywords
 from ingot.model import Model
 from ingot.program import axis_operations as axis_operations
 from ingot.program import contraction as contraction
@@ -65,6 +66,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@check_keywords
 def prepared(
     model: Model,
     shapes: dict[str, tuple[int, ...]] | None = None,

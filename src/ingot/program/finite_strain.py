@@ -6,7 +6,7 @@ from typing import Any
 
 from ingot.errors import Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field
-from ingot.model import Factory, Model, bind
+from ingot.model import Factory, Model, bind, read_name
 from ingot.program.combinators import check_fields, name_parts
 from ingot.program.differentiate import differentiate_along
 from ingot.program.rewrite import substitute
@@ -46,7 +46,7 @@ class LogarithmicStrain:
         check_fields(block, ("model", *names))
         inner = factory.model_of(block.require("model"))
         fields = {name: block.field(name) for name in names}
-        name = {key: _read_name(key, field) for key, field in fields.items()}
+        name = {key: read_name(field, key) for key, field in fields.items()}
         raise_if(_find_problems(block, inner, fields, name))
         composed = _compose(block, inner, name)
         jaumann = name["jaumann_tangent"] if fields["jaumann_tangent"] else None
@@ -83,10 +83,6 @@ class LogarithmicStrain:
         entries = [columns[j][i] for i in range(6) for j in range(6)]
         swap = dict(zip((n.id for n in f.nodes), values[self.gradient].nodes, strict=True))
         return Placed(SSR4, tuple(substitute(tracer.builder, entries, swap)), stress.axes)
-
-
-def _read_name(key: str, field: Field | None) -> str:
-    return key if field is None else field.string()
 
 
 def _compose(block: Block, inner: Model, name: Mapping[str, str]) -> Model:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ingot.errors import IngotError, Problem
 from ingot.hit import Block
-from ingot.model import Factory, Model
+from ingot.model import Factory, Model, read_name
 from ingot.options import Count
 from ingot.program.combinators import check_fields
 from ingot.program.tracer import Placed, Tracer
@@ -95,8 +95,6 @@ class SR2IntermediateDiff:
 def _build(block: Block, body: SR2IntermediateSum, *more: str) -> Model:
     check_fields(block, ("from", "to", "reduces", *more))
     block.require("reduces")
-    read, gives = (
-        name if (field := block.field(name)) is None else field.string() for name in ("from", "to")
-    )
+    read, gives = (read_name(block.field(name), name) for name in ("from", "to"))
     kind = block.require("type").string()
     return Model(block.name, kind, block.span, {read: SR2}, {gives: SR2}, body)

@@ -3,17 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ingot.errors import IngotError, Problem, Span
+from ingot.errors import IngotError, Problem, Span, caller
+from ingot.keywords import check_keywords
 from ingot.model import Model, bind, lag
 from ingot.model.given import describe, give
 from ingot.options import Newton
-from ingot.types.refuse import caller
 
 __all__ = ["compose", "implicit", "take_in_providers"]
 
 Names = Sequence[str] | Sequence[Sequence[str]]
 
 
+@check_keywords
 def compose(
     *models: Model, additional_outputs: Sequence[str] | None = None, name: str | None = None
 ) -> Model:
@@ -31,6 +32,7 @@ def compose(
     return bind("ComposedModel", values, span, name)
 
 
+@check_keywords
 def implicit(
     *models: Model, unknowns: Names | Mapping[str, str], solver: Newton | None = None,
     predictor: Model | None = None, guess: Literal["given", "old"] | None = None,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.hit import Block, Field
-from ingot.model import Factory, Model
+from ingot.model import Factory, Model, read_name
 from ingot.options import Count, NotNegativeCount
 from ingot.program.builder import Axis, Node, Symbol
 from ingot.program.combinators import check_fields
@@ -96,7 +96,7 @@ def _build_extrapolation(block: Block, *, is_linear: bool) -> Model:
     raise_if(_find_cold_problems(asked, outputs))
     cold = dict(word.split(":") for word in asked.words()) if asked is not None else {}
     clock = block.field("time")
-    time = "t" if clock is None else clock.string()
+    time = read_name(clock, "t")
     inputs: dict[str, type[Value]] = {f"{name}~1": kind for name, kind in outputs.items()}
     if is_linear or cold:
         inputs |= dict.fromkeys((time, f"{time}~1", f"{time}~2"), Scalar)
@@ -154,7 +154,7 @@ class RateCondensation:
         ])  # fmt: skip
         inputs = {n: k for n, k in inner.inputs.items() if n != rate.string()}
         outputs: dict[str, type[Value]] = {
-            _read_name(block, k): Scalar for k in ("coupling", "trial_driving_force")
+            read_name(block.field(k), k): Scalar for k in ("coupling", "trial_driving_force")
         }
         body = RateCondensation(inner, rate.string(), force.string())
         children, providers = {inner.name: inner}, dict(inner.providers)
@@ -174,12 +174,6 @@ class RateCondensation:
             name: replace(force, nodes=(node,))
             for name, node in zip(model.outputs, nodes, strict=True)
         }
-
-
-def _read_name(block: Block, key: str) -> str:
-    """The variable that an option names, called as the option unless it is renamed."""
-    field = block.field(key)
-    return key if field is None else field.string()
 
 
 def _find_scalar_problems(
@@ -235,7 +229,7 @@ class CoordinateDescentPredictor:
             )
             raise_if([Problem("wrong-value", message, asked.span, "name a model of one output")])
         coupling, trial, rate = (
-            _read_name(block, k) for k in ("coupling", "trial_driving_force", "rate")
+            read_name(block.field(k), k) for k in ("coupling", "trial_driving_force", "rate")
         )
         others = {n: k for n, k in law.inputs.items() if n != force.string()}
         inputs = {coupling: Scalar, trial: Scalar, **others}

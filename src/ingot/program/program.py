@@ -7,6 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from ingot.keywords import check_keywords
 from ingot.options import Newton
 from ingot.program.builder import Axis, Builder, Node, Slopes, Space, reach, sort_lines
 from ingot.program.operations import operation
@@ -83,6 +84,7 @@ class Parameter:
         return self.value.data.ndim > len(self.value.base) + self.value.sub
 
 
+@check_keywords
 @dataclass(frozen=True, eq=False)
 class Program(Space):
     """Lines for one point, which never change. `str()` prints them in the user's names.

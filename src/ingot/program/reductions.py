@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ingot.hit import Block
-from ingot.model import Factory, Model
+from ingot.model import Factory, Model, read_name
 from ingot.program.combinators import check_fields
 from ingot.program.points import Reduction
 from ingot.program.tracer import Placed, Tracer
@@ -53,9 +53,7 @@ class SR2DynamicMean:
 
 def _build(block: Block, *, is_mean: bool) -> Model:
     check_fields(block, ("from", "to", "dim"))
-    read, gives = (
-        name if (field := block.field(name)) is None else field.string() for name in ("from", "to")
-    )
+    read, gives = (read_name(block.field(name), name) for name in ("from", "to"))
     reduction = Reduction(block.require("dim").integer(), is_mean, block.name, block.span)
     body = SR2DynamicSum(reduction)
     kind = "SR2DynamicMean" if is_mean else "SR2DynamicSum"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torch import nn
 
+from ingot.keywords import check_keywords
 from ingot.regions.build import compile
 from ingot.regions.compiled import Compiled
 from ingot.regions.mark import noinline
@@ -16,6 +17,7 @@ from ingot.regions.report import Report
 __all__ = ["Compiled", "Report", "compile", "load", "noinline"]
 
 
+@check_keywords
 def load(folder: str | Path, *, cuda_graphs: bool = False) -> nn.Module:
     """The module of a package that `compile(..., mode="aot", output=folder)` wrote."""
     from ingot.regions.aot import load

@@ -18,8 +18,8 @@ from torch import SymInt, Tensor, fx, nn
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs import torch_private
-from ingot.graphs.capture import Captured, Input, Leaf
-from ingot.graphs.sizes import Open, Size, evaluated
+from ingot.graphs.capture import Captured, Leaf
+from ingot.graphs.sizes import Open, Size
 from ingot.graphs.tree import Tree, flatten, unflatten
 from ingot.regions.backend import PieceCall, Stitching, join_needs
 from ingot.regions.cut import Piece, cut, merge_dear, refuse_cut
@@ -41,16 +41,9 @@ from ingot.train import (
 from ingot.train.ambient import find_ambient
 from ingot.train.call import describe_tensor, renew
 from ingot.train.compile import QUICK
+from ingot.train.cut import count_operations
 from ingot.train.package import Described as Package
-from ingot.train.package import (
-    find_folder,
-    from_bytes,
-    read_codes,
-    read_description,
-    to_bytes,
-    with_state,
-    write,
-)
+from ingot.train.package import from_bytes, read_package, to_bytes, with_state, write
 from ingot.train.ready import Code
 from ingot.train.signature import Argument, Output
 
@@ -110,17 +103,12 @@ class Loaded(Joint):
         return from_bytes, (to_bytes(self), load), self.list_hooks()
 
 
-def load(
-    folder: str | Path, *, tensors: Sequence[Tensor] | None = None, cuda_graphs: bool = False
-) -> Loaded:
-    """The module of a package; `tensors` take the place of those that are in it."""
-    place = find_folder(folder, "regions")
+def load(folder: str | Path, *, cuda_graphs: bool = False) -> Loaded:
+    """The module of a package."""
     raise_if(find_no_switch("cuda_graphs", cuda_graphs))
-    package = read_description(place, "regions", Package[Described])
-    units, values = read_codes(place, package)
-    held = zip(package.more.signature.held, values, strict=True)
-    tensors = [with_state(h, v) for h, v in held] if tensors is None else tensors
-    return Loaded(package.more, units, tensors, cuda_graphs=cuda_graphs)
+    described, units, values = read_package(folder, "regions", Package[Described])
+    tensors = [*map(with_state, described.signature.held, values)]
+    return Loaded(described, units, tensors, cuda_graphs=cuda_graphs)
 
 
 def package(
@@ -135,7 +123,6 @@ def package(
     with torch.inference_mode(False), torch.set_grad_enabled(grad):
         call = _capture(module, example, dynamic, grad=grad)
         pieces = _cut(call, is_block)
-        report.capture_seconds = time.perf_counter() - begun
         if isinstance(pieces, str):
             report.note_whole(pieces)
             codes = [_compile(trace(call), compiler)[0]]
@@ -156,14 +143,10 @@ def package(
 def _compile(traced: Traced, compiler: Compiler) -> tuple[Code, Unit]:
     """The code of a piece, and the same as the report counts it."""
     begun = time.perf_counter()
-    compiler = compiler if _computes(traced) else "eager"
+    if not count_operations(traced.graph):  # views are made by whoever calls it
+        compiler = "eager"
     (code,) = assembled(partition(traced), compiler, compiler, settings=QUICK).codes
     return code, Unit(code.forward, code.signature.constraints, time.perf_counter() - begun)
-
-
-def _computes(traced: Traced) -> bool:
-    """Whether a graph has operations: views are made by whoever calls it."""
-    return any(node.op == "call_function" for node in traced.graph.graph.nodes)
 
 
 # capture
@@ -240,7 +223,10 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
     if not any(isinstance(part, Piece) and part.name for part in parts):
         return "it holds no block"
     walked = renew(call, [x.requires_grad for x in call.primals])
-    number, inputs = _number_inputs(walked)
+    places = zip(graph.graph.find_nodes(op="placeholder"), call.captured.inputs, strict=True)
+    at = walked.look_up(range(len(call.primals)))
+    number = {node: at(source) for node, source in places if source.kind != "size"}
+    inputs = [*map(walked.look_up(walked.primals), call.captured.inputs)]
     with torch_private.tracing_context(walked.open.mode):
         stitching = Stitching(graph, parts, inputs, least=0)
         why = stitching.walk() or _find_left(stitching)
@@ -261,7 +247,7 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
             except IngotError as error:
                 return f"'{one.piece.name or 'glue'}' alone: {error.problems[0].message}"
         traced, carries = traces[key]
-        if not results and not _computes(traced):
+        if not results and not count_operations(traced.graph):
             del traces[key]  # nobody reads it
             continue
         sizes = {name: walked.open.text(size) for name, size in one.operands.sizes.items()}
@@ -284,27 +270,6 @@ def _cut(call: Call, is_block: Callable[[str, type], bool]) -> _Pieces | str:
     calls = _end_values([row for _, row in rows], {*range(len(call.primals)), *results})
     units = tuple(traced for traced, _ in traces.values())
     return _Pieces(signature, units, tuple(piece for piece, _ in rows), calls, results)
-
-
-def _number_inputs(call: Call) -> tuple[dict[fx.Node, int], list[Any]]:
-    """The primal that each placeholder is, and what it is given."""
-    held = {name: i for i, h in enumerate(call.held) for name in h.names}
-    number: dict[fx.Node, int] = {}
-    inputs: list[Any] = []
-    places = call.captured.graph.graph.find_nodes(op="placeholder")
-    for node, source in zip(places, call.captured.inputs, strict=True):
-        if source.kind == "size":
-            inputs.append(evaluated(source.value, call.open.symbols))
-            continue
-        is_argument = source.kind == "argument"
-        number[node] = _argument_at(call, source.index) if is_argument else held[source.name]
-        inputs.append(call.primals[number[node]])
-    return number, inputs
-
-
-def _argument_at(call: Call, leaf: int) -> int:
-    """The primal that a leaf of the arguments is."""
-    return len(call.held) + sum(a.tensor is not None for a in call.arguments[:leaf])
 
 
 def _find_left(stitching: Stitching) -> str | None:
@@ -342,7 +307,7 @@ def _place(piece: Piece) -> str:
 def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     """A piece as a joint, and whether an empty tensor must tell it open sizes of its own."""
     shapes = Open(one.operands.hints)
-    inputs: list[Input] = []
+    inputs: list[Leaf] = []
     arguments: list[Argument] = []
     primals: list[Tensor] = []
     read: set[Size] = set()
@@ -355,9 +320,9 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     given = one.operands.rebuild(shapes, needs)
     for node, value in zip(one.piece.inputs, given, strict=True):
         if isinstance(value, SymInt):
-            inputs.append(Input("size", node.name, value=shapes.text(value)))
+            inputs.append(Leaf("size", node.name, value=shapes.text(value)))
             continue
-        inputs.append(Input("argument", node.name, len(arguments)))
+        inputs.append(Leaf("argument", node.name, len(arguments)))
         if isinstance(value, Tensor):
             add(node.name, value)
         else:
@@ -376,7 +341,7 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     outputs = one.piece.outputs
     captured = Captured(
         name=one.piece.name or "glue", graph=graph, inputs=tuple(inputs),
-        leaves=tuple(Leaf("output", i) for i in range(len(outputs))),
+        leaves=tuple(Leaf("output", index=i) for i in range(len(outputs))),
         tree=Tree("tuple", (Tree(),) * len(outputs)), open=one.operands.hints,
         grad=torch.is_grad_enabled(), autocast=torch_private.autocast_now(),
     )  # fmt: skip
@@ -384,7 +349,7 @@ def _trace_piece(one: PieceCall, needs: Sequence[bool]) -> tuple[Traced, bool]:
     return trace(Call(
         captured=captured, held=(), tensors=(), arguments=tuple(arguments), names=names,
         positional=names, defaults={}, tree=Tree("tuple", (Tree(),) * len(names)), open=shapes,
-        axes={}, primals=tuple(primals),
+        primals=tuple(primals),
     ), ambient={}), carries  # fmt: skip
 
 
@@ -401,16 +366,13 @@ def _sign(
         results.setdefault(number[node], stitching.values[node])
         return [*results].index(number[node])
 
+    at = call.look_up(range(len(call.primals)), nodes)
+
     def output(leaf: Leaf) -> Output:
-        value = leaf.value
-        if leaf.kind == "held":
-            held = next(i for i, h in enumerate(call.held) if leaf.name in h.names)
-            return Output("primal", held, (), True)
-        if leaf.kind == "argument":
-            argument = call.arguments[leaf.index]
-            if argument.tensor is not None:
-                return Output("primal", _argument_at(call, leaf.index), (), True)
-            value = argument.value
+        value = at(leaf)
+        tensor = leaf.kind == "argument" and call.arguments[leaf.index].tensor is not None
+        if tensor or leaf.kind == "held":
+            return Output("primal", value, (), True)
         if leaf.kind == "output":
             value = stitching.values[nodes[leaf.index]]
             if isinstance(value, Tensor):
@@ -419,9 +381,8 @@ def _sign(
                 return Output("size", value=str(call.open.text(value)))
         return Output("value", value=value)
 
-    outputs = tuple(output(leaf) for leaf in captured.leaves)
-    held = {name: i for i, h in enumerate(call.held) for name in h.names}
-    mutated = tuple((held[name], note(nodes[i])) for name, i, _ in captured.written)
+    outputs = tuple(map(output, captured.leaves))
+    mutated = tuple((at(Leaf("held", n)), note(nodes[i])) for n, i, _ in captured.written)
     values = [describe_tensor(f"result{i}", x, call.open) for i, x in enumerate(results.values())]
     signature = call.sign(
         outputs=outputs, results=tuple(values), mutated=mutated, constraints=rules,

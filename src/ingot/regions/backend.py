@@ -3,7 +3,6 @@
 import operator
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -100,7 +99,8 @@ class Stitching:
             for part in self.parts:
                 switches = isinstance(part, fx.Node) and torch_private.is_mode_switch(part.target)
                 if why is None or switches:  # a mode that was entered must be left
-                    why = self._follow(part) or why
+                    stays = isinstance(part, fx.Node)
+                    why = (self._stay([part]) if stays else self._add(part)) or why
         return why
 
     def run(self, compiler: Compiler, report: Report) -> Callable[..., Any] | str:
@@ -120,27 +120,29 @@ class Stitching:
         switches = any(torch_private.is_mode_switch(node.target) for node in self.graph.nodes)
         return _left_on_error(run) if switches else run
 
-    def _follow(self, part: Piece | fx.Node) -> str | None:
+    def _evaluate(self, nodes: Iterable[fx.Node]) -> str | None:
+        """Run nodes on fake tensors; why that fails, if it does."""
         try:
-            return self._stay([part]) if isinstance(part, fx.Node) else self._add(part)
-        except _Unfollowed as error:
-            return f"it cannot be run without numbers: {error}"
+            with torch_private.traced_mode() as mode:
+                for node in nodes:
+                    if node.target == "item":  # a number of the caller's that Dynamo leaves open
+                        self.values[node] = node.meta["example_value"]
+                        continue
+                    found = self.interpreter.run_node(node)
+                    constant = node.op == "get_attr" and isinstance(found, Tensor)
+                    self.values[node] = mode.from_tensor(found) if constant else found
+        except Exception as error:  # whatever an operation raises
+            told = str(error).strip().splitlines() or [type(error).__name__]
+            return f"it cannot be run without numbers: {told[0]}"
+        return None
 
-    def _evaluate(self, nodes: Iterable[fx.Node]) -> None:
-        with torch_private.traced_mode() as mode, _unfollowed():
-            for node in nodes:
-                if node.target == "item":  # a number of the caller's that Dynamo leaves open
-                    self.values[node] = node.meta["example_value"]
-                    continue
-                found = self.interpreter.run_node(node)
-                constant = node.op == "get_attr" and isinstance(found, Tensor)
-                self.values[node] = mode.from_tensor(found) if constant else found
-
-    def _stay(self, nodes: Sequence[fx.Node]) -> None:
+    def _stay(self, nodes: Sequence[fx.Node]) -> str | None:
         """Let nodes run as they are."""
-        self._evaluate(nodes)
-        for node in nodes:
-            self.at[node] = self.graph.node_copy(node, self.at.__getitem__)
+        why = self._evaluate(nodes)
+        if why is None:
+            for node in nodes:
+                self.at[node] = self.graph.node_copy(node, self.at.__getitem__)
+        return why
 
     def _add(self, piece: Piece) -> str | None:
         """Put a call of the piece into the stitched graph, or tell why it cannot be."""
@@ -161,8 +163,8 @@ class Stitching:
             self.values.update(zip(piece.nodes, self.known[alike], strict=True))
             with torch_private.traced_mode():
                 self.values |= {n: torch_private.fake_like(self.values[n]) for n in results}
-        else:
-            self._evaluate(piece.nodes)
+        elif why := self._evaluate(piece.nodes):
+            return why
         pairs = zip(tensors, versions, strict=True)
         written = [x for x, version in pairs if version is None or x._version != version]
         if len(written) > len({torch_private.memory_of(x) for x in written}):
@@ -208,19 +210,6 @@ def _left_on_error(run: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return call
-
-
-class _Unfollowed(Exception):
-    """Operations do not run on tensors without numbers."""
-
-
-@contextmanager
-def _unfollowed() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # whatever an operation raises
-        told = str(error).strip().splitlines()
-        raise _Unfollowed(told[0] if told else type(error).__name__) from error
 
 
 def _named(unit: Unit, piece: Piece) -> Callable[..., Any]:

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.graphs import torch_private
+from ingot.graphs.cuda_graphs import gpu
+from ingot.graphs.recorded import Dispatcher
 from ingot.graphs.sizes import Dynamic, find_absent, find_formless, find_unknown
 from ingot.graphs.torch_private import pytree
 from ingot.graphs.tree import flatten
+from ingot.keywords import check_keywords
 from ingot.regions.compiled import Compiled, name_parameters
 from ingot.regions.mark import Blocks, find_marks, find_no_switch
-from ingot.regions.recorded import compile_recorded
 from ingot.regions.units import UNITS, Compiler
 from ingot.train.call import split_example
 
@@ -33,6 +35,22 @@ COMPILERS: dict[str, Compiler] = {
 }
 
 
+def compile_recorded(graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """Compile by Inductor, backward too; code that runs on one GPU alone is recorded there."""
+    with torch_private.wrap_inductor_code(_wrap_code):
+        return torch_private.compile_by_inductor(graph, inputs)
+
+
+def _wrap_code(code: torch_private.InductorCode) -> Callable[..., Any]:
+    places = [device.partition(":") for device in code.devices]
+    if [kind for kind, _, _ in places] != ["cuda"]:
+        return code.run
+    return Dispatcher(
+        code.run, gpu(int(places[0][2])), static=code.static, writes=code.writes,
+        backward=code.is_backward, open_sizes=code.open_sizes,
+    )  # fmt: skip
+
+
 @overload
 def compile(
     module: nn.Module, example: object = ..., blocks: Blocks = ..., mode: Literal["jit"] = ..., *,
@@ -45,10 +63,12 @@ def compile(
 def compile(
     module: nn.Module, example: object, blocks: Blocks = ..., *, mode: Literal["aot"],
     output: str | Path | None, dynamic: Dynamic = ..., grad: bool | None = ...,
-    measure: bool = ..., cuda_graphs: bool = ...,
+    backend: Literal["inductor", "eager"] | Compiler = ..., measure: bool = ...,
+    cuda_graphs: bool = ...,
 ) -> "Loaded": ...  # fmt: skip
 
 
+@check_keywords
 def compile(
     module: nn.Module,
     example: object = None,
@@ -82,12 +102,8 @@ def compile(
     """
     raise_if(_find_wrong(module, dynamic, example))
     raise_if(_find_ignored(mode, output, grad))
-    for name, value in (
-        ("measure", measure),
-        ("cuda_graphs", cuda_graphs),
-        ("grad", grad or False),
-    ):
-        raise_if(find_no_switch(name, value))
+    switches = {"measure": measure, "cuda_graphs": cuda_graphs, "grad": grad or False}
+    raise_if(problem for each in switches.items() for problem in find_no_switch(*each))
     if mode == "aot":
         from ingot.package.write import choose_place
         from ingot.regions.aot import package
@@ -144,7 +160,7 @@ def _find_wrong(module: object, dynamic: Any, example: object) -> Iterator[Probl
     if isinstance(dynamic, Mapping) and inspect.Parameter.VAR_KEYWORD not in kinds:
         known = name_parameters(module)
         words = {name: re.split(r"[.\[]", name)[0] for name in dynamic if isinstance(name, str)}
-        yield from find_unknown({n: 0 for n, word in words.items() if word not in known}, known)
+        yield from find_unknown([n for n, word in words.items() if word not in known], known)
 
 
 def _measure(result: Compiled, example: object) -> None:

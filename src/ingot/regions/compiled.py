@@ -14,6 +14,7 @@ from ingot.graphs.replay import replay_blocks
 from ingot.graphs.sizes import Dynamic, choose_axes
 from ingot.graphs.torch_private import forward_mode, transforms
 from ingot.graphs.tree import flatten
+from ingot.keywords import check_keywords
 from ingot.regions.backend import Backend
 from ingot.regions.mark import Marks, enter_block, leave_block
 from ingot.regions.report import Report
@@ -30,6 +31,7 @@ def name_parameters(module: nn.Module) -> tuple[str, ...]:
     return tuple(p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
 
 
+@check_keywords
 class Compiled(nn.Module):
     """A module whose blocks are each compiled once. Torch's guards are asked at every call.
 
@@ -43,16 +45,11 @@ class Compiled(nn.Module):
         self.module = module
         self.training = module.training
         self._how = marks, compiler, dynamic
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew: the next call is compiled for, from units that are there already."""
-        marks, compiler, _ = self._how
-        self._names = name_parameters(self.module)
+        self._names = name_parameters(module)
         self.report = Report(mode="jit")
-        backend = Backend(self.module, marks, compiler, self.report)
+        backend = Backend(module, marks, compiler, self.report)
         torch_private.keep_calls((enter_block, leave_block))
-        self._call = torch_private.compile_calls(self.module, backend)
+        self._call = torch_private.compile_calls(module, backend)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives; hooks of all modules run with it, and this adds no module."""

@@ -9,17 +9,12 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 import torch
 from torch import nn
 
-from ingot.errors import IngotError, Problem
+from ingot.errors import IngotError, Problem, raise_if
+from ingot.keywords import check_keywords
 
 __all__ = [
-    "Blocks",
-    "Marks",
-    "enter_block",
-    "find_marks",
-    "find_no_switch",
-    "leave_block",
-    "noinline",
-]
+    "Blocks", "Marks", "enter_block", "find_marks", "find_no_switch", "leave_block", "noinline",
+]  # fmt: skip
 
 Blocks = type[nn.Module] | Sequence[nn.Module | type[nn.Module]] | Literal["auto"]
 
@@ -35,21 +30,17 @@ Result = TypeVar("Result")
 Marked = TypeVar("Marked")
 
 
+@check_keywords
 def noinline(what: Marked) -> Marked:
     """Keep a module class or a function a unit wherever a whole that uses it is compiled."""
-    if isinstance(what, type):
-        if not issubclass(what, nn.Module):
-            raise IngotError([Problem(
-                "region-block", f"'{what.__qualname__}' is a class but not a module",
-                None, "mark a subclass of torch.nn.Module, or a function of tensors",
-            )])  # fmt: skip
+    if isinstance(what, type) and issubclass(what, nn.Module):
         setattr(what, MARK, True)
         return cast(Marked, what)
-    if not callable(what):
-        raise IngotError([Problem(
-            "region-block", f"{what!r} is neither a module class nor a function",
-            None, "mark a subclass of torch.nn.Module, or a function of tensors",
-        )])  # fmt: skip
+    if isinstance(what, type) or not callable(what):
+        name = getattr(what, "__qualname__", repr(what))
+        told = f"'{name}' is neither a module class nor a function"
+        fix = "mark a subclass of torch.nn.Module, or a function of tensors"
+        raise IngotError([Problem("region-block", told, None, fix)])
     return cast(Marked, _mark_function(cast(Callable[..., Any], what)))
 
 
@@ -113,30 +104,24 @@ def find_marks(module: nn.Module, blocks: Blocks) -> Marks:
     if isinstance(blocks, str):
         if blocks == "auto":
             return Marks((), (), auto=True)
-        raise IngotError([Problem(
-            "region-block", f"blocks='{blocks}' is no way to find blocks", None,
-            'give a module class, a list of modules, or "auto"',
-        )])  # fmt: skip
+        told = f"blocks='{blocks}' is no way to find blocks"
+        fix = 'give a module class, a list of modules, or "auto"'
+        raise IngotError([Problem("region-block", told, None, fix)])
     wanted: Sequence[Any] = blocks if isinstance(blocks, Sequence) else [blocks]
     below = {name: m for name, m in module.named_modules() if m is not module}
     kinds = [block for block in wanted if isinstance(block, type)]
     names = [name for name, m in below.items() if any(m is block for block in wanted)]
     problems = []
     for block in wanted:
-        if isinstance(block, type):
-            found = any(isinstance(m, block) for m in below.values())
-            said = f"no module of class '{block.__qualname__}'"
-        else:
-            found = any(m is block for m in below.values())
-            said = f"a '{type(block).__qualname__}' was given as a block; it is not"
-        if not found:
-            known = sorted({type(m).__qualname__ for m in below.values()})
-            problems.append(Problem(
-                "region-block", f"{said} below '{type(module).__qualname__}'", None,
-                f"below it are {', '.join(known) or 'no modules'}",
-            ))  # fmt: skip
-    if problems:
-        raise IngotError(problems)
+        is_class = isinstance(block, type)
+        if any(isinstance(m, block) if is_class else m is block for m in below.values()):
+            continue
+        said = f"a '{type(block).__qualname__}' was given as a block; it is not"
+        said = f"no module of class '{block.__qualname__}'" if is_class else said
+        known = ", ".join(sorted({type(m).__qualname__ for m in below.values()})) or "no modules"
+        told = f"{said} below '{type(module).__qualname__}'"
+        problems.append(Problem("region-block", told, None, f"below it are {known}"))
+    raise_if(problems)
     return Marks(tuple(kinds), tuple(names), auto=False)
 
 

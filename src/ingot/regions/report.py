@@ -46,7 +46,6 @@ class Report(msgspec.Struct, kw_only=True, dict=True):
 
     mode: str
     blocks: tuple[BlockReport, ...] = ()
-    capture_seconds: float = 0.0
     seconds: float = 0.0
     whole_seconds: float | None = None
     breaks: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ import msgspec
 import torch
 from torch import Tensor
 
-from ingot.graphs.recorded import wrap
+from ingot.graphs.cuda_graphs import Place, gpu
+from ingot.graphs.recorded import Dispatcher
 from ingot.graphs.sizes import Size, evaluated
 from ingot.graphs.torch_private import any_autocast
 from ingot.train.ready import Code, Entry, Ready, make_outputs
@@ -47,6 +48,19 @@ class Chain(Entry):
         first = len(signature.held) + len(signature.tensors)
         self.count = max((i for c in calls for i in c.gives), default=first - 1) + 1 - first
 
+    def find_written(self) -> set[int]:
+        """The primals that units write to, also by views of them that other units made."""
+        written: set[int] = set()
+        origins: dict[int, int] = {}
+        for call in self.unit_calls:
+            signature = self.units[call.unit].signature
+            read = [origins.get(i, i) for i in call.reads]
+            written.update(read[i] for i, _ in signature.mutated)
+            for value, output in zip(call.gives, signature.outputs, strict=True):
+                if output.source == "primal":
+                    origins[value] = read[output.index]
+        return {i for i in written if i < len(self.signature.held) + len(self.signature.tensors)}
+
 
 Link = tuple[Callable[[list[Any]], Sequence[Any]], tuple[int, ...], list[Tensor], int, int,
              tuple[int, ...]]  # fmt: skip
@@ -61,10 +75,10 @@ class _Ready:
         self.outputs = make_outputs(chain.signature, sizes)
         self.run: Callable[[list[Any]], Sequence[Any]] = self._run
         differs = torch.is_grad_enabled() and any(x.requires_grad for x in primals)
-        devices = {x.device for x in primals}
-        if chain.cuda_graphs and not differs and len(devices) == 1 and primals[0].is_cuda:
+        place = _find_place(primals) if chain.cuda_graphs and not differs else None
+        if place is not None:
             static = range(len(chain.signature.held))
-            self.run = wrap(self._run, static=static, writes=None, index=primals[0].device.index)
+            self.run = Dispatcher(self._run, place, static=static, writes=chain.find_written())
 
     def __call__(self, primals: list[Tensor]) -> Any:
         """What the module gives for tensors that lie as those did."""
@@ -105,3 +119,10 @@ class _Ready:
             with torch.set_grad_enabled(value.requires_grad and not to.requires_grad):
                 to.copy_(value)
         return self.outputs(results, primals)
+
+
+def _find_place(primals: Sequence[Tensor]) -> Place | None:
+    """The one GPU that a call runs on, if it does."""
+    devices = {x.device for x in primals}
+    on_gpu = len(devices) == 1 and primals[0].is_cuda
+    return gpu(primals[0].device.index) if on_gpu else None

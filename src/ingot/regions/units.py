@@ -17,6 +17,7 @@ from torch import SymInt, Tensor, fx
 
 from ingot.graphs import torch_private
 from ingot.graphs.expression import expression
+from ingot.graphs.replay import PLAIN
 from ingot.graphs.sizes import Open, Size
 from ingot.graphs.torch_private import expression_of, hint_of
 
@@ -66,7 +67,7 @@ def find_unit(
     sizes = Open(operands.hints)
     with torch_private.tracing_context(sizes.mode):
         made = compiler(write(), operands.rebuild(sizes, needs))
-    unit = Unit(made, sizes.guards(), time.perf_counter() - begun)
+    unit = Unit(made, tuple(sizes.guards()), time.perf_counter() - begun)
     if not all(operands.holds(guard) for guard in unit.guards):
         raise AssertionError(f"a unit does not take what it was compiled for: {unit.guards}")
     known.append(unit)
@@ -186,10 +187,6 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.what)
-
-
-PLAIN = (str, bytes, bool, int, type(None), type(...), torch.dtype, torch.device,
-         torch.memory_format, torch.layout)  # fmt: skip
 
 
 def text_of(

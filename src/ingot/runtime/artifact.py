@@ -16,6 +16,7 @@ from ingot.execute.status import Status, failures
 from ingot.execute.transient import History, Transient
 from ingot.graphs.calls import CallCache, Layouts, layouts_of
 from ingot.graphs.torch_private import forward_mode, transforms
+from ingot.keywords import check_keywords
 from ingot.messages import refuse, tell
 from ingot.package.metadata import Metadata, VariableInfo
 from ingot.runtime.autograd import call_through_autograd
@@ -25,6 +26,7 @@ from ingot.runtime.derivatives import Derivatives, sum_to
 from ingot.runtime.last_status import LastStatus
 from ingot.types import KINDS, Value, lag
 from ingot.types.card import Card, Row, show_html, show_text
+from ingot.types.history import TIMES
 from ingot.types.ranges import find_outside
 from ingot.types.spellings import find_named, resolve_name
 from ingot.types.variables import VariableSpec
@@ -36,6 +38,7 @@ Blocks = dict[str, dict[str, Tensor]]
 MAX_PAIRS_SHOWN = 12  # one line each; beyond, a line for each output fits on a screen
 
 
+@check_keywords
 class Artifact(nn.Module):
     """A compiled model. Calls are checked, threads may share it, autograd passes through it."""
 
@@ -55,8 +58,9 @@ class Artifact(nn.Module):
         self._held = _picker(tuple(self._names.values()))
         lives = backend.name == "interpret"
         self._waits = lives or self.device.type == "cpu"
-        self._last = LastStatus(solves=bool(meta.solvers), waits=self._waits)
         self._checks = CallChecks(meta, self.device, lives=lives)
+        names, solves = tuple(self._checks.inputs), bool(meta.solvers)
+        self._last = LastStatus(names, solves=solves, waits=self._waits)
         self._derivatives = Derivatives(meta, backend, self._checks, self._last)
         self._inputs = self._checks.inputs
         self._spellings = {p.variable.name: p.spellings for p in meta.parameters}
@@ -215,11 +219,12 @@ class Artifact(nn.Module):
 
     # calls
 
-    def __call__(self, inputs: Arrays) -> dict[str, Any]:
+    def __call__(self, *given: Arrays, **named: Arrays) -> dict[str, Any]:
         """The same as `forward`; a call like the last one takes a shorter way."""
         hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks
-        if self._calls.is_guarding and not hooked:
+        if self._calls.is_guarding and len(given) == 1 and not (hooked or named):
             try:
+                inputs = given[0]
                 values: tuple[Any, ...] = self._picked(inputs)
                 if self._names:
                     values = (*values, *self._held(self._parameters))
@@ -228,11 +233,11 @@ class Artifact(nn.Module):
                     outputs, reports = again(values)
                     self._last.told = reports
                     if reports.has_failed:
-                        warn_of(failures(reports))
+                        self._last.tell(reports, values)
                     return outputs
             except (AttributeError, IndexError, KeyError, TypeError, torch.OutOfMemoryError):
                 pass  # whatever it is, it is told below
-        return super().__call__(inputs)
+        return super().__call__(*given, **named)
 
     def forward(self, inputs: Arrays) -> dict[str, Any]:
         """The outputs of inputs `(*batch, *axes, *base)`; NumPy arrays give NumPy arrays, and kinds
@@ -248,7 +253,7 @@ class Artifact(nn.Module):
         if differ and torch.is_grad_enabled() and not arrays:
             return call_through_autograd(self._derivatives, values)
         outputs, told = self._backend.values(values, key)
-        self._last.tell(told)
+        self._last.tell(told, values)
         if arrays:
             return {n: x.numpy() for n, x in outputs.items()}
         if not differ:
@@ -356,7 +361,8 @@ class Artifact(nn.Module):
         raise_if([*wrong, *self._checks.find_unprescribed(transient)])
         history = self.arrange(transient)()
         if self._waits:
-            warn_of(failures(history.statuses))
+            times = (transient.prescribed.get(name) for name in TIMES)
+            warn_of(failures(history.statuses, next((x for x in times if x is not None), None)))
         return history
 
     def arrange(self, transient: Transient) -> Callable[[], History]:

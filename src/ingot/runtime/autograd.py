@@ -29,7 +29,7 @@ class _Autograd(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         if derivatives.backend.has_adjoints:
             outputs, told = derivatives.backend.values(values, key)
-            derivatives.last.tell(told)
+            derivatives.last.tell(told, values)
             ctx.save_for_backward(*values)
         else:
             outputs, blocks, ctx.failed = derivatives.evaluate(values, key, derivatives.given)

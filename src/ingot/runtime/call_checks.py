@@ -14,7 +14,6 @@ from ingot.execute.batch_shape import ValueShape
 from ingot.execute.transient import Transient, find_lost_step
 from ingot.graphs.torch_private import without_storage
 from ingot.messages import tell
-from ingot.options import Count, fits
 from ingot.package.metadata import Metadata
 from ingot.package.target import IN_PROCESS
 from ingot.runtime.backends import shape_of
@@ -119,9 +118,6 @@ class CallChecks:
     def find_unlike_steps(self, transient: Transient) -> Iterator[Problem]:
         """What of a transient does not fit; drivers give any precision, which is converted."""
         known = {lag(n)[0]: s for n, s in {**self.outputs, **self.inputs}.items()}
-        if not fits(transient.steps, Count):
-            yield tell("no steps", steps=transient.steps)
-            return
         for values, steps in ((transient.prescribed, transient.steps), (transient.initial, None)):
             for name, given in values.items():
                 x = as_tensor(given)

@@ -72,7 +72,7 @@ class Derivatives:
         """
         self.require()
         outputs, blocks, told = self.backend.slopes(values, key, by)
-        failed = self._find_failed(told, outputs, self.outputs)
+        failed = self._find_failed(told, values, outputs, self.outputs)
         if failed is not None:
             for b in self.meta.derivatives:
                 pair = b.output, b.input
@@ -84,7 +84,7 @@ class Derivatives:
     def pull(self, values: Sequence[Tensor], cotangents: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The adjoints of all values at every point."""
         outputs, pulled, told = self.backend.pull(values, cotangents)
-        failed = self._find_failed(told, pulled, self.given)
+        failed = self._find_failed(told, values, pulled, self.given)
         if failed is None:
             return pulled
         lost = {y: outputs[y].isnan() & (bar != 0) for y, bar in cotangents.items()}
@@ -147,12 +147,13 @@ class Derivatives:
         return self._fill(pulled, failed & ~heard, 0.0)
 
     def _find_failed(
-        self, told: Sequence[Status], values: Mapping[str, Tensor], shapes: Mapping[str, ValueShape]
-    ) -> Tensor | None:
-        """Tell of the solves; which points of the batch failed, if any; a value has all points."""
-        if not self.last.tell(told):
+        self, told: Sequence[Status], values: Sequence[Tensor], results: Mapping[str, Tensor],
+        shapes: Mapping[str, ValueShape],
+    ) -> Tensor | None:  # fmt: skip
+        """Tell of the solves; which points of the batch failed, if any; a result has all points."""
+        if not self.last.tell(told, values):
             return None
-        batch = max((x.shape[: x.ndim - shapes[n].rank] for n, x in values.items()), key=len)
+        batch = max((x.shape[: x.ndim - shapes[n].rank] for n, x in results.items()), key=len)
         return torch.stack([~s.converged for s in told]).any(0).reshape(batch)
 
     def _mark(self, marks: Mapping[str, Tensor], like: Tensor) -> Tensor:

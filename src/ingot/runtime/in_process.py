@@ -8,8 +8,9 @@ from typing import Any, cast, get_args
 import torch
 
 from ingot.codegen.architectures import DEFAULT_ARCHITECTURES
-from ingot.errors import IngotError, Problem, raise_if
+from ingot.errors import IngotError, Problem, caller, raise_if
 from ingot.execute.devices import name_device, require_device
+from ingot.keywords import check_keywords
 from ingot.laws import declaration_of
 from ingot.model import Model, bind
 from ingot.options import PackagedBackend, Precision, find_no_choice
@@ -19,11 +20,11 @@ from ingot.package.target import IN_PROCESS, Target
 from ingot.package.translate import translate
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.loader import load
-from ingot.types.refuse import caller
 
 __all__ = ["compile"]
 
 
+@check_keywords
 def compile(
     source: Model | Callable[..., Any], values: Mapping[str, Any] | None = None, *,
     backend: PackagedBackend = "kernel", dtype: torch.dtype | Precision = torch.float64,

@@ -4,10 +4,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from ingot.errors import IngotError, Problem
+from ingot.keywords import check_keywords
 
 __all__ = ["Increments"]
 
 
+@check_keywords
 class Increments:
     """Pairs of times, the last and the next; `cut` in the body of the loop repeats a step halved.
 

@@ -20,6 +20,7 @@ from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.devices import name_device, require_device, tell_missing
 from ingot.execute.kernel_cuda import open_device_runners
 from ingot.execute.kernel_run import Runners, open_native_runners
+from ingot.keywords import check_keywords
 from ingot.messages import refuse, tell
 from ingot.options import Device, PackagedBackend, Precision, find_no_choice
 from ingot.package.consistent import find_inconsistencies
@@ -51,6 +52,7 @@ def load(
 ) -> "Artifact | Model": ...  # fmt: skip
 
 
+@check_keywords
 def load(
     path: str | Path, *, name: str | None = None, device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None, backend: PackagedBackend | None = None,

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.batch_shape import ValueShape, join_batches
-from ingot.execute.status import failures
+from ingot.execute.status import failures, find_times
 from ingot.execute.transient import find_lost_step
+from ingot.keywords import check_keywords
 from ingot.messages import refuse, tell
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import shape_of
@@ -25,6 +26,7 @@ __all__ = ["State", "Update"]
 Arrays = Mapping[str, Any]
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Update:
     """What a trial gave at every point; arrays are NumPy's where those that were given are.
@@ -69,6 +71,7 @@ class Update:
         return bool(self.failed.any())
 
 
+@check_keywords
 class State:
     """What every point of a host remembers: as of the last commit, and of a trial after it.
 
@@ -194,7 +197,9 @@ class State:
             else:
                 outputs, blocks = self.material(call), {}
         failed = self._find_failed(call)
-        self._failures = failures(self.material.status) if bool(failed.any()) else ()
+        self._failures = ()
+        if bool(failed.any()):
+            self._failures = failures(self.material.status, find_times(call))
         self._trial = self._remember(given, outputs)
         arrays = bool(inputs) and all(isinstance(x, np.ndarray | float) for x in inputs.values())
         return Update(

@@ -10,6 +10,7 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.child import TIME_LIMIT
 from ingot.graphs.sizes import Dynamic, find_unknown
 from ingot.graphs.torch_private import OpOverload, list_global_hooks
+from ingot.keywords import check_keywords
 from ingot.train.call import Call, prepare
 from ingot.train.compile import Compiler, compile_half, find_no_compiler
 from ingot.train.describe import write_graph
@@ -24,6 +25,7 @@ __all__ = ["assembled", "joint"]
 DECOMPOSITION = "write {torch.ops.aten.gelu.default: function}"
 
 
+@check_keywords
 def joint(
     function: Callable[..., Any],
     example: Any = None,
@@ -103,9 +105,7 @@ def _compile(
     if halves.backward is not None:
         backward = compile_half(halves.backward, compile_backward, "backward", shapes, **options)
         backward = replace(backward, text=write_graph(halves, "backward"))
-    return Code(
-        halves.signature, halves.saved, forward, backward, halves=halves, strategy=halves.strategy
-    )
+    return Code(halves.signature, halves.saved, forward, backward, halves.strategy)
 
 
 def _prepare(
@@ -125,14 +125,11 @@ def _prepare(
     if isinstance(dynamic, list | tuple):
         if len(dynamic) != len(examples):
             told = f"'dynamic' is of {len(dynamic)} examples, and there are {len(examples)}"
-            raise IngotError(
-                [Problem("wrong-argument", told, None, "give one for each, or for all")]
-            )
+            fix = "give one for each, or for all"
+            raise IngotError([Problem("wrong-argument", told, None, fix)])
         return [prepare(function, *pair) for pair in zip(examples, dynamic, strict=True)]
     calls = [prepare(function, each, dynamic, one_of_several=True) for each in examples]
     names = [a.name for call in calls for a in call.arguments if a.tensor]
     if isinstance(dynamic, Mapping):
-        raise_if(
-            find_unknown({n: 0 for n in dynamic if isinstance(n, str) and n not in names}, names)
-        )
+        raise_if(find_unknown([n for n in dynamic if isinstance(n, str) and n not in names], names))
     return calls

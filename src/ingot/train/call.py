@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
@@ -12,13 +12,12 @@ from torch import Tensor, nn
 from torch.fx import Interpreter
 
 from ingot.errors import IngotError, Problem, Span, raise_if
-from ingot.graphs.capture import Captured, capture, find_tensors
+from ingot.graphs.capture import Captured, Leaf, capture, find_tensors
 from ingot.graphs.layout import blank, order_of
 from ingot.graphs.sizes import Dynamic, Open, evaluated
 from ingot.graphs.spans import find_use
 from ingot.graphs.torch_private import (
     Modes,
-    autocast_now,
     buffers_of,
     parameters_of,
     uncompiled,
@@ -28,15 +27,9 @@ from ingot.graphs.tree import PLAIN, Tree, flatten
 from ingot.train.signature import Argument, Held, Shaped, Signature
 
 __all__ = [
-    "Call",
-    "autocast_now",
-    "describe_tensor",
-    "held_tensors",
-    "plain_tensor",
-    "prepare",
-    "renew",
+    "Call", "blank_of", "describe_tensor", "find_odd", "held_tensors", "prepare", "renew",
     "split_example",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +48,8 @@ class Call:
     defaults: dict[str, Any]
     tree: Tree
     open: Open
-    axes: dict[str, tuple[int, int]]
     primals: tuple[Tensor, ...]
+    axes: dict[str, tuple[int, int]] = field(default_factory=dict)
     places: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
 
@@ -72,34 +65,35 @@ class Call:
             name=self.name, training=captured.training, held=self.held, arguments=self.arguments,
             names=self.names, positional=self.positional, defaults=self.defaults,
             tree_in=self.tree, tree_out=captured.tree, sizes=self.axes, autocast=captured.autocast,
-            constants={c.name: repr(c.value) for c in captured.constants}, places=self.places,
-            modes=self.modes, unnamed=captured.unnamed, **traced,
+            constants={n: repr(value) for n, value in captured.constants.items()},
+            places=self.places, modes=self.modes, unnamed=captured.unnamed, **traced,
         )  # fmt: skip
 
     def run(self, primals: Sequence[Tensor]) -> list[Any]:
         """The leaves of the result; attributes that are bound anew are written to instead."""
         captured = self.captured
-        held = {name: t for h, t in zip(self.held, primals, strict=False) for name in h.names}
-        rest = iter(primals[len(self.held) :])
-        given = [next(rest) if a.tensor else a.value for a in self.arguments]
-        values = {
-            "held": lambda i: held[i.name], "constant": lambda i: held[i.name],
-            "argument": lambda i: given[i.index],
-            "size": lambda i: evaluated(i.value, self.open.symbols),
-        }  # fmt: skip
         interpreter, modes = Interpreter(captured.graph), Modes.now()
         try:
-            outputs = interpreter.run(*(values[i.kind](i) for i in captured.inputs))
+            outputs = interpreter.run(*map(self.look_up(primals), captured.inputs))
         except BaseException:
             modes.restore(reversed(interpreter.env.values()))
             raise
+        find = self.look_up(primals, outputs)
         for name, index, where in captured.written:
-            _write(name, held[name], outputs[index], where)
-        leaves = {
-            "output": lambda x: outputs[x.index], "argument": lambda x: given[x.index],
-            "held": lambda x: held[x.name], "value": lambda x: x.value,
+            _write(name, find(Leaf("held", name)), outputs[index], where)
+        return [*map(find, captured.leaves)]
+
+    def look_up(self, primals: Sequence[Any], outputs: Sequence[Any] = ()) -> Callable[[Leaf], Any]:
+        """What an input of the graph, or a leaf of the result, is among these."""
+        held = {name: t for h, t in zip(self.held, primals, strict=False) for name in h.names}
+        rest = iter(primals[len(self.held) :])
+        given = [next(rest) if a.tensor else a.value for a in self.arguments]
+        find: dict[str, Callable[[Any], Any]] = {
+            "held": lambda x: held[x.name], "constant": lambda x: held[x.name],
+            "argument": lambda x: given[x.index], "output": lambda x: outputs[x.index],
+            "value": lambda x: x.value, "size": lambda x: evaluated(x.value, self.open.symbols),
         }  # fmt: skip
-        return [leaves[leaf.kind](leaf) for leaf in captured.leaves]
+        return lambda one: find[one.kind](one)
 
 
 def prepare(
@@ -161,38 +155,35 @@ def _prepared(
     held: tuple[Held, ...], values: list[Tensor],
 ) -> Call:  # fmt: skip
     shapes = Open(captured.open)
-    tensors = [
-        (n, x, axes)
-        for (n, x), axes in zip(captured.arguments, captured.axes, strict=True)
-        if isinstance(x, Tensor)
-    ]
-    fakes = [_fake(shapes, value, {}) for value in values]
-    fakes += [_fake(shapes, x, axes) for _, x, axes in tensors]
-    inputs = iter(fakes[len(values) :])
+    given = [*zip(captured.arguments, captured.axes, strict=True)]
+    arguments = tuple(
+        Argument(n, describe_tensor(n, x, axes=axes)) if isinstance(x, Tensor)
+        else Argument(n, None, x)
+        for (n, x), axes in given
+    )  # fmt: skip
+    axes = [axes for (_, x), axes in given if isinstance(x, Tensor)]
+    children = (child for half in captured.takes.children for child in half.children)
     return Call(
-        captured=captured,
-        held=held,
-        tensors=tuple(values),
-        arguments=tuple(
-            Argument(n, describe_tensor(n, next(inputs), shapes))
-            if isinstance(x, Tensor)
-            else Argument(n, None, x)
-            for n, x in captured.arguments
-        ),
-        names=names,
-        positional=parameters[0],
-        defaults=parameters[1],
-        tree=Tree(
-            "tuple", tuple(child for half in captured.takes.children for child in half.children)
-        ),
-        open=shapes,
+        captured=captured, held=held, tensors=tuple(values), arguments=arguments, names=names,
+        positional=parameters[0], defaults=parameters[1], tree=Tree("tuple", tuple(children)),
+        open=shapes, primals=_make_primals(shapes, held, arguments),
         axes={
             size: (i, axis)
-            for i, (_, _, chosen) in reversed(list(enumerate(tensors)))
+            for i, chosen in reversed([*enumerate(axes)])
             for axis, size in chosen.items()
         },
-        primals=tuple(fakes),
-    )
+    )  # fmt: skip
+
+
+def _make_primals(
+    shapes: Open, held: Sequence[Held], arguments: Sequence[Argument]
+) -> tuple[Tensor, ...]:
+    """Fake tensors of what is held and given: dense, with the axes in the order they lie in."""
+    made = []
+    for shaped in (*(h.tensor for h in held), *(a.tensor for a in arguments if a.tensor)):
+        with shapes.mode:
+            made.append(blank_of(shaped, shapes.symbols).requires_grad_(shaped.requires_grad))
+    return tuple(made)
 
 
 def split_example(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -224,26 +215,23 @@ def _parameters(
     return tuple(known), defaults, {p.name for p in found} if more else None
 
 
-def plain_tensor(value: Tensor) -> str | None:
-    """Why a tensor cannot be passed to a graph, if it cannot."""
+def find_odd(
+    name: str, value: Tensor, fix: str = "pass a plain one, for example x.as_subclass(torch.Tensor)"
+) -> list[Problem]:
+    """A tensor that cannot be passed to a graph."""
+    what = ""
     if type(value) not in (Tensor, nn.Parameter):
-        return f"a tensor subclass, {type(value).__name__}"
-    if value.layout != torch.strided:
-        return f"a {str(value.layout).removeprefix('torch.')} tensor"
-    if value.is_nested:
-        return "a nested tensor"
-    if without_storage(value):
-        return "a tensor without storage"
-    return None
+        what = f"tensor subclass, {type(value).__name__}"
+    elif value.layout != torch.strided:
+        what = f"{str(value.layout).removeprefix('torch.')} tensor"
+    elif value.is_nested or without_storage(value):
+        what = "nested tensor" if value.is_nested else "tensor without storage"
+    return [Problem("tensor-subclass", f"'{name}' is a {what}", None, fix)] if what else []
 
 
 def _refused(path: str, leaf: Any) -> list[Problem]:
     if isinstance(leaf, Tensor):
-        why = plain_tensor(leaf)
-        if why is None:
-            return []
-        fix = "pass a plain strided tensor, for example x.as_subclass(torch.Tensor)"
-        return [Problem("tensor-subclass", f"'{path}' is {why}", None, fix)]
+        return find_odd(path, leaf)
     if type(leaf) in PLAIN:
         return []
     told = f"'{path}' is a {type(leaf).__name__}"
@@ -254,17 +242,13 @@ def _refused(path: str, leaf: Any) -> list[Problem]:
 def held_tensors(module: nn.Module | None) -> tuple[tuple[Held, ...], list[Tensor]]:
     """Parameters and buffers, each once, under all their names."""
     kept = module.state_dict(keep_vars=True) if module is not None else {}
-    held, problems, groups = [], [], find_tensors(module)
+    held, groups = [], find_tensors(module)
+    fix = "replace it by a plain tensor before tracing"
+    raise_if(problem for names, value in groups for problem in find_odd(names[0], value, fix))
     for names, value in groups:
-        why = plain_tensor(value)
-        if why is not None:
-            fix = "replace it by a plain tensor before tracing"
-            problems.append(Problem("tensor-subclass", f"'{names[0]}' is {why}", None, fix))
-            continue
         persistent = any(name in kept for name in names)
         parameter = isinstance(value, nn.Parameter)
         held.append(Held(names, describe_tensor(names[0], value), parameter, persistent))
-    raise_if(problems)
     return tuple(held), [value for _, value in groups]
 
 
@@ -279,15 +263,6 @@ def _hidden(tensors: Mapping[str, Tensor], captured: Captured) -> Iterator[Probl
             yield Problem("hidden-parameter", told, span or captured.place, fix)
 
 
-def _fake(shapes: Open, value: Tensor, axes: Mapping[int, str]) -> Tensor:
-    """The same tensor without numbers; dense, with the axes in the order they lie in memory."""
-    sizes = [shapes.symbols[axes[i]] if i in axes else n for i, n in enumerate(value.shape)]
-    with shapes.mode:
-        return blank(sizes, order_of(value), value.dtype, value.device).requires_grad_(
-            value.requires_grad
-        )
-
-
 def renew(call: Call, needs: Sequence[bool]) -> Call:
     """The same call in symbols of its own, with gradients of some of its primals."""
     shapes = Open(call.captured.open)
@@ -300,23 +275,29 @@ def renew(call: Call, needs: Sequence[bool]) -> Call:
     arguments = tuple(
         msgspec.structs.replace(a, tensor=ask(a.tensor)) if a.tensor else a for a in call.arguments
     )
-    primals = []
-    for shaped in (*(h.tensor for h in held), *(a.tensor for a in arguments if a.tensor)):
-        sizes = [evaluated(n, shapes.symbols) for n in shaped.sizes]
-        with shapes.mode:
-            fake = blank(sizes, shaped.order, getattr(torch, shaped.dtype), shaped.device)
-        primals.append(fake.requires_grad_(shaped.requires_grad))
-    return replace(call, held=held, arguments=arguments, open=shapes, primals=tuple(primals))
+    primals = _make_primals(shapes, held, arguments)
+    return replace(call, held=held, arguments=arguments, open=shapes, primals=primals)
 
 
 def describe_tensor(
-    name: str, value: Tensor, shapes: Open | None = None, *, differ: bool | None = None
-) -> Shaped:
-    """A tensor without its numbers, its open sizes by their names; `differ` if it is known."""
-    sizes = tuple(n if shapes is None else shapes.text(n) for n in value.shape)
+    name: str, value: Tensor, shapes: Open | None = None, *, differ: bool | None = None,
+    axes: Mapping[int, str] = {},
+) -> Shaped:  # fmt: skip
+    """A tensor without its numbers, its open sizes by their names; `differ` if it is known.
+
+    axes: the open sizes where they are no symbols.
+    """
+    known = (axes.get(i, n) for i, n in enumerate(value.shape))
+    sizes = tuple(n if shapes is None else shapes.text(n) for n in known)
     dtype = str(value.dtype).removeprefix("torch.")
     wanted = value.requires_grad if differ is None else differ
     return Shaped(name, sizes, dtype, value.device.type, wanted, order_of(value))
+
+
+def blank_of(shaped: Shaped, sizes: Mapping[str, Any]) -> Tensor:
+    """A tensor of any numbers that lies as described."""
+    shape = [evaluated(n, sizes) for n in shaped.sizes]
+    return blank(shape, shaped.order, getattr(torch, shaped.dtype), shaped.device)
 
 
 def _write(name: str, given: Tensor, now: Any, where: Span | None) -> None:

@@ -9,8 +9,9 @@ from torch import Tensor
 from ingot.errors import Problem, did_you_mean, raise_if
 from ingot.graphs.calls import layouts_of
 from ingot.graphs.sizes import evaluated, holds, names_told
-from ingot.graphs.tree import TreeMismatch, find_mismatch, leaves_like
-from ingot.train.call import autocast_now, plain_tensor
+from ingot.graphs.torch_private import autocast_now
+from ingot.graphs.tree import TreeMismatch, leaves_like
+from ingot.train.call import find_odd
 from ingot.train.signature import Argument, Shaped, Signature
 
 __all__ = ["bind", "is_same", "look_of", "out_of_bounds", "overlaps", "sizes_of"]
@@ -25,13 +26,15 @@ def bind(
     values, problems = _order(signature, arguments, named)
     if problems:
         return [], problems
-    try:
-        return [*leaves_like(signature.tree_in, tuple(values))], []
-    except TreeMismatch:
-        fix = f"pass what was traced: {', '.join(a.name for a in signature.arguments)}"
-        trees = zip(signature.tree_in.children, values, signature.names, strict=True)
-        found = [find_mismatch(*each) for each in trees]
-        return [], [Problem("wrong-call", told, None, fix) for told in found if told]
+    leaves: list[Any] = []
+    for tree, value, name in zip(signature.tree_in.children, values, signature.names, strict=True):
+        try:
+            leaves += leaves_like(tree, value)
+        except TreeMismatch as error:
+            fix = f"pass what was traced: {', '.join(a.name for a in signature.arguments)}"
+            told = f"'{name}{error.path}' {error.told}"
+            problems.append(Problem("wrong-call", told, None, fix))
+    return leaves, problems
 
 
 def sizes_of(signature: Signature, leaves: Sequence[Any], held: Sequence[Tensor]) -> dict[str, int]:
@@ -143,11 +146,9 @@ def _kind(shaped: Shaped, value: Any) -> Problems:
     if not isinstance(value, Tensor):
         told = f"'{name}' is {_short(value)}, not a tensor"
         return [Problem("wrong-call", told, None, f"pass a {shaped.dtype} tensor")]
-    why = plain_tensor(value)
-    if why is not None:
-        fix = "pass a plain strided tensor, for example x.as_subclass(torch.Tensor)"
-        return [Problem("tensor-subclass", f"'{name}' is {why}", None, fix)]
-    problems: Problems = []
+    problems = find_odd(name, value)
+    if problems:
+        return problems
     dtype = str(value.dtype).removeprefix("torch.")
     if dtype != shaped.dtype:
         fix = f"convert it with .to(torch.{shaped.dtype}), or trace with {dtype}"

@@ -5,11 +5,9 @@ import logging
 import math
 import operator
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from ingot.graphs import torch_private
 from ingot.graphs.child import TIME_LIMIT, share_children
 from ingot.graphs.openmp import run_alone
 from ingot.graphs.sizes import Open, evaluated
-from ingot.train.call import autocast_now
 from ingot.train.cut import constants_of, inputs_of
 
 __all__ = [
@@ -41,7 +38,6 @@ __all__ = [
     "find_no_compiler",
     "from_source",
     "inductor",
-    "without_autocast",
 ]
 
 Run = Callable[[list[Tensor]], Sequence[Tensor]]
@@ -79,7 +75,6 @@ class Half:
     archive: bytes = b""
     source: str = ""
     constants: dict[str, Tensor] = field(default_factory=dict)
-    seconds: float = 0.0
     text: str = ""
     large: Run | None = None
 
@@ -92,18 +87,16 @@ def compile_half(
 
     settings: of Inductor, which go before ours.
     """
-    begun = time.perf_counter()
     if how == "eager":
         return Half("eager", eager(graph), source=graph.code, constants=constants_of(graph))
     if how == "inductor":
         chosen = {**SETTINGS, **settings}
         make = partial(_compile_apart, graph, name, shapes, limit, chosen)
-        archive = open_cache().obtain("graph", _key(graph, shapes, chosen), make)
-        return replace(inductor(archive), seconds=time.perf_counter() - begun)
+        return inductor(open_cache().obtain("graph", _key(graph, shapes, chosen), make))
     raise_if(find_no_compiler(name, how))
     assert not isinstance(how, str)
     made = how(graph, inputs_of(graph))
-    return Half("callable", lambda given: made(*given), seconds=time.perf_counter() - begun)
+    return Half("callable", lambda given: made(*given))
 
 
 def find_no_compiler(name: str, how: object) -> Iterator[Problem]:
@@ -154,7 +147,7 @@ def _compile_apart(
     if not _is_portable(graph):
         return compile_archive(graph, name, shapes, settings)
     bare = GraphModule({name: getattr(graph, name) for name in constants_of(graph)}, graph.graph)
-    job = {"graph": bare, "takes": _takes(graph, shapes), "open": _hints(shapes), "name": name,
+    job = {"graph": bare, "takes": _takes(graph, shapes), "open": shapes.hints, "name": name,
            "modes": _modes(), "settings": settings}  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch)
@@ -200,10 +193,6 @@ def _takes(graph: GraphModule, shapes: Open) -> list[tuple[Any, ...]]:
     ]
 
 
-def _hints(shapes: Open) -> dict[str, int]:
-    return {name: torch_private.hint_of(symbol) for name, symbol in shapes.symbols.items()}
-
-
 def _modes() -> tuple[bool, str, torch.dtype]:
     """What Inductor compiles for besides a graph."""
     exact, precision = (
@@ -225,7 +214,7 @@ def compile_archive(
     with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch)
         try:
-            with torch.no_grad(), without_autocast(), warnings.catch_warnings():
+            with torch.no_grad(), torch_private.without_autocast(), warnings.catch_warnings():
                 # 2.13: torch warns of its own way to copy what it compiles
                 warnings.simplefilter("ignore", FutureWarning)
                 files = torch_private.compile_ahead(graph, inputs_of(graph), place, **settings)
@@ -241,23 +230,12 @@ def compile_archive(
         return (place / "graph.pt2").read_bytes()
 
 
-def without_autocast() -> AbstractContextManager[Any]:
-    """The types that a graph was traced with, whatever autocast would make of them."""
-    on = autocast_now()
-    if not on:
-        return nullcontext()
-    stack = ExitStack()
-    for device in on:
-        stack.enter_context(torch.autocast(device, enabled=False))
-    return stack
-
-
 def _key(graph: GraphModule, shapes: Open, settings: Mapping[str, Any]) -> str:
     """What a compiled graph depends on."""
     held = [_bytes(x) for x in constants_of(graph).values()]
     gpus = {torch.cuda.get_device_name(x.device) for x in inputs_of(graph) if x.is_cuda}
     parts = [
-        graph.code, *sorted(gpus), repr(_takes(graph, shapes)), repr(_hints(shapes)), *held,
+        graph.code, *sorted(gpus), repr(_takes(graph, shapes)), repr(shapes.hints), *held,
         repr(settings), repr(_modes()), Path(str(torch_private.inductor.__file__)).read_text(),
         torch_private.BUILD, compiler.read_processor_flags(), compiler.read_version(),
     ]  # fmt: skip

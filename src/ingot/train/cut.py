@@ -12,7 +12,7 @@ from ingot.graphs.layout import is_arranged, order_of
 from ingot.graphs.sizes import Open
 from ingot.graphs.torch_private import expression_of, substitute_sizes
 
-__all__ = ["ahead", "constants_of", "copied", "cut", "inputs_of"]
+__all__ = ["ahead", "constants_of", "copied", "count_operations", "cut", "inputs_of"]
 
 ATEN = torch.ops.aten
 
@@ -119,6 +119,11 @@ def ahead(results: Sequence[Node], stop: Callable[[Node], bool] = lambda _: Fals
 def inputs_of(module: GraphModule) -> list[Tensor]:
     """The tensors without numbers that a graph takes."""
     return [n.meta["val"] for n in module.graph.find_nodes(op="placeholder")]
+
+
+def count_operations(graph: GraphModule) -> int:
+    """How many operations a graph has."""
+    return len([n for n in graph.graph.nodes if n.op == "call_function"])
 
 
 def constants_of(graph: GraphModule) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ import io
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import PurePath
 from typing import Any
 
@@ -19,24 +20,17 @@ from ingot.graphs.torch_private import (
     Lowering,
     OpOverload,
     Scheduled,
-    hint_of,
     watch_lowering,
 )
 from ingot.train.compile import compile_archive, compile_half
-from ingot.train.cut import constants_of
+from ingot.train.cut import constants_of, count_operations
 from ingot.train.partitioner import Halves
 from ingot.train.report import described
 
 __all__ = [
-    "STAGES",
-    "Section",
-    "Shown",
-    "describe",
-    "describe_code",
-    "describe_graph",
-    "line_of",
+    "STAGES", "Section", "Shown", "describe", "describe_code", "describe_graph", "line_of",
     "write_graph",
-]
+]  # fmt: skip
 
 MOST_KEPT = 1_000_000  # characters; the archive of a half has some two million bytes
 
@@ -74,12 +68,13 @@ def describe(halves: Halves, stage: str) -> Shown:
     """What Ingot makes of a function at one of `STAGES`."""
     if stage not in STAGES:
         fix = did_you_mean(stage, STAGES) or f"the stages are {', '.join(STAGES)}"
-        raise _problem("stage-target", f"torch graphs have no stage '{stage}'", fix)
+        told = f"torch graphs have no stage '{stage}'"
+        raise IngotError([Problem("stage-target", told, None, fix)])
     if halves.backward is None and stage in ("joint", "backward"):
         told = f"'{halves.signature.name}' has no {stage} graph: nothing in it needs a gradient"
         fix = "give the example, or a parameter, requires_grad=True"
-        raise _problem("stage-empty", told, fix)
-    return Shown(halves.signature.name, stage, tuple(STAGES[stage](halves)))
+        raise IngotError([Problem("stage-empty", told, None, fix)])
+    return Shown(halves.signature.name, stage, tuple(STAGES[stage](halves, stage)))
 
 
 def write_graph(halves: Halves, half: str) -> str:
@@ -87,7 +82,7 @@ def write_graph(halves: Halves, half: str) -> str:
 
     Longer ones are left out: see MOST_KEPT.
     """
-    (section,) = STAGES[half](halves)
+    (section,) = STAGES[half](halves, half)
     head, _, _ = str(section).partition("\n")
     text = f"{head}\n{_text(section.rows, code=False)}\n"
     return text if len(text) <= MOST_KEPT else f"{head}\nit has {len(text)} characters: not kept\n"
@@ -104,19 +99,11 @@ def line_of(node: Node) -> dict[str, Any]:
 # graphs
 
 
-def _joint(halves: Halves) -> Iterator[Section]:
-    gradients = len(halves.signature.gradients)
-    counts = {**_kept(halves), "gradients": gradients}
-    yield _graph("joint", halves.traced.graph, counts, halves)
-
-
-def _forward(halves: Halves) -> Iterator[Section]:
-    yield _graph("forward", halves.forward, _kept(halves), halves)
-
-
-def _backward(halves: Halves) -> Iterator[Section]:
-    assert halves.backward is not None
-    yield _graph("backward", halves.backward, _kept(halves), halves)
+def _whole(halves: Halves, stage: str) -> Iterator[Section]:
+    """One of the graphs, with the bytes that are kept between forward and backward."""
+    graph = halves.traced.graph if stage == "joint" else getattr(halves, stage)
+    gradients = {"gradients": len(halves.signature.gradients)} if stage == "joint" else {}
+    yield _graph(stage, graph, {**_kept(halves), **gradients}, halves)
 
 
 def _names(halves: Halves) -> dict[str, str]:
@@ -129,8 +116,7 @@ def _names(halves: Halves) -> dict[str, str]:
 
 def _kept(halves: Halves) -> dict[str, int]:
     """Bytes kept between forward and backward at the sizes of the example."""
-    symbols = halves.traced.call.open.symbols
-    row = described(halves, {name: hint_of(symbol) for name, symbol in symbols.items()})
+    row = described(halves, halves.traced.call.open.hints)
     between = {"bytes kept between": row.saved, "bytes of inputs and results held": row.held}
     return between if halves.backward is not None else {}
 
@@ -146,9 +132,8 @@ def describe_graph(
     """A graph node by node; `text` writes a size."""
     lines = _lines(graph)
     rows = tuple({**_row(n, names, text), **lines.get(n, {})} for n in graph.graph.nodes)
-    operations = sum(node.op == "call_function" for node in graph.graph.nodes)
     return Section(
-        name=name, counts={"operations": operations, **counts},
+        name=name, counts={"operations": count_operations(graph), **counts},
         digest=sha256(graph.code.encode()).hexdigest(), rows=rows, text=_text(rows),
     )  # fmt: skip
 
@@ -206,37 +191,43 @@ def _text(rows: Iterable[dict[str, Any]], *, code: bool = True) -> str:
 # what Inductor does to each half
 
 
+def _list(
+    name: str, rows: Iterable[dict[str, Any]], line: Callable[[dict[str, Any]], str],
+    counts: Mapping[str, int] | None = None, what: str = "",
+) -> Section:  # fmt: skip
+    """A line for each row; by default the rows are counted."""
+    listed = tuple(rows)
+    counts = {what: len(listed)} if counts is None else dict(counts)
+    return Section(name=name, counts=counts, rows=listed, text="\n".join(map(line, listed)))
+
+
 def _both(halves: Halves) -> Iterator[tuple[str, GraphModule]]:
     yield "forward", halves.forward
     if halves.backward is not None:
         yield "backward", halves.backward
 
 
-def _lowered(halves: Halves) -> Iterator[tuple[str, GraphModule, Lowering]]:
+def _lowered(halves: Halves) -> Iterator[tuple[str, GraphModule, GraphModule, Lowering]]:
     """Compile each half as a package does, up to where its loops are fused."""
     for name, graph in _both(halves):
         with watch_lowering() as lowering:
             compile_archive(graph, name, halves.traced.call.open)
-        yield name, graph, lowering
-
-
-def _post_grad(halves: Halves) -> Iterator[Section]:
-    for name, graph, lowering in _lowered(halves):
-        passes = tuple(_passes(len(graph.graph.nodes), lowering))
-        lines = [
-            f"{p['subsystem']:20} {p['name']:32} {p['before']} -> {p['after']}" for p in passes
-        ]
-        yield Section(
-            name=f"{name}, passes that changed something", counts={"passes": len(passes)},
-            rows=passes, text="\n".join(lines),
-        )  # fmt: skip
         assert lowering.graph is not None
-        yield _graph(f"{name}, after them", lowering.graph, {}, halves)
+        yield name, graph, lowering.graph, lowering
 
 
-def _passes(nodes: int, lowering: Lowering) -> Iterator[dict[str, Any]]:
+def _post_grad(halves: Halves, _: str) -> Iterator[Section]:
+    for name, graph, left, lowering in _lowered(halves):
+        passes = _passes(len(graph.graph.nodes), len(left.graph.nodes), lowering)
+        yield _list(
+            f"{name}, passes that changed something", passes,
+            "{0[subsystem]:20} {0[name]:32} {0[before]} -> {0[after]}".format, what="passes",
+        )  # fmt: skip
+        yield _graph(f"{name}, after them", left, {}, halves)
+
+
+def _passes(nodes: int, end: int, lowering: Lowering) -> Iterator[dict[str, Any]]:
     """Passes and nodes; where a count moves between two of them, by what Inductor does not name."""
-    end = len(lowering.graph.graph.nodes) if lowering.graph is not None else nodes
     for subsystem, name, before, after in [*lowering.passes, ("", "", end, end)]:
         if before != nodes:
             yield {"subsystem": "", "name": "(not named)", "before": nodes, "after": before}
@@ -245,19 +236,15 @@ def _passes(nodes: int, lowering: Lowering) -> Iterator[dict[str, Any]]:
         nodes = after
 
 
-def _ir(halves: Halves) -> Iterator[Section]:
-    for name, _, lowering in _lowered(halves):
+def _ir(halves: Halves, stage: str) -> Iterator[Section]:
+    for name, _, _, lowering in _lowered(halves):
         yield _scheduled(name, lowering.before, {"nodes before fusion": len(lowering.before)})
 
 
-def _fused(halves: Halves) -> Iterator[Section]:
-    for name, _, lowering in _lowered(halves):
+def _fused(halves: Halves, stage: str) -> Iterator[Section]:
+    for name, _, _, lowering in _lowered(halves):
         counts = {"nodes before fusion": len(lowering.before), "after": len(lowering.after)}
-        decisions = tuple(_decisions(lowering))
-        yield Section(
-            name=f"{name}, decisions", counts=counts, rows=decisions,
-            text="\n".join(d["text"] for d in decisions),
-        )  # fmt: skip
+        yield _list(f"{name}, decisions", _decisions(lowering), itemgetter("text"), counts)
         yield _scheduled(f"{name}, after fusion", lowering.after, {})
 
 
@@ -269,14 +256,15 @@ def _decisions(lowering: Lowering) -> Iterator[dict[str, Any]]:
         if len(node.parts) > 1:
             text = f"fused {', '.join(label[part] for part in node.parts)} into {node.name}"
             yield {"fused": True, "nodes": node.parts, "into": node.name, "text": text}
-    told = set()
-    for first, second, why in lowering.apart:
-        # a name that a later fusion has replaced is that of nodes joined by _
-        pair = [group.get(name.split("_")[0], name) for name in (first, second)]
-        if pair[0] != pair[1] and (*pair, why) not in told:
-            told.add((*pair, why))
-            text = f"not fused {label[pair[0]]} with {label[pair[1]]}: {why}"
-            yield {"fused": False, "nodes": pair, "why": why, "text": text}
+    # a name that a later fusion has replaced is that of nodes joined by _
+    pairs = {
+        (*(group.get(name.split("_")[0], name) for name in names), why): None
+        for *names, why in lowering.apart
+    }
+    for first, second, why in pairs:
+        if first != second:
+            text = f"not fused {label[first]} with {label[second]}: {why}"
+            yield {"fused": False, "nodes": (first, second), "why": why, "text": text}
 
 
 def _operations(node: Scheduled) -> str:
@@ -297,54 +285,51 @@ def _scheduled(name: str, nodes: list[Scheduled], counts: dict[str, int]) -> Sec
     return Section(name=name, counts=counts, rows=tuple(rows), text="\n\n".join(texts))
 
 
-def _constants(halves: Halves) -> Iterator[Section]:
+def _constants(halves: Halves, _: str) -> Iterator[Section]:
     """Values of the source that were taken as they are; then the tensors that each graph holds:
     stored by the package, written into the code, or folded.
     """
     captured = halves.traced.call.captured
     taken: list[dict[str, Any]] = [
-        {"name": c.name, "value": c.value, "becomes": "fixed"} for c in captured.constants
+        {"name": n, "value": x, "becomes": "fixed"} for n, x in captured.constants.items()
     ]
     taken += [
-        {"name": i.name, "tensor": _shape(i.value, str), "bytes": i.value.nbytes,
-         "becomes": "an input"}
+        {"name": i.name, **_tensor(i.value), "becomes": "an input"}
         for i in captured.inputs
         if i.kind == "constant"
-    ]  # fmt: skip
-    yield Section(
-        name="source", counts={"constants": len(taken)}, rows=tuple(taken),
-        text="\n".join(f"{r['name']} = {r.get('value', r.get('tensor'))}: {r['becomes']}"
-                       for r in taken),
-    )  # fmt: skip
-    for name, graph, lowering in _lowered(halves):
-        stored = {origin: own for own, origin in lowering.constants.items()}
-        known = constants_of(graph)
-        assert lowering.graph is not None
-        left = set(map(str, constants_of(lowering.graph)))
-        rows = []
-        for constant, value in known.items():
-            way = "stored" if constant in stored else "inlined" if constant in left else "folded"
-            rows.append({"name": constant, "tensor": _shape(value, str), "bytes": value.nbytes,
-                         "becomes": way, "origin": "graph"})  # fmt: skip
-        rows += [
-            {"name": own, "tensor": "", "bytes": 0, "becomes": "stored", "origin": "Inductor"}
-            for own, origin in lowering.constants.items()
-            if origin not in known
+    ]
+    yield _list("source", taken, _line_of_source, what="constants")
+    for name, graph, left, lowering in _lowered(halves):
+        known, written = constants_of(graph), constants_of(left)
+        ways = {**dict.fromkeys(known, "folded"), **dict.fromkeys(written, "inlined")}
+        ways |= dict.fromkeys(lowering.constants.values(), "stored")
+        rows = [
+            {"name": n, **_tensor(x), "becomes": ways[n], "origin": "graph"}
+            for n, x in known.items()
         ]
+        own = {n: "stored" for n, origin in lowering.constants.items() if origin not in known}
+        own |= dict.fromkeys(lowering.folded, "split off")
         rows += [
-            {"name": n, "tensor": "", "bytes": 0, "becomes": "split off", "origin": "Inductor"}
-            for n in lowering.folded
+            {"name": n, "tensor": "", "bytes": 0, "becomes": way, "origin": "Inductor"}
+            for n, way in own.items()
         ]
-        folds = [p for p in lowering.passes if "constant" in p[1]]
-        lines = [f"{r['name']} {r['tensor']}, {r['bytes']} bytes: {r['becomes']}" for r in rows]
-        lines += [f"{p[1]}: {p[2]} -> {p[3]} nodes" for p in folds]
-        lines += [] if lowering.folded else ["none is computed ahead in a graph of its own"]
-        yield Section(
-            name=name, counts={"constants": len(rows)}, rows=tuple(rows), text="\n".join(lines)
-        )
+        section = _list(
+            name, rows, "{0[name]} {0[tensor]}, {0[bytes]} bytes: {0[becomes]}".format,
+            what="constants",
+        )  # fmt: skip
+        folds = [f"{p[1]}: {p[2]} -> {p[3]} nodes" for p in lowering.passes if "constant" in p[1]]
+        yield msgspec.structs.replace(section, text="\n".join([section.text, *folds]).strip())
 
 
-def _code(halves: Halves) -> Iterator[Section]:
+def _line_of_source(row: dict[str, Any]) -> str:
+    return f"{row['name']} = {row.get('value', row.get('tensor'))}: {row['becomes']}"
+
+
+def _tensor(value: Tensor) -> dict[str, Any]:
+    return {"tensor": _shape(value, str), "bytes": value.nbytes}
+
+
+def _code(halves: Halves, _: str) -> Iterator[Section]:
     for name, graph in _both(halves):
         half = compile_half(graph, "inductor", name, halves.traced.call.open)
         yield from describe_code(name, half.archive)
@@ -363,12 +348,8 @@ def describe_code(name: str, archive: bytes) -> Iterator[Section]:
                 )  # fmt: skip
 
 
-STAGES: dict[str, Callable[[Halves], Iterator[Section]]] = {
-    "joint": _joint, "forward": _forward, "backward": _backward, "post-grad": _post_grad,
+STAGES: dict[str, Callable[[Halves, str], Iterator[Section]]] = {
+    "joint": _whole, "forward": _whole, "backward": _whole, "post-grad": _post_grad,
     "inductor-ir": _ir, "fused": _fused, "constants": _constants, "code": _code,
 }  # fmt: skip
 """The stages of a torch function and its gradient, in their order."""
-
-
-def _problem(code: str, message: str, fix: str) -> IngotError:
-    return IngotError([Problem(code, message, None, fix)])

@@ -1,7 +1,7 @@
 """A function of tensors -> the graph of what it computes, without writes, on ATen."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, wraps
 from typing import Any
 
@@ -17,17 +17,6 @@ from ingot.train.random import DRAWS
 __all__ = ["decompositions", "graph_of"]
 
 
-@contextmanager
-def _without_kept_casts() -> Iterator[None]:
-    """A cast that autocast kept from an earlier call would be a constant of the graph."""
-    cached = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(cached)
-
-
 def graph_of(
     function: Callable[..., Any], shapes: Open, *groups: Sequence[Tensor], table: dict[Any, Any]
 ) -> GraphModule:
@@ -36,7 +25,9 @@ def graph_of(
     free = torch_private.free_convolutions()
     learns = any(t.requires_grad for group in groups for t in group)
     written = torch_private.write_recurrences(learns)
-    with _without_kept_casts(), torch_private.keep_lines(), noted, free, written:
+    # a cast that autocast kept from an earlier call would be a constant of the graph
+    uncached = replace(torch_private.Modes.now(), cached=False).entered()
+    with uncached, torch_private.keep_lines(), noted, free, written:
         module = torch_private.trace_values(function, [list(g) for g in groups], table)
     torch_private.take_out_tokens(module.graph)
     module.graph.set_codegen(CodeGen())

@@ -88,15 +88,14 @@ class Joint(Part):
         held = self.held()
         if transforms() or forward_mode():
             refuse_transforms(self.signature.name, self._name_values(held, arguments, named))
+        ways = [(c, held if r is None else [held[i] for i in r]) for c, r in self.ways]
         if not any_autocast():
-            for code, reads in self.ways:
-                part = held if reads is None else [held[i] for i in reads]
+            for code, part in ways:
                 ready, primals = code.find_ready(part, arguments, named)
                 if ready is not None:
                     return ready(primals)
         refusals: list[IngotError] = []
-        for code, reads in self.ways:
-            part = held if reads is None else [held[i] for i in reads]
+        for code, part in ways:
             try:
                 ready, primals = code.lay_out(part, arguments, named)
             except IngotError as error:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ingot.codegen.cpu_levels import find_supported_levels
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.devices import tell_missing
+from ingot.keywords import check_keywords
 from ingot.package.seal import (
     BLANK,
     GRAPHS,
@@ -40,8 +41,8 @@ from ingot.train.ready import Code
 from ingot.train.signature import Held, Saved, Signature
 
 __all__ = [
-    "NAME", "Described", "Packaged", "find_folder", "from_bytes", "load", "read_codes",
-    "read_description", "save", "to_bytes", "with_state", "write",
+    "NAME", "Described", "Packaged", "from_bytes", "load", "read_package", "save", "to_bytes",
+    "with_state", "write",
 ]  # fmt: skip
 
 FORMAT = "ingot-graphs"
@@ -105,6 +106,7 @@ class Described(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=T
 # writing
 
 
+@check_keywords
 def save(joint: Joint, folder: str | Path) -> Path:
     """Write a joint in one step: the old one, or the new one, is there at any moment."""
     return write(folder, "joint", joint.codes, joint.held(), None)
@@ -175,12 +177,12 @@ def _write(half: Half, name: str, folder: Path, graphs: dict[tuple[str, bytes], 
 # reading
 
 
+@check_keywords
 def load(folder: str | Path) -> Joint:
     """The joint of a package, refused where anything does not fit."""
-    place = find_folder(folder, "joint")
-    codes, values = read_codes(place, read_description(place, "joint", Described[None]))
+    _, codes, values = read_package(folder, "joint", Described[None])
     states = unite([code.signature for code in codes])
-    return Joint(codes, [with_state(h, v) for h, v in zip(states, values, strict=True)])
+    return Joint(codes, [*map(with_state, states, values)])
 
 
 def with_state(held: Held, value: Tensor) -> Tensor:
@@ -189,31 +191,34 @@ def with_state(held: Held, value: Tensor) -> Tensor:
     return nn.Parameter(value, requires_grad=wanted) if held.parameter else value.detach()
 
 
-def find_folder(folder: object, kind: Kind) -> Path:
-    """A folder as a path; whether it holds a package is asked later."""
-    if not isinstance(folder, str | os.PathLike):
-        told = f"no {WHAT[kind]} in {folder!r}, which is no folder"
-        raise IngotError([Problem("file-not-found", told, None, AGAIN[kind])])
-    return Path(folder)
-
-
-def read_description(folder: Path, kind: Kind, form: type[T]) -> T:
-    """The metadata of a package that can be loaded here."""
-    file = folder / NAME
-    if not file.is_file():
-        told = f"no {WHAT[kind]} in '{folder}'"
-        raise IngotError([Problem("file-not-found", told, None, AGAIN[kind])])
-    other = open_metadata(file, Described[Any], FORMAT, SCHEMA, AGAIN[kind]).kind
+def read_package(
+    folder: object, kind: Kind, form: type[Described[T]]
+) -> tuple[T, list[Code], list[Tensor]]:
+    """What a package of a kind has besides, its signatures, ready to be called, and its tensors."""
+    again = AGAIN[kind]
+    place = Path(folder) if isinstance(folder, str | os.PathLike) else None
+    if place is None or not (place / NAME).is_file():
+        told = f"no {WHAT[kind]} in {str(folder)!r}" + (", which is no folder" * (place is None))
+        raise IngotError([Problem("file-not-found", told, None, again)])
+    other = open_metadata(place / NAME, Described[Any], FORMAT, SCHEMA, again).kind
     if other != kind:
-        told = f"'{folder}' holds a {WHAT[other]}, not a {WHAT[kind]}"
+        told = f"'{place}' holds a {WHAT[other]}, not a {WHAT[kind]}"
         raise IngotError([Problem("file-not-found", told, None, f"load it by {LOADER[other]}")])
-    described: Any = open_metadata(file, form, FORMAT, SCHEMA, AGAIN[kind])
-    problems = [*find_other_torch(described.torch_version, AGAIN[kind])]
-    problems += _find_missing_devices(described.calls, AGAIN[kind])
+    described = open_metadata(place / NAME, form, FORMAT, SCHEMA, again)
+    problems = [*find_other_torch(described.torch_version, again)]
+    problems += _find_missing_devices(described.calls, again)
     if "inductor" in described.graphs:
         problems += find_other_level(described.level)
     raise_if(problems)
-    return described
+    contents = read_files(described, place, again)
+    graphs = [_half(kind, contents, i) for i, kind in enumerate(described.graphs)]
+    codes = []
+    for call in described.calls:
+        halves = {name: graphs[i] for name, i in call.graphs.items()}
+        forward, backward = halves["forward"], halves.get("backward")
+        codes.append(Code(call.signature, call.saved, forward, backward, call.partition))
+    state = torch.load(io.BytesIO(contents[STATE]), weights_only=True)
+    return described.more, codes, _settle(state)
 
 
 def _find_missing_devices(calls: Sequence[Packaged], fix: str) -> Iterator[Problem]:
@@ -223,18 +228,6 @@ def _find_missing_devices(calls: Sequence[Packaged], fix: str) -> Iterator[Probl
     for device in sorted({s.device for s in shaped}):
         if why := tell_missing(device):
             yield Problem("no-device", f"it was compiled for '{device}': {why}", None, fix)
-
-
-def read_codes(folder: Path, described: Described[Any]) -> tuple[list[Code], list[Tensor]]:
-    """The signatures of a package, ready to be called, and the tensors that it holds."""
-    contents = read_files(described, folder, AGAIN[described.kind])
-    graphs = [_half(kind, contents, i) for i, kind in enumerate(described.graphs)]
-    codes = []
-    for call in described.calls:
-        halves = {name: graphs[i] for name, i in call.graphs.items()}
-        forward, backward = halves["forward"], halves.get("backward")
-        codes.append(Code(call.signature, call.saved, forward, backward, strategy=call.partition))
-    return codes, _settle(torch.load(io.BytesIO(contents[STATE]), weights_only=True))
 
 
 def _settle(state: list[Tensor]) -> list[Tensor]:

@@ -4,7 +4,6 @@ Tensors may be replaced; an edit that could not reach the compiled graph is refu
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 from torch import Tensor, nn
@@ -26,7 +25,7 @@ EDITS = frozenset({"append", "clear", "extend", "insert", "pop", "update"})
 class Sealed(dict[Any, Any]):
     """A table of a module that is written to no more; `refuse` is told what was tried."""
 
-    def __init__(self, table: Mapping[Any, Any], refuse: Callable[..., NoReturn]) -> None:
+    def __init__(self, table: Mapping[Any, Any], refuse: Callable[[], NoReturn]) -> None:
         super().__init__(table)
         self.refuse = refuse
 
@@ -97,7 +96,7 @@ class Part(nn.Module):
         known = children_of(self)
         if isinstance(key, int | str) and str(key) in known:
             return known[str(key)]
-        return self._refuse_parts(f"[{key!r}] is asked for")
+        return self._refuse_parts()
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -105,36 +104,22 @@ class Part(nn.Module):
         except AttributeError:
             if name not in EDITS:
                 raise
-            return partial(self._refuse_parts, f"{name}() is called")
-
-    def __len__(self) -> int:
-        return self._refuse_parts("its length is asked for")
+            return self._refuse_parts
 
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Any:
-        return self._refuse_parts("its parts are asked for")
-
-    def __contains__(self, key: object) -> bool:
-        return self._refuse_parts(f"{key!r} is looked for")
-
-    def __setitem__(self, key: Any, _: Any) -> None:
-        self._refuse_parts(f"[{key!r}] is set")
-
-    def __delitem__(self, key: Any) -> None:
-        self._refuse_parts(f"[{key!r}] is deleted")
-
-    def _refuse_parts(self, what: str, *_: Any, **__: Any) -> NoReturn:
+    def _refuse_parts(self, *_: Any, **__: Any) -> NoReturn:
         who = self.path or self.traced.name
-        told = f"{what} of '{who}', of which only parts with tensors are kept, under their names"
+        told = f"'{who}' is no list of modules: parts with tensors are kept, under their names"
         fix = "ask or edit the source module, and trace it once more where it was edited"
         raise IngotError([Problem("traced-part", told, None, fix)])
 
+    __len__ = __iter__ = __contains__ = __setitem__ = __delitem__ = _refuse_parts
+
     def seal(self) -> None:
         """Refuse from now on what is written into tables past `setattr`."""
-        refuse = partial(self._refuse_parts, "a table of parts is written to")
-        vars(self)["_modules"] = Sealed(children_of(self), refuse)
+        vars(self)["_modules"] = Sealed(children_of(self), self._refuse_parts)
 
     @property
     def _prefix(self) -> str:
@@ -186,37 +171,27 @@ class Inner(Part):
             vars(self)[name] = Sealed({}, self._refuse_hook)
 
     def _refuse_hook(self, *_: Any, **__: Any) -> Any:
-        told = (
-            f"a hook is set on '{self.path}' of '{self.traced.name}', which is compiled as a whole"
-        )
+        told = f"a hook is set on '{self.path}' of '{self.traced.name}', compiled as a whole"
         fix = "set it on the source module, and trace it once more"
         raise IngotError([Problem("traced-part", told, None, fix)])
-
-    register_forward_hook = register_forward_pre_hook = _refuse_hook
-    register_backward_hook = register_full_backward_hook = _refuse_hook
-    register_full_backward_pre_hook = _refuse_hook
 
 
 def place_tensors(joint: Part, tensors: Mapping[Held, Tensor]) -> list[list[Place]]:
     """Register tensors under all their names, whatever these are; where to find each again."""
     held = {name: one for one in tensors for name in one.names}
     known = [name for name in joint.traced.places if name in held]
+    places: dict[str, Place] = {}
     for name in dict.fromkeys([*known, *held]):
         owner, leaf = _find_owner(joint, name)
         table = parameters_of(owner) if held[name].parameter else buffers_of(owner)
         table[leaf] = tensors[held[name]]
+        places[name] = table, leaf
         if not held[name].persistent:
             non_persistent(owner).add(leaf)
-    found = [[_find_place(joint, name, one) for name in one.names] for one in tensors]
     for part in [*joint.modules()]:
         if isinstance(part, Part):
             part.seal()
-    return found
-
-
-def _find_place(joint: Part, name: str, held: Held) -> Place:
-    owner, leaf = _find_owner(joint, name)
-    return (parameters_of(owner) if held.parameter else buffers_of(owner)), leaf
+    return [[places[name] for name in one.names] for one in tensors]
 
 
 def _find_owner(joint: Part, name: str) -> tuple[Part, str]:

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from ingot.errors import IngotError, Problem, Span
-from ingot.graphs.layout import Order, blank, order_of
-from ingot.graphs.sizes import Open, evaluated
+from ingot.graphs.layout import Order, order_of
+from ingot.graphs.sizes import Open
 from ingot.graphs.spans import find_span
 from ingot.graphs.torch_private import schema_of
-from ingot.train.call import describe_tensor
+from ingot.train.call import blank_of, describe_tensor
 from ingot.train.signature import Draw
 from ingot.train.views import decoded, encoded, operation, root
 
@@ -106,11 +106,9 @@ def undrawable(name: str, why: str, span: Span | None = None) -> IngotError:
 
 def drawn(draw: Draw, sizes: Mapping[str, int]) -> Tensor:
     """Fresh numbers for a call."""
-    like = draw.like
     arguments = [decoded(a, sizes) for a in draw.arguments]
     if draw.takes_like:
-        shape = [evaluated(n, sizes) for n in like.sizes]
-        made = blank(shape, like.order, getattr(torch, like.dtype), like.device)
+        made = blank_of(draw.like, sizes)
         if draw.operation == IN_PLACE:
             return made.bernoulli_(*arguments)
         arguments.insert(0, made)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ingot.errors import IngotError, Problem, raise_if
 from ingot.graphs.calls import CallCache
-from ingot.graphs.layout import Order, arrange, blank, is_arranged
+from ingot.graphs.layout import Order, arrange, is_arranged
 from ingot.graphs.sizes import evaluated
 from ingot.graphs.torch_private import (
     any_autocast,
@@ -18,12 +18,13 @@ from ingot.graphs.torch_private import (
     autocast_now,
     forward_mode,
     transforms,
+    without_autocast,
 )
 from ingot.graphs.tree import unflatten
 from ingot.train.ambient import find_other_defaults
+from ingot.train.call import blank_of
 from ingot.train.check import bind, is_same, look_of, out_of_bounds, overlaps, sizes_of
-from ingot.train.compile import WORTH_THREADS, Half, without_autocast
-from ingot.train.partitioner import Halves
+from ingot.train.compile import WORTH_THREADS, Half
 from ingot.train.random import drawn
 from ingot.train.signature import Output, Saved, Signature
 from ingot.train.views import prepared, replayed
@@ -95,16 +96,19 @@ class Entry:
 class Code(Entry):
     """One signature of a joint: its compiled halves, and what every call needs of it.
 
-    `halves` are the graphs where they were traced in this process, `strategy` how they were cut.
+    strategy: how the joint graph was cut.
     """
 
     def __init__(
-        self, signature: Signature, saved: Saved, forward: Half, backward: Half | None,
-        *, halves: Halves | None = None, strategy: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        signature: Signature,
+        saved: Saved,
+        forward: Half,
+        backward: Half | None,
+        strategy: str,
+    ) -> None:
         super().__init__(signature, partial(Ready, self))
-        self.saved = saved
-        self.halves, self.strategy = halves, strategy
+        self.saved, self.strategy = saved, strategy
         self.forward_half, self.backward_half = forward, backward
         self.forward = forward.run
         self.backward = backward.run if backward is not None else None
@@ -232,8 +236,7 @@ class Ready:
         shaped = self.code.signature.results[index]
         dtype: torch.dtype = getattr(torch, shaped.dtype)
         if grad is None:
-            shape = [evaluated(n, self.sizes) for n in shaped.sizes]
-            return blank(shape, shaped.order, dtype, shaped.device).zero_()
+            return blank_of(shaped, self.sizes).zero_()
         return whole(grad if grad.dtype == dtype else grad.to(dtype), shaped.order)
 
 
@@ -244,10 +247,7 @@ class _Run(torch.autograd.Function):
     def forward(ctx: Any, ready: Ready, *primals: Tensor) -> Any:
         code = ready.code
         saved, count = code.saved, code.count
-        if any_autocast():
-            with without_autocast():
-                found = ready.forward(primals)
-        else:
+        with without_autocast():
             found = ready.forward(primals)
         results = tuple(found[:count])
         ctx.ready = ready
@@ -270,10 +270,8 @@ class _Run(torch.autograd.Function):
                 f"'{ready.code.signature.name}' was compiled with its first derivatives only", None,
                 "leave out create_graph=True, or differentiate the source function twice",
             )])  # fmt: skip
-        if any_autocast():
-            with without_autocast():
-                return (None, *ready.backward(ctx.saved_tensors, grads))
-        return (None, *ready.backward(ctx.saved_tensors, grads))
+        with without_autocast():
+            return (None, *ready.backward(ctx.saved_tensors, grads))
 
 
 Outputs = Callable[[Sequence[Tensor], Sequence[Tensor]], Any]

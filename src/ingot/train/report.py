@@ -9,8 +9,9 @@ import torch
 from torch.fx import Node
 
 from ingot.graphs.sizes import Dynamic, evaluated
-from ingot.graphs.torch_private import hint_of
+from ingot.keywords import check_keywords
 from ingot.train.call import prepare
+from ingot.train.cut import count_operations
 from ingot.train.partitioner import STRATEGIES, Halves, Partition, partition
 from ingot.train.signature import Shaped
 from ingot.train.tracer import trace
@@ -43,10 +44,6 @@ class Comparison(msgspec.Struct, frozen=True):
     def __getitem__(self, partition: str) -> Row:
         return next(row for row in self.rows if row.partition == partition)
 
-    def json(self) -> str:
-        """The same as JSON."""
-        return msgspec.json.encode(self).decode()
-
     def __str__(self) -> str:
         at = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
         head = f"{self.name}{f' at {at}' if at else ''}: bytes saved per call"
@@ -60,6 +57,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return "\n".join([head, *lines])
 
 
+@check_keywords
 def compare_partitions(
     function: Callable[..., Any],
     example: Any,
@@ -70,8 +68,7 @@ def compare_partitions(
 ) -> Comparison:
     """Partition one joint graph in several ways; sizes are the example's unless given."""
     traced = trace(prepare(function, example, dynamic))
-    symbols = traced.call.open.symbols
-    at = {**{name: hint_of(symbol) for name, symbol in symbols.items()}, **(sizes or {})}
+    at = {**traced.call.open.hints, **(sizes or {})}
     rows = tuple(described(partition(traced, way), at) for way in partitions)
     return Comparison(traced.call.name, at, rows)
 
@@ -94,8 +91,8 @@ def described(halves: Halves, sizes: Mapping[str, int]) -> Row:
         sum(shared.values()) + sum(_bytes(s, sizes) for s in drawn),
         sum(_bytes(s, sizes) for s in held),
         len(saved.extra) + len(drawn),
-        _operations(halves.forward),
-        _operations(halves.backward) if halves.backward is not None else 0,
+        count_operations(halves.forward),
+        count_operations(halves.backward) if halves.backward is not None else 0,
     )
 
 
@@ -109,7 +106,3 @@ def _whole(origin: Node, halves: Halves, sizes: Mapping[str, int]) -> int:
 def _bytes(shaped: Shaped, sizes: Mapping[str, int]) -> int:
     count = prod(evaluated(size, sizes) for size in shaped.sizes)
     return count * getattr(torch, shaped.dtype).itemsize
-
-
-def _operations(graph: torch.fx.GraphModule) -> int:
-    return sum(n.op == "call_function" for n in graph.graph.nodes)

@@ -25,6 +25,7 @@ from ingot.graphs.torch_private import (
     pytree,
     refuses_generator,
     was_written,
+    without_autocast,
     wrapped,
 )
 from ingot.train import functional, random
@@ -143,7 +144,7 @@ def _gradients(
     results: list[Tensor], primals: list[Tensor], tangents: list[Tensor]
 ) -> Sequence[Tensor | None]:
     follow_gradients(results)
-    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+    with without_autocast():
         return torch.autograd.grad(results, primals, tangents, allow_unused=True)
 
 
@@ -279,7 +280,7 @@ def _tangents(
 def _constraints(call: Call, graph: GraphModule) -> tuple[tuple[str, ...], dict[str, str]]:
     """What Python, and torch below it, have assumed of the open sizes, and the causes."""
     known = tuple(dict.fromkeys([*call.captured.guards, *call.open.constraints()]))
-    rules, causes = find_excluded(graph, "val", call.open.text, call.captured.open, known)
+    rules, causes = find_excluded(graph, "val", call.open, known)
     return rules, call.captured.causes | causes
 
 

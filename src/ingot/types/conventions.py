@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ingot.errors import IngotError, Problem
+from ingot.keywords import check_keywords
+from ingot.errors import IngotError, Problem, caller
 from ingot.types.kinds import SQRT2
-from ingot.types.refuse import caller
 
 __all__ = ["ABAQUS", "PLANE", "TENSOR", "VOIGT", "Convention"]
 
 _PLACES = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
 
 
+@check_keywords
 @dataclass(frozen=True, slots=True)
 class Convention:
     r"""A layout of strain, with that of the stress that does work on it, and of the tangent.
@@ -50,6 +51,8 @@ class Convention:
         self, x: Any, before: tuple[int, ...], after: tuple[int, ...], matrix: np.ndarray,
         comes_first: bool, goes_first: bool,
     ) -> Any:  # fmt: skip
+        if not isinstance(x, np.ndarray | torch.Tensor):
+            x = np.asarray(x)
         place = slice(None, len(before)) if comes_first else slice(x.ndim - len(before), None)
         if x.ndim < len(before) or tuple(x.shape[place]) != before:
             where = "first" if comes_first else "last"

@@ -1,7 +1,6 @@
 """Turn a use that a point program cannot hold into an error that names the law and its line."""
 
 import inspect
-import linecache
 import re
 import sys
 from pathlib import Path
@@ -9,9 +8,9 @@ from types import FrameType
 
 import torch
 
-from ingot.errors import IngotError, Problem, Span
+from ingot.errors import IngotError, Problem, Span, span_at
 
-__all__ = ["blamed", "caller", "misused", "refuse"]
+__all__ = ["blamed", "misused", "refuse"]
 
 _INGOT = Path(__file__).parent.parent
 _PROGRAM = _INGOT / "program"
@@ -29,7 +28,7 @@ def refuse(what: str, fix: str) -> IngotError:
         return IngotError([Problem("untraceable", message, None, fix)])
     law = frames[-1].f_code.co_name
     message = f"'{law}' {what}, which a point program cannot hold"
-    return IngotError([Problem("untraceable", message, _span(frames[0], law), fix)])
+    return IngotError([Problem("untraceable", message, span_at(frames[0], law), fix)])
 
 
 def blamed(error: BaseException) -> Span | None:
@@ -41,32 +40,27 @@ def blamed(error: BaseException) -> Span | None:
         file = Path(step.tb_frame.f_code.co_filename)
         if _INGOT not in file.parents and _TORCH not in file.parents:
             law = law or step.tb_frame.f_code.co_name
-            found = _span(step.tb_frame, law, step.tb_lineno)
+            found = span_at(step.tb_frame, law, step.tb_lineno)
         step = step.tb_next
     return found
 
 
-def caller() -> Span | None:
-    """The innermost line outside Ingot that is running, if it stands in a file.
-
-    Below a command there is none: what calls it is no code of the user.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _INGOT in Path(frame.f_code.co_filename).parents:
-        if _INGOT / "cli" in Path(frame.f_code.co_filename).parents:
-            return None
-        frame = frame.f_back
-    if frame is None or not linecache.getline(frame.f_code.co_filename, frame.f_lineno):
-        return None  # typed at a prompt that keeps no lines
-    return _span(frame, "")
-
-
 def misused(error: BaseException) -> tuple[str, str] | None:
-    """What a function of `ingot.types` was given that is no value, and what it takes.
+    """What a function of `ingot.types` was given that is no value, or does not fit, and what it
+    takes; also one that is asked for as a method.
 
     None where the error of a law came through no such function.
     """
     rooms = sys.modules["ingot.types"]
+    if isinstance(error, AttributeError) and isinstance(error.obj, rooms.Value):
+        if error.name in rooms.__all__:
+            return f"'{error.name}' is a function, no method", f"write {error.name}(...)"
+        return None
+    refused = re.match(r"(\w+)\(\) ", str(error)) if isinstance(error, TypeError) else None
+    called = getattr(rooms, refused[1], None) if refused is not None else None
+    if refused is not None and refused[1] in rooms.__all__ and inspect.isfunction(called):
+        words = ", ".join(map(_spell_slot, inspect.signature(called).parameters.values()))
+        return str(error), f"write {refused[1]}({words})"
     step = error.__traceback__
     while step is not None and Path(step.tb_frame.f_code.co_filename).parent != _OURS[0]:
         step = step.tb_next
@@ -81,18 +75,12 @@ def misused(error: BaseException) -> tuple[str, str] | None:
     if all(isinstance(each, rooms.Value) for each in flat):
         return None
     kinds = ", ".join(type(each).__name__ for each in given)
-    words = re.sub(r"~|[\w.]+\.(?=\w)", "", ", ".join(map(str, takes)))
+    words = ", ".join(map(_spell_slot, takes))
     return f"'{name}' was given {kinds}", f"write {name}({words})"
 
 
-def _span(frame: FrameType, law: str, line: int | None = None) -> Span:
-    """The line at which a frame stands, inside its function; a comprehension is inside the law."""
-    file, name = frame.f_code.co_filename, frame.f_code.co_name
-    number = line or frame.f_lineno or 1
-    text = linecache.getline(file, number).rstrip()
-    indent = len(text) - len(text.lstrip())
-    block = law if name.startswith("<") else name
-    return Span(file, number, indent + 1, len(text) - indent, block, text)
+def _spell_slot(slot: inspect.Parameter) -> str:
+    return re.sub(r"~|[\w.]+\.(?=[A-Za-z_])", "", str(slot))
 
 
 def _authors(frame: FrameType | None) -> list[FrameType]:

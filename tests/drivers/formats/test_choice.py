@@ -263,10 +263,6 @@ def test_many_results_are_read_back_bit_for_bit(suffix: str, seed: int, tmp_path
 def test_a_table_gives_back_what_its_columns_hold(seed: int, tmp_path: Path) -> None:
     result = draw_result(seed)
     result.save(tmp_path / "result.csv")
-    if not result.points:
-        with pytest.raises(IngotError, match="unreadable-result"):
-            read_result(tmp_path / "result.csv")
-        return
     found = read_result(tmp_path / "result.csv")
     assert (found.steps, found.points) == (result.steps, result.points)
     alike: dict[type[Value], type[Value]] = {MRP: Vec}  # their components have the same names

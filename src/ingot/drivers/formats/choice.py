@@ -1,6 +1,7 @@
 """The table of formats by ending; save: a Result -> a file; read_result: a file -> a Result."""
 
 import pickle
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from ingot.drivers.formats import archives, plain_table, stores, table
 from ingot.drivers.result import Result
 from ingot.errors import IngotError, Problem, Span, did_you_mean, raise_if
 from ingot.extras import find_missing
+from ingot.keywords import check_keywords
 from ingot.package.write import open_file, open_scratch, put
 
 __all__ = ["FORMATS", "Format", "find_unwritable", "read_result", "save"]
@@ -79,7 +81,14 @@ def save(result: Result, path: Path) -> None:
 
 
 def find_unwritable(path: Path, span: Span | None = None) -> Iterator[Problem]:
-    """A problem where the ending of a file does not say what to write, or its library is absent."""
+    """A problem where the ending of a file does not say what to write, or its library is absent, or
+    it has a name that no file should have.
+    """
+    control = re.search(r"[\0-\x1f\x7f]", str(path))
+    if control is not None:
+        message = f"{str(path)!r} is no name of a file: it holds {control[0]!r}"
+        yield Problem("wrong-value", message, span, "name it by letters that can be read")
+        return
     form = FORMATS.get(path.suffix.lower())
     if form is None:
         message = f"'{path}' does not say by its ending what to write"
@@ -88,6 +97,7 @@ def find_unwritable(path: Path, span: Span | None = None) -> Iterator[Problem]:
         yield from find_missing(form.needs, f"{path.suffix} files", span=span)
 
 
+@check_keywords
 def read_result(path: str | Path) -> Result:
     """The result that `Result.save`, `ingot run --save` or `save_as` wrote."""
     path = Path(path)

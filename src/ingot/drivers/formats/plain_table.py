@@ -34,12 +34,13 @@ def read_table(file: Path) -> Result:
     if names[:3] != list(INDEX) or not rows:
         raise ValueError(f"its columns do not begin with {', '.join(INDEX)}")
     cells = {name: column for name, *column in zip(names, *rows, strict=True)}
-    points = int(cells["point"][-1]) + 1
-    steps = len(rows) // points
+    points = int(cells["point"][-1] or -1) + 1
+    steps = len(rows) // max(points, 1)
     header = guess_header(names, cells, steps, points)
-    numbers = {c.name: _parse(c.name, cells[c.name]) for c in list_columns(header)}
+    count = steps * points
+    numbers = {c.name: _parse(c.name, cells[c.name][:count]) for c in list_columns(header)}
     arrays = collect(header, numbers)
-    times = _parse("time", cells["time"]).reshape(steps, points)
+    times = _parse("time", cells["time"]).reshape(steps, -1)
     arrays["times"] = times[:, 0] if (times == times[:, :1]).all() else times
     for name in header.initial:
         arrays[f"initial/{quote(name)}"] = arrays[f"outputs/{quote(name)}"][0]
@@ -70,7 +71,10 @@ def guess_header(
         n.removeprefix("status.").rpartition(".")[0] for n in names if n.startswith("status.")
     )
     rows = [(s, cells[f"status.{s}.{STATUS_ROWS[0]}"]) for s in solves]
-    begins = {s: next((i for i, cell in enumerate(c) if cell), 0) // points for s, c in rows}
+    begins = {
+        s: next((i for i, cell in enumerate(c) if cell), points) // points if points else 1
+        for s, c in rows
+    }
     return Header(
         steps=steps, batch=(points,), read=tuple(sides["input"]), seconds=0.0, kinds=kinds,
         shapes=shapes, axes={}, units={}, inputs=tuple(sides["input"]),

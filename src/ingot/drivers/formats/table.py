@@ -139,7 +139,10 @@ def list_index(content: Content) -> tuple[Array, Array, Array]:
 
 
 def write_table(result: Result, file: Path) -> None:
-    """A table as text; a cell without a value, as before step 1, is empty."""
+    """A table as text; a cell without a value, as before step 1, is empty.
+
+    Without points, it has a row for each step, which says of which time it is.
+    """
     content = take_apart(result)
     names: list[str] = [*INDEX]
     rows: list[list[Any]] = [x.tolist() for x in list_index(content)]
@@ -147,6 +150,10 @@ def write_table(result: Result, file: Path) -> None:
         missing = column.begin * result.points
         names.append(column.name)
         rows.append([""] * missing + numbers[missing:].tolist())
+    if not result.points:
+        times = content.arrays["times"]
+        own = times.tolist() if times.ndim == 1 else [""] * result.steps
+        rows = [[*range(result.steps)], own, *([""] * result.steps for _ in names[2:])]
     with file.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(names)

@@ -163,6 +163,7 @@ def read_domain(whole: Sections, reader: Reader) -> Domain | None:
         reader.problems += check_domain(domain, block)
         axes = "xyz"[int(domain.dim) :]
         idle = [name for a in axes for name in (f"n{a}", f"{a}min", f"{a}max")]
+        idle += [] if domain.parallel_mode == "REAL_SPACE" else ["periodic_directions"]
         reader.tell_idle_fields(block, domain, idle)
         mesh = whole.one("Mesh")
         if mesh is not None and domain.mesh_mode != "MANUAL":

@@ -260,8 +260,9 @@ def read_executioner(block: Block | None, reader: Reader) -> Executioner:
     return made or Executioner()
 
 
-def read_stepper(block: Block | None, binder: Binder, size: float) -> Stepper:
-    """The stepper of an [Executioner] whose step has this size."""
+def read_stepper(block: Block | None, binder: Binder, executioner: Executioner) -> Stepper:
+    """The stepper of an [Executioner], whose own size of a step counts where no other is given."""
+    size = executioner.dt
     inner = None if block is None else block.block("TimeStepper")
     if inner is None:
         return ConstantDT(dt=size)
@@ -281,6 +282,8 @@ def read_stepper(block: Block | None, binder: Binder, size: float) -> Stepper:
         binder.reader.problems.append(Problem("wrong-value", message, span, fix))
     if isinstance(made, ConstantDT) and made.dt is None:
         made = dataclasses.replace(made, dt=size)
+    elif made is not None:
+        binder.reader.tell_idle_fields(block, executioner, ("dt",))
     return made or ConstantDT(dt=size)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -128,12 +128,15 @@ class Reader:
         self, block: Block, cls: type[Made], also: Iterable[str] = ("type",),
         blocks: Iterable[str] | None = (),
     ) -> Made | None:  # fmt: skip
-        """A frozen dataclass of options, read from a block."""
+        """A frozen dataclass of options, read from a block; what its `find_idle` names is told."""
         values = self.values(block, options_of(cls), also, blocks)
         if values is None:
             return None
         slots = getattr(cls, "__dataclass_fields__", {})
-        return cls(**{n if n in slots else f"{n}_": value for n, value in values.items()})
+        made = cls(**{n if n in slots else f"{n}_": value for n, value in values.items()})
+        find_idle: Callable[[], Iterable[str]] = getattr(made, "find_idle", tuple)
+        self.tell_idle_fields(block, made, find_idle())
+        return made
 
     def type_of(self, block: Block, known: Mapping[str, Made], default: str = "") -> Made | None:
         """The entry of a registry that a block's `type` names."""

@@ -172,7 +172,12 @@ def plane_stress(sizes: tuple[int, ...], given: Mapping[str, Any]) -> str:
     return "differences to the stress out of the plane are left out" if flat else ""
 
 
-@compute(quirk=plane_stress)
+def idle_plane(values: dict[str, Any]) -> set[str]:
+    """What only a plane lacks."""
+    return set() if values["dim"] == 2 else {"stress_zz"}
+
+
+@compute(quirk=plane_stress, idle=idle_plane)
 def ComputeVonMisesStress(
     space: Space,
     stress: Narrow = STRESS,

@@ -41,9 +41,15 @@ def take_frame(writer: XDMFWriter | VTIWriter, state: State, time: float) -> Cal
 
 
 def read_tensor_outputs(
-    blocks: Iterable[Block], outputs: Outputs, stem: str, reader: Reader, *, compatible: bool
+    blocks: Iterable[Block],
+    outputs: Outputs,
+    stem: str,
+    reader: Reader,
+    *,
+    compatible: bool,
+    shared: bool = True,
 ) -> tuple[XDMF | VTI, ...]:
-    """The outputs of a [TensorOutputs] block."""
+    """The outputs of a [TensorOutputs] block; shared: whether ranks may have parts of the box."""
     found: dict[tuple[str | None, str], XDMF | VTI] = {}
     with_hdf5: list[Block] = []
     for each in blocks:
@@ -58,7 +64,7 @@ def read_tensor_outputs(
             reader.problems.append(
                 Problem("wrong-value", message, each.span, "give a mode for each buffer")
             )
-        base = options.file_base or outputs.file_base or stem
+        base = options.file_base or outputs.options.file_base or stem
         if (each.type, base) in found:
             message = f"two outputs write to the files '{base}'"
             fix = "give one of them a file_base"
@@ -67,6 +73,7 @@ def read_tensor_outputs(
             found[each.type, base] = VTI(options, base)
         else:
             found[each.type, base] = XDMF(options, base)
+            reader.tell_idle_fields(each, options, () if shared else ("merged",))
             with_hdf5 += [each] if options.enable_hdf5 else []
     if compatible and len(with_hdf5) > 1 and not xdmf.thread_safe():
         # The reference writes each output in a thread of its own.

@@ -99,8 +99,7 @@ class Outputs:
 
     targets: tuple[TableTarget, ...] = ()
     stored: tuple[tuple[int, str], ...] = ()
-    file_base: str = ""
-    events: tuple[Event, ...] = field(default=BOTH)
+    options: OutputOptions = field(default_factory=OutputOptions)
 
 
 def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
@@ -137,7 +136,7 @@ def read_outputs(block: Block | None, stem: str, reader: Reader) -> Outputs:
                 reader.problems.append(Problem("duplicate-block", message, each.span, fix))
             stored[own] = one.time_step_interval
     pairs = tuple((steps, f"{own}.checkpoint") for own, steps in stored.items())
-    return Outputs(tuple(targets), pairs, common.file_base, common.execute_on)
+    return Outputs(tuple(targets), pairs, common)
 
 
 def write_table(

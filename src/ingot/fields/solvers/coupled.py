@@ -42,6 +42,11 @@ class AdamsBashforthMoultonCoupled(AdamsBashforthMoulton):
     linear_offdiag: tuple[str, ...] = ()
     assume_symmetric: bool = False
 
+    def find_idle(self) -> tuple[str, ...]:
+        """Options that change nothing beside the others."""
+        alone = () if self.linear_offdiag else ("assume_symmetric",)
+        return (*AdamsBashforthMoulton.find_idle(self), *alone)
+
     def problems(self, block: Block) -> Iterator[Problem]:
         """Orders without weights, fields without an operator, couplings of fields not there."""
         rows, columns = self.linear_offdiag_rows, self.linear_offdiag_cols

@@ -174,6 +174,10 @@ class AdamsBashforthMoulton(SplitOptions):
         """Without correctors, and where it need not be started by another method."""
         return self.corrector_steps == 0 and self.depth < ORDER_OF_EULER_START
 
+    def find_idle(self) -> tuple[str, ...]:
+        """Options that change nothing beside the others."""
+        return () if self.corrector_steps else ("corrector_order",)
+
     @property
     def depth(self) -> int:
         """How many old rates are read; a corrector has the predicted one besides."""

@@ -113,7 +113,8 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
 
     def note(graph: GraphModule, inputs: Any) -> GraphModule:
         effects = InstructionTranslator.current_tx().output.side_effects
-        seen.update(graph=graph, mode=TracingContext.get().fake_mode, changes=_changes(effects))
+        mode, given = TracingContext.get().fake_mode, tuple(inputs)
+        seen.update(graph=graph, mode=mode, given=given, changes=_changes(effects))
         return graph
 
     frame = convert_frame._get_frame(function, arguments)
@@ -139,45 +140,26 @@ def trace_frame(function: Any, arguments: tuple[Any, ...]) -> Frame:
     graph: GraphModule = seen["graph"]
     runtime = output.get_runtime_env()
 
-    def run(give: Callable[..., Any]) -> Any:
-        wanted = dict(output.f_globals)
-        return runtime.forward_callable(graph.meta["backend_id"], give, extra_globals=wanted)(
-            *arguments
-        )
+    def run(outputs: Sequence[Any]) -> Any:
+        wanted, give = dict(output.f_globals), lambda *_: outputs
+        nest = runtime.forward_callable(graph.meta["backend_id"], give, extra_globals=wanted)
+        return nest(*arguments)
 
-    given: list[Any] = []
-    blank = [_Blank() for _ in graph.graph.output_node().args[0]]  # pyright: ignore
-
-    def take(*inputs: Any) -> Any:
-        given.extend(inputs)
-        return blank
-
-    run(take)
     scope = {"L": frame.locals, "G": output.f_globals}
     kinds = ("CONSTANT_MATCH", "EQUALS_MATCH")
     guards = [g for g in output.output_graph.guards if g.create_fn_name() in kinds]
     places = graph.graph.find_nodes(op="placeholder")
     local = output.output_graph.export_metadata.graph_input_idx_to_local_source
     return Frame(
-        graph, seen["mode"], tuple(given),
+        graph, seen["mode"], seen["given"],
         {node: _source_name(local[i]) for i, node in enumerate(places) if i in local},
-        lambda outputs: run(lambda *_: outputs), seen["changes"],
+        run, seen["changes"],
         tuple(dict.fromkeys(g.name for g in guards)),
         lambda source: _evaluate(source, scope),
         frozenset(name for code in output.traced_code for name in code.co_names),
         # torch's modules choose a faster way by it
         not all(Path(file).is_relative_to(FOLDER) for file in asked),
     )  # fmt: skip
-
-
-class _Blank:
-    """Stands for a tensor of which the bytecode may still make a subclass, or a number."""
-
-    def as_subclass(self, _: type) -> "_Blank":
-        return self
-
-    def item(self) -> "_Blank":
-        return self
 
 
 def _changes(effects: Any) -> tuple[Change, ...]:

@@ -166,17 +166,14 @@ def partition_by_torch(name: str) -> Callable[..., Any]:
 
 def note_operations(run: Callable[[], Any]) -> list[Any]:
     """The operations of ATen that a function runs, with the types and devices of their results."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     noted: list[Any] = []
 
-    class Note(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*args, **(kwargs or {}))
-            tensors = [x for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
-            noted.append((func, [(x.dtype, x.device) for x in tensors]))
-            return result
+    def note(operation: Any, *args: Any, **kwargs: Any) -> Any:
+        result = operation(*args, **kwargs)
+        tensors = [x for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
+        noted.append((operation, [(x.dtype, x.device) for x in tensors]))
+        return result
 
-    with Note():
+    with run_operations(note):
         run()
     return noted
