@@ -65,6 +65,8 @@ def measure_quirks(made: Simulation) -> Iterator[Problem]:
     found = (m for m in made.measures if isinstance(m.rule, Bound) and m.rule.declared.history)
     for name, measure in {m.rule.declared.name: m for m in found}.items():
         what = "in the first step a change is that from nothing, later that of the last substep"
+        if int(made.domain.dim) > 1 and measure.rule.options.get("compatible"):
+            what += ", and speeds along the axes are added up"
         message = f"{name} gives Marlin's numbers: {what}"
         yield Problem("reference-quirk", message, measure.span, FIX)
 

@@ -35,7 +35,7 @@ from ingot.fields.quirks import quirks
 from ingot.fields.simulation import Simulation, build
 from ingot.fields.solvers.solve import Substep
 from ingot.fields.step import Buffer, Eager, State, StepExecutor, WholeFields
-from ingot.fields.wiring import unwritten
+from ingot.fields.wiring import unwritten, wrong_measures
 from ingot.hit import read
 from ingot.keywords import check_keywords
 
@@ -387,6 +387,7 @@ def prepared(
     strict = strict or simulation.strict
     doubts = (
         *simulation.tree.doubts, *simulation.doubts, *unwritten(simulation), *quirks(simulation),
+        *wrong_measures(simulation),
     )  # fmt: skip
     warn_of(doubts, strict=strict)
     domain = simulation.domain

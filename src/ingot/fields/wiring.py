@@ -10,17 +10,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from ingot.errors import Problem, Span, did_you_mean
+from ingot.fields.blocks.bind import Bound
 from ingot.fields.blocks.options import place
 from ingot.fields.computes.parsed import ParsedCompute, formula_from
 from ingot.fields.computes.spectral import ForwardFFT
+from ingot.fields.postprocessors import (
+    TensorAveragePostprocessor,
+    TensorExtremeValuePostprocessor,
+)
 from ingot.fields.spaces import Grid, Spectrum
-from ingot.fields.step import Step
+from ingot.fields.step import Buffer, Step
 from ingot.hit import Block
 
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
 
-__all__ = ["SPECTRAL", "kinds_of", "solver_reads", "unwritten", "wrong_buffers"]
+__all__ = ["SPECTRAL", "kinds_of", "solver_reads", "unwritten", "wrong_buffers", "wrong_measures"]
 
 Kind = Literal["a field", "a spectrum"]
 
@@ -104,6 +109,31 @@ def wrong_buffers(made: Simulation, block: Block | None) -> Iterator[Problem]:
                 message = f"{option} names '{name}', which [Solve] does not compute anew"
                 fix = "compute it in [Solve], in a group that the solver evaluates"
                 yield Problem("wrong-value", message, span, fix)
+
+
+TAKE_EITHER = (TensorAveragePostprocessor, TensorExtremeValuePostprocessor)
+"""Postprocessors of a buffer's entries, whatever they are."""
+
+
+def wrong_measures(made: Simulation) -> Iterator[Problem]:
+    """Postprocessors of fields that name spectra, and the other way round: their numbers are none.
+
+    The reference takes them, so that it is told where a run begins.
+    """
+    kinds = kinds_of(made)
+    for measure in made.measures:
+        rule = measure.rule
+        if not isinstance(rule, Bound) or rule.declared.function in TAKE_EITHER:
+            continue
+        hints = get_type_hints(rule.declared.function, include_extras=True)
+        for option, source in rule.arguments.items():
+            hint = hints.get(option)
+            needed = "a field" if hint == Grid else "a spectrum" if hint == Spectrum else None
+            name = source.name if isinstance(source, Buffer) else ""
+            if needed is not None and kinds.get(name, needed) != needed:
+                message = f"'{measure.name}' reads '{name}', which is {kinds[name]}, not {needed}"
+                fix = f"name {needed}: the transform of '{name}'"
+                yield Problem("wrong-value", message, measure.span, fix)
 
 
 def written_by(made: Simulation) -> set[str]:

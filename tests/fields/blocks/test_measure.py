@@ -1,5 +1,6 @@
 """Numbers taken after steps."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -239,3 +240,72 @@ num_steps = 3
     assert last == pytest.approx(
         {"mean": 1 / 3, "whole": 2 / 3, "most": 1, "change": 2 / 3, "speed": 0, "number": 4}
     )
+
+
+WAVE = """
+[Domain]
+  dim = 2
+  nx = 32
+  ny = 32
+  xmax = 8
+  ymax = 8
+[]
+[Problem]
+  marlin_compatible = {compatible}
+[]
+[TensorComputes]
+  [Solve]
+    [c]
+      type = ParsedCompute
+      buffer = c
+      extra_symbols = true
+      expression = 'sin(2*pi*({along})/8 - 0.3*t)'
+    []
+    [cbar]
+      type = ForwardFFT
+      buffer = cbar
+      input = c
+    []
+  []
+[]
+[Postprocessors]
+  [v]
+    type = {kind}
+    buffer = {buffer}
+  []
+[]
+[Executioner]
+  type = Transient
+  num_steps = 3
+  dt = 1e-3
+[]
+"""
+
+
+@pytest.mark.parametrize("along", [(1, 0), (1, 1), (2, -1), (0, 3)])
+def test_level_lines_move_across_themselves(along: tuple[int, int], simulate: Simulate) -> None:
+    m, n = along
+    given = {"along": f"{m}*x + {n}*y", "buffer": "c",
+             "kind": "TensorInterfaceVelocityPostprocessor\ngradient_threshold = 0.3"}  # fmt: skip
+    speed = 0.3 * 8 / (2 * math.pi)
+    found = simulate(WAVE.format(compatible="false", **given)).values[-1]["v"]
+    assert found == pytest.approx(speed / math.hypot(m, n), rel=1e-3)
+    with pytest.warns(IngotWarning, match="speeds along the axes are added up"):
+        found = simulate(WAVE.format(compatible="true", **given)).values[-1]["v"]
+    assert found == pytest.approx(speed * math.hypot(*(1 / k for k in along if k)), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "buffer", "told"),
+    [
+        ("ReciprocalIntegral", "c", "'v' reads 'c', which is a field, not a spectrum"),
+        ("SemiImplicitCriticalTimeStep", "c", "which is a field, not a spectrum"),
+        ("TensorIntegralChangePostprocessor", "cbar", "'cbar', which is a spectrum, not a field"),
+    ],
+)
+def test_a_measure_of_the_other_kind_is_told(
+    kind: str, buffer: str, told: str, simulate: Simulate
+) -> None:
+    text = WAVE.format(compatible="false", along="x", kind=kind, buffer=buffer)
+    with pytest.warns(IngotWarning, match=told):
+        simulate(text)

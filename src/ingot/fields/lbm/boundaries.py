@@ -266,7 +266,7 @@ def LBMNeumannBC(
     velocity: the velocity there
     rho: the density or temperature there
     boundary: the face, all walls, or the region of that number
-    gradient: the slope, per cell
+    gradient: the slope outwards, per cell
     region_id: the number of the region
     """
     if cells is not None:
