@@ -62,11 +62,16 @@ def kinds_of(made: Simulation) -> dict[str, Kind]:
     return sure
 
 
+def kind_said(function: Any, name: str) -> Kind | None:
+    """What an argument of a declared function is, or what it returns."""
+    hint = get_type_hints(function, include_extras=True).get(name)
+    return "a field" if hint == Grid else "a spectrum" if hint == Spectrum else None
+
+
 def kind_given(step: Step, kinds: dict[str, set[Kind | None]]) -> Kind | None:
     """What a step gives; an expression gives what its variables are, if they are all of one."""
     if step.function is not ParsedCompute:
-        hint = get_type_hints(step.function, include_extras=True).get("return")
-        return "a field" if hint == Grid else "a spectrum" if hint == Spectrum else None
+        return kind_said(step.function, "return")
     expand = step.options["expand"]
     if expand != "NONE":
         return "a field" if expand == "REAL" else "a spectrum"
@@ -125,10 +130,8 @@ def wrong_measures(made: Simulation) -> Iterator[Problem]:
         rule = measure.rule
         if not isinstance(rule, Bound) or rule.declared.function in TAKE_EITHER:
             continue
-        hints = get_type_hints(rule.declared.function, include_extras=True)
         for option, source in rule.arguments.items():
-            hint = hints.get(option)
-            needed = "a field" if hint == Grid else "a spectrum" if hint == Spectrum else None
+            needed = kind_said(rule.declared.function, option)
             name = source.name if isinstance(source, Buffer) else ""
             if needed is not None and kinds.get(name, needed) != needed:
                 message = f"'{measure.name}' reads '{name}', which is {kinds[name]}, not {needed}"
