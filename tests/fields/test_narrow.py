@@ -35,6 +35,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "FFTGradient": [{"direction": "X"}],
     "FiniteDifferenceLaplacian": [{"stencil_width": "3"}, {"stencil_width": "5"}],
+    "TensorInterfaceVelocityPostprocessor": [{"compatible": True}, {"compatible": False}],
     "TensorExtremeValuePostprocessor": [{"value_type": "MIN"}, {"value_type": "MAX"}],
     "ElementExtremeValue": [
         {"nodal": nodal, "value_type": kind} for nodal in (True, False) for kind in ("MIN", "MAX")
