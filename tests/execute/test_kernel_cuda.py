@@ -3,6 +3,7 @@
 It is tried without a GPU: the same text is compiled as C++, and its threads run one by one.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +19,9 @@ from ingot.execute import Transient, kernel, kernel_cuda
 from ingot.execute.kernel import Kernel
 from ingot.program import Program, compile_passes, with_adjoint, with_jacobian
 from tests.codegen.on_host import load_on_host
-from tests.systems import plasticity, program_of, viscoplasticity
+from tests.compositions import NESTED
+from tests.execute.test_substeps import CUBIC
+from tests.systems import filled, plasticity, program_of, viscoplasticity
 
 TEXTS = {
     "plastic": plasticity("FBComplementarity", isotropic=True, kinematic=True),
@@ -126,3 +129,19 @@ def test_the_compiler_of_cuda_takes_a_kernel(
     source = f"#define INGOT_REAL {real}\n{write_unit([section], THREADS)}"
     code = nvrtc.compile_cubin(source, "sm_90", THREADS.read_headers(), tmp_path)
     assert code.startswith(b"\x7fELF") and b".text.run\0" in code
+
+
+def find_loops(text: str, model: str = "model") -> dict[str, int]:
+    """By the number of each solve: how many lines its iterations are said to have."""
+    source = write_section(compile_passes(program_of(text, model)), "run", frame=THREADS)
+    unit = write_unit([source], THREADS)
+    heads = re.findall(r"newton_(\d+)\((?:(?!newton_).)*?goes_on<\d+, (\d+)>", unit, re.DOTALL)
+    return {k: int(lines) for k, lines in heads}
+
+
+def test_threads_wait_for_each_other_only_where_all_come_by_once() -> None:
+    """A barrier in a solve that some threads enter more often than others would never end."""
+    assert find_loops(TEXTS["plastic"], "update")["0"] > 100
+    nested = find_loops(NESTED)
+    assert len(nested) == 2 and sorted(nested.values())[0] == 0 < max(nested.values())
+    assert find_loops(filled(CUBIC, {"level": 3})) == {"0": 0}

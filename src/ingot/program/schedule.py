@@ -109,7 +109,7 @@ def shorten_lives(
 def _settle(
     order: Sequence[int], operands: Mapping[int, Sequence[int]], kept: Container[int]
 ) -> Sequence[int]:
-    """Lines moved one by one, so that values live shorter, as long as that is so for all together.
+    """Lines moved one by one, so that values live shorter.
 
     A line that frees no operand is moved down to its first reader; one that frees some, up to the
     last of its operands, or of the other readers of those that it frees.
