@@ -48,11 +48,33 @@ Result = tuple[int, Sequence[int] | None, Sequence[int], int]
 part of it, the size, the strides and the offset of the part."""
 
 
+class _Copy:
+    """Memory of a recording that an operand is copied into, unless it is known to hold it already.
+
+    at: the operand's place; fixed: whether what a tensor holds there never changes.
+    """
+
+    __slots__ = ("at", "fixed", "own", "source")
+
+    def __init__(self, at: int, own: Tensor, *, fixed: bool) -> None:
+        self.at, self.own, self.fixed = at, own, fixed
+        self.source: weakref.ref[Tensor] | None = None
+
+    def take(self, x: Tensor) -> None:
+        """Hold what an operand holds."""
+        if self.source is not None and self.source() is x:
+            return
+        self.own.copy_(x)
+        if self.fixed:
+            self.source = weakref.ref(x)
+
+
 @dataclass(frozen=True, slots=True)
 class _Recording:
     """A graph, where it reads its operands, and the memory that it writes.
 
-    at, addresses: operands that must lie where they lay; copied: those that are copied first.
+    at, addresses: operands that must lie where they lay; copied: those that are copied first, each
+    with what it was copied from where a copy of the same tensor need not be made again.
     memory: whole storages of results; free: how many refer to each of them, and their sizes, when
     nobody has a result; gives: where results lie, unless they are copied out.
     """
@@ -60,7 +82,7 @@ class _Recording:
     replay: Callable[[], None]
     at: tuple[int, ...]
     addresses: list[int]
-    copied: tuple[tuple[int, Tensor], ...]
+    copied: tuple["_Copy", ...]
     memory: list[Tensor]
     constants: list[Any]
     results: list[Result]
@@ -74,18 +96,18 @@ class _Recording:
         """Whether operands lie where this reads them, and nobody uses what it gave before."""
         if [addresses[i] for i in self.at] != self.addresses:
             return False
-        for i, own in self.copied:
-            if inputs[i].shape != own.shape:
+        for copy in self.copied:
+            if inputs[copy.at].shape != copy.own.shape:
                 return False
         return self.copies_out or _count_references(self.memory, self.cells) == self.free
 
     def copies_results(self, addresses: Sequence[int]) -> bool:
         """Whether operands would be copied that lie where a recording gives them."""
-        return any(addresses[i] in RESULTS for i, _ in self.copied)
+        return any(addresses[copy.at] in RESULTS for copy in self.copied)
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
-        for i, own in self.copied:
-            own.copy_(inputs[i])
+        for copy in self.copied:
+            copy.take(inputs[copy.at])
         self.replay()
         memory = [x.clone() for x in self.memory] if self.copies_out else self.memory
         of = [*memory, *self.constants, *inputs]
@@ -141,18 +163,19 @@ class Dispatcher:
     """Runs one compiled code, by a recording where there is one for the operands' addresses.
 
     run: the code, which takes a list and may empty it; static: where in the list tensors stay at
-    their address for long, beside parameters; writes: where tensors are written to; open_sizes:
-    whether sizes and strides may differ between calls.
+    their address for long, beside parameters; fixed: where what a tensor holds never changes, so
+    that the same one is copied once; writes: where tensors are written to; open_sizes: whether
+    sizes and strides may differ between calls.
     plain: how many calls were launched plainly, by cause; replayed: how many were not.
     """
 
     def __init__(
-        self, run: Run, place: Place, *, static: Collection[int] = (),
+        self, run: Run, place: Place, *, static: Collection[int] = (), fixed: Collection[int] = (),
         writes: Collection[int] = (), backward: bool = False, open_sizes: bool = True,
     ) -> None:  # fmt: skip
         self.run, self.place, self.backward, self.open_sizes = run, place, backward, open_sizes
         # where a code writes to what moves from call to call, no instance is met again
-        self.static = {*static, *writes}
+        self.static, self.fixed = {*static, *writes}, frozenset(fixed)
         self.instances: dict[Any, _Instance] = {}
         self.waiting: OrderedDict[Any, _Instance] = OrderedDict()
         self.tensors: tuple[int, ...] = ()
@@ -309,8 +332,10 @@ class Dispatcher:
                 self.never = f"it cannot be captured: {str(error).splitlines()[0]}"
                 LOG.warning("calls are not recorded as a CUDA graph: %s", self.never)
                 return self.never
-            copied = tuple((i, own[i]) for i in self.tensors if i not in at)
-            size += sum(x.untyped_storage().nbytes() for _, x in copied)
+            copied = tuple(
+                _Copy(i, own[i], fixed=i in self.fixed) for i in self.tensors if i not in at
+            )
+            size += sum(copy.own.untyped_storage().nbytes() for copy in copied)
             if size > LARGEST:
                 return "it is large"
             # a backward pass may write its results over operands: those in copies are ours
@@ -321,7 +346,7 @@ class Dispatcher:
             return described
         memory, constants, results = described
         cells = [x.untyped_storage()._cdata for x in memory]
-        mine = Counter(x.untyped_storage()._cdata for _, x in copied)
+        mine = Counter(copy.own.untyped_storage()._cdata for copy in copied)
         free = _count_references(memory, cells)
         # a tensor and its storage refer to memory that is ours; others have a constant besides
         if any(n > 2 + mine[cell] for n, cell in zip(free[0], cells, strict=True)):

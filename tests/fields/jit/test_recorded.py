@@ -79,23 +79,33 @@ def test_what_is_kept_edited_or_replaced_between_turns_is_right(seed: int, tmp_p
         assert found < 1e-12, (turn, found)
         assert all(torch.equal(x, copy) for x, copy in kept), turn
     (one,) = dispatchers(made)
-    assert one.replayed > 2, one.plain  # since a step's size changed for the first time
+    assert one.replayed > 12, one.plain
 
 
-def test_numbers_of_the_clock_stay_until_they_change(tmp_path: Path) -> None:
+def test_numbers_are_copied_where_they_change_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_in: list[float] = []
+    copy = Tensor.copy_
+
+    def counting(self: Tensor, source: Tensor) -> Tensor:
+        copied_in.extend([float(source)] if source.ndim == 0 else [])
+        return copy(self, source)
+
     steps, state, made = cahn_hilliard(), state_of((12, 10), "c"), Jit(folder=tmp_path)
     eager = copied(state)
-    found = []
-    for sizes in ([1e-3] * 12, [1e-3 / k for k in range(2, 14)]):
-        for state.dt in sizes:
-            eager.dt = state.dt
-            made.run(steps, state)
-            Eager().run(steps, eager)
-            assert largest_difference(state, eager, "c", "rate") < 1e-12
-        found += dispatchers(made)
-    same, changing = found
-    assert min(same.replayed, changing.replayed) > 6
-    assert len(same.static) == len(changing.static) + 1  # the size of a step is copied
+    monkeypatch.setattr(Tensor, "copy_", counting)
+    sizes = [1e-3] * 12 + [2e-3] * 12 + [1e-3 / k for k in range(2, 80)]
+    for state.dt in sizes:
+        eager.dt = state.dt
+        made.run(steps, state)
+        Eager().run(steps, eager)
+        assert largest_difference(state, eager, "c", "rate") < 1e-12
+    (one,) = dispatchers(made)
+    recordings = sum(len(i.recordings) for i in one.instances.values())
+    assert one.replayed > len(sizes) - 8, one.plain  # whatever changes, it is not recorded again
+    assert copied_in.count(1e-3) <= recordings and copied_in.count(2e-3) <= recordings
+    assert set(copied_in) == set(sizes)
 
 
 # where a GPU captures nothing runs; here the call runs on memory that nobody has filled yet

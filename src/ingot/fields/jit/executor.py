@@ -28,7 +28,7 @@ from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.jit.statistics import Statistics
 from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
-from ingot.fields.step import Ambient, Source, State, Step, Weight, due, evaluate
+from ingot.fields.step import Buffer, Old, Source, State, Step, due, evaluate
 from ingot.graphs.cuda_graphs import Place, gpu
 from ingot.graphs.recorded import Dispatcher
 
@@ -72,13 +72,13 @@ class SizedGraph:
 class Compiled:
     """A part of a plan: what it reads, what must leave it, and its graphs by sizes.
 
-    fields, clock: the sources by their places among the inputs of a graph, after the space.
+    fields, numbers: the sources by their places among the inputs of a graph, after the space.
     """
 
     part: PlanPart
     sources: tuple[Source, ...]
     fields: Mapping[int, Source]
-    clock: Mapping[int, Source]
+    numbers: Mapping[int, Source]
     wanted: tuple[str, ...]
     hidden: tuple[str, ...]
     bound: dict[Any, SizedGraph | None] = field(default_factory=dict)
@@ -87,16 +87,15 @@ class Compiled:
 class Recorded:
     """A sequence on a GPU, which is one launch from the time on that it was recorded.
 
-    What was the same tensor in its first two calls is taken to stay where it lies; other operands
-    are copied in. The numbers of the clock stay until they change for the first time.
+    A field that was the same tensor in its first two calls is taken to stay where it lies; other
+    operands are copied in, numbers (of the clock, constants) once for as long as they are the same.
     """
 
-    def __init__(self, graph: Graph, place: Place, clock: Collection[int]) -> None:
-        self.run, self.place, self.clock = graph.run, place, clock
+    def __init__(self, graph: Graph, place: Place, numbers: Collection[int]) -> None:
+        self.run, self.place, self.numbers = graph.run, place, numbers
         self.reads = graph.program.reads
         self.seen: dict[int, weakref.ref[Tensor]] = {}
         self.unread: list[int] = []
-        self.still: list[int] = []
         self.dispatcher: Dispatcher | None = None
 
     def __call__(self, inputs: list[Any]) -> Sequence[Tensor]:
@@ -104,21 +103,15 @@ class Recorded:
         if self.dispatcher is not None:
             for at in self.unread:
                 inputs[at] = None
-            for at in self.still:
-                if self.seen[at]() is not inputs[at]:
-                    self._expect([at for at in self.dispatcher.static if at not in self.still])
-                    break
             return self.dispatcher(inputs)
         if self.seen:
-            self._expect([at for at in self.reads if self.seen[at]() is inputs[at]])
+            same = {at for at in self.reads if self.seen[at]() is inputs[at]}
+            self.dispatcher = Dispatcher(
+                self.run, self.place, static=same.difference(self.numbers), fixed=self.numbers
+            )
         self.seen = {at: weakref.ref(inputs[at]) for at in self.reads}
         self.unread = [at for at in range(len(inputs)) if at not in self.seen]
         return self.run(inputs)
-
-    def _expect(self, static: Collection[int]) -> None:
-        """Record with such operands where they lie."""
-        self.still = [at for at in static if at in self.clock]
-        self.dispatcher = Dispatcher(self.run, self.place, static=static)
 
 
 class Jit:
@@ -224,11 +217,9 @@ class Jit:
         assert self.space is not None
         sources = sources_of(part.steps)
         places = dict(enumerate(sources, len(self.space.tensors())))
-        clock = {
-            at: source for at, source in places.items() if isinstance(source, Ambient | Weight)
-        }
-        fields = {at: source for at, source in places.items() if at not in clock}
-        return Compiled(part, sources, fields, clock, wanted, hidden)
+        fields = {at: source for at, source in places.items() if isinstance(source, Buffer | Old)}
+        numbers = {at: source for at, source in places.items() if at not in fields}
+        return Compiled(part, sources, fields, numbers, wanted, hidden)
 
     def compiled(self, sequence: Compiled, state: State) -> bool:
         """Run a sequence as a graph; false where it has none and its steps are still to be run."""
@@ -239,7 +230,7 @@ class Jit:
             [(x.shape, x.dtype, x.device) for x in map(inputs.__getitem__, sequence.fields)]
         )
         known = sequence.bound.get(key)
-        for at, source in sequence.clock.items():
+        for at, source in sequence.numbers.items():
             if known is None or known.checks or at in known.graph.program.reads:
                 inputs[at] = state.look_up(source)
         try:
@@ -272,7 +263,7 @@ class Jit:
         graph, place = self.graph(sequence, schema), place_of(self.space.k2.device)
         if place is None or not self.cuda_graphs:
             return SizedGraph(graph, schema, graph.run)
-        return SizedGraph(graph, schema, Recorded(graph, place, sequence.clock))
+        return SizedGraph(graph, schema, Recorded(graph, place, sequence.numbers))
 
     def graph(self, sequence: Compiled, schema: Schema) -> Graph:
         """The graph of a sequence: known in this process, kept on disk, or captured now."""
