@@ -20,7 +20,7 @@ import torch
 from benchmarks.floor import find_floor, measure_gpu
 from benchmarks.gpu import CUDA, describe, drawn, repeated, timed
 from benchmarks.load_paths import Folders
-from ingot.codegen import compiler, frames, lines
+from ingot.codegen import compiler, lines, spill
 from ingot.codegen.cuda import open_driver
 from ingot.execute import Transient
 from ingot.execute.kernel import Kernel
@@ -37,15 +37,17 @@ Edit = tuple[str, str, str]
 class Way:
     """What is different: threads of a block, blocks at once, edits of headers, the order of lines.
 
+    spills: whether values that are too many for registers go to shared memory on purpose;
     carveout: the part of a multiprocessor's memory that is no cache, in percent; headers: the
     folder that they are taken from
     """
 
     name: str
-    threads: int = frames.THREADS_PER_BLOCK
-    blocks: int = frames.BLOCKS_AT_ONCE
+    threads: int = 128
+    blocks: int = 2
     edits: Sequence[Edit] = ()
     ordered: bool = True
+    spills: bool = True
     carveout: int | None = None
     headers: Path = compiler.HEADER_FOLDER
 
@@ -56,16 +58,20 @@ class Way:
             folder = Path(scratch)
             for header in self.headers.glob("*.h"):
                 (folder / header.name).write_text(header.read_text())
-            for header, old, new in self.edits:
+            threads = (
+                "lane_cuda.h",
+                "threads_of_block = 128;",
+                f"threads_of_block = {self.threads};",
+            )
+            blocks = ("lane_cuda.h", "most_blocks = 2;", f"most_blocks = {self.blocks};")
+            for header, old, new in (threads, blocks, *self.edits):
                 text = (folder / header).read_text()
                 assert old in text, f"{header} has no {old}"
                 (folder / header).write_text(text.replace(old, new))
-            for place, name, value in (
-                (compiler, "HEADER_FOLDER", folder),
-                (frames, "THREADS_PER_BLOCK", self.threads),
-                (frames, "BLOCKS_AT_ONCE", self.blocks),
-            ):
-                stack.enter_context(mock.patch.object(place, name, value))
+            stack.enter_context(mock.patch.object(compiler, "HEADER_FOLDER", folder))
+            if not self.spills:
+                never = mock.patch.object(spill, "MIN_PEAK_TO_SPILL", 1 << 30)
+                stack.enter_context(never)
             if not self.ordered:
                 as_read = mock.patch.object(lines, "shorten_lives", lambda lines, *_: [*lines])
                 stack.enter_context(as_read)
@@ -91,6 +97,7 @@ STREAMED = (
 WAYS = (
     Way("as it is"),
     Way("lines as first read", ordered=False),
+    Way("nothing in shared memory", spills=False),
     Way("128 threads, 3 blocks, past L1, all of it a cache", 128, 3, PAST_L1, carveout=0),
     Way("256 threads, 1 block", 256, 1),
     Way("no check of updates", edits=(NO_CHECK,)),

@@ -14,6 +14,7 @@ HOST = """
 #define __device__
 #define __global__
 #define __shared__ static
+#define INGOT_SLOTS(name) static real name[256 * 128]
 #define __grid_constant__
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))

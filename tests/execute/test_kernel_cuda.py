@@ -14,15 +14,18 @@ from torch import Tensor
 from ingot.codegen import nvrtc
 from ingot.codegen.frames import THREADS
 from ingot.codegen.source import write_section, write_unit
+from ingot.drivers import TransientDriver, build_driver
 from ingot.errors import IngotError
 from ingot.execute import Transient, kernel, kernel_cuda
 from ingot.execute.kernel import Kernel
+from ingot.hit import read
 from ingot.program import Program, compile_passes, with_adjoint, with_jacobian
 from tests.codegen.on_host import load_on_host
 from tests.compositions import NESTED
 from tests.execute.test_substeps import CUBIC
 from tests.systems import filled, plasticity, program_of, viscoplasticity
 
+CRYSTAL = Path(__file__).parents[2] / "examples" / "crystal.i"
 TEXTS = {
     "plastic": plasticity("FBComplementarity", isotropic=True, kinematic=True),
     "viscous": viscoplasticity(),
@@ -107,6 +110,19 @@ def test_a_transient_on_threads_gives_what_lanes_give(on_host: None) -> None:
     transient = Transient(9, given, {})
     wanted = Kernel(program).transient(transient)
     found = Kernel(program, device=torch.device("cuda")).transient(transient)
+    for n, x in wanted.outputs.items():
+        torch.testing.assert_close(found.outputs[n], x, rtol=1e-9, atol=1e-12, equal_nan=True)
+    assert torch.equal(found.statuses[0].iterations, wanted.statuses[0].iterations)
+
+
+def test_values_that_are_spilled_come_back(on_host: None) -> None:
+    """A crystal has more values alive than a thread has registers."""
+    driver = build_driver(read(CRYSTAL, ["crystals:=130", "steps:=5"]), "stretch")
+    assert isinstance(driver, TransientDriver)
+    kernel = Kernel(driver.program, device=torch.device("cuda"))
+    assert "Spilled<" in kernel.source
+    found = kernel.transient(driver.transient)
+    wanted = Kernel(driver.program).transient(driver.transient)
     for n, x in wanted.outputs.items():
         torch.testing.assert_close(found.outputs[n], x, rtol=1e-9, atol=1e-12, equal_nan=True)
     assert torch.equal(found.statuses[0].iterations, wanted.statuses[0].iterations)

@@ -1,6 +1,7 @@
 """Models as kernels of a GPU give what they give on a CPU: values, derivatives, status."""
 
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from ingot.codegen.cuda import load_functions
+from ingot.codegen.frames import THREADS
 from ingot.drivers import TransientDriver, build_driver
 from ingot.errors import IngotError
 from ingot.execute import executor
@@ -160,6 +163,42 @@ def test_a_call_without_memory_fails_alone() -> None:
         kernel(large)
     found, _ = kernel(inputs)
     assert all(torch.equal(found[n], x) for n, x in wanted.items())
+
+
+INVERT = """
+#define INGOT_REAL double
+#include "lanes.h"
+namespace ingot {
+struct Task { const double* in; double* out; int64_t count; };
+extern "C" __global__ void invert(const Task task) {
+  const int64_t threads = gridDim.x * blockDim.x;
+  for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < task.count; i += threads)
+    task.out[i] = inverse(task.in[i]);
+}
+}
+"""
+
+
+def test_an_inverse_is_right_to_its_last_bit_but_one() -> None:
+    make = torch.Generator().manual_seed(1)
+    bits = torch.randint(-(2**63), 2**63 - 1, (1 << 20,), generator=make)
+    ends = [2.0**-1074, 2.0**-1022, 2.0**-924, 2.0**-923, 1.0, 2.0**924, 2.0**1023, torch.inf, 0.0]
+    near = [x * (1 + k * 2.0**-52) for x in ends for k in range(-4, 5)]
+    every = torch.tensor([*near, *(-x for x in near), torch.nan], dtype=torch.float64)
+    given = torch.cat([bits.view(torch.float64), every]).cuda()
+    found = torch.empty_like(given)
+    run = load_functions(INVERT, CUDA, THREADS.read_headers())("invert")
+    task = struct.pack("3q", given.data_ptr(), found.data_ptr(), given.numel())
+    run(64, 128, torch.cuda.current_stream().cuda_stream, task)
+    wanted = 1 / given
+    same = (found == wanted) | (found.isnan() & wanted.isnan())
+    # neighbours of a double are the next whole numbers as bits, signs apart
+    apart = (found.abs().view(torch.int64) - wanted.abs().view(torch.int64)).abs()
+    assert (same | (apart <= 1)).all()
+    assert same.double().mean() > 0.9
+    special = (wanted == 0) | ~wanted.isfinite()
+    assert same[special].all() and special.sum() > 10
+    assert (found.signbit() == wanted.signbit())[~wanted.isnan()].all()
 
 
 SANITIZED = ("isoharden", "chaboche", "gurson", "single_crystal_decoupled", "pyrolysis")

@@ -19,8 +19,11 @@ from ingot.messages import refuse
 
 __all__ = ["DeviceFunction", "load_functions", "open_driver", "open_functions", "read_status"]
 
-MAX_THREADS_OF_FUNCTION = 0
-"""CUDA's number for the attribute of a function that holds its launch bound."""
+MAX_THREADS_OF_FUNCTION, MAX_SHARED_BYTES = 0, 8
+"""CUDA's numbers for attributes of a function: its launch bound, and the most shared memory that a
+block may be started with."""
+
+NOT_FOUND = 500
 
 _NEW_DRIVER = "install a newer driver of NVIDIA"
 _PROBLEMS = {
@@ -50,6 +53,9 @@ def open_driver() -> ctypes.CDLL:
     library.cuCtxPushCurrent_v2.argtypes = (pointer,)
     library.cuModuleGetFunction.argtypes = (pointer, pointer, ctypes.c_char_p)
     library.cuFuncGetAttribute.argtypes = (pointer, ctypes.c_int, pointer)
+    library.cuFuncSetAttribute.argtypes = (pointer, ctypes.c_int, ctypes.c_int)
+    library.cuModuleGetGlobal_v2.argtypes = (pointer, pointer, pointer, ctypes.c_char_p)
+    library.cuMemcpyDtoH_v2.argtypes = (pointer, ctypes.c_uint64, ctypes.c_size_t)
     return library
 
 
@@ -109,18 +115,30 @@ def open_functions(code: bytes, device: torch.device) -> Callable[[str], DeviceF
         handle = ctypes.c_void_p()
         with _enter(index):
             _check(open_driver().cuModuleGetFunction(ctypes.byref(handle), module, name.encode()))
-        return DeviceFunction(handle, index)
+            return DeviceFunction(handle, index, _read_number(module, f"{name}_shared_bytes"))
 
     return found
+
+
+def _read_number(module: ctypes.c_void_p, name: str) -> int:
+    """What a module says under a name, or zero."""
+    place, number = ctypes.c_uint64(), ctypes.c_int(0)
+    library = open_driver()
+    status = library.cuModuleGetGlobal_v2(ctypes.byref(place), None, module, name.encode())
+    if status != NOT_FOUND:
+        _check(status)
+        _check(library.cuMemcpyDtoH_v2(ctypes.byref(number), place, ctypes.sizeof(number)))
+    return number.value
 
 
 class DeviceFunction:
     """A function on a GPU that takes one structure by value.
 
-    threads: how many of a group it was compiled for at most
+    threads: how many of a group it was compiled for at most; shared_bytes: the memory that they
+    share
     """
 
-    def __init__(self, handle: ctypes.c_void_p, index: int) -> None:
+    def __init__(self, handle: ctypes.c_void_p, index: int, shared_bytes: int = 0) -> None:
         self.handle, self.context = handle, _find_context(index)
         self.device = torch.device("cuda", index)
         library = open_driver()
@@ -129,7 +147,9 @@ class DeviceFunction:
         threads = ctypes.c_int()
         number = MAX_THREADS_OF_FUNCTION
         _check(library.cuFuncGetAttribute(ctypes.byref(threads), number, handle))
-        self.threads = threads.value
+        self.threads, self.shared_bytes = threads.value, shared_bytes
+        if shared_bytes:
+            _check(library.cuFuncSetAttribute(handle, MAX_SHARED_BYTES, shared_bytes))
 
     def __call__(self, blocks: int, threads: int, stream: int, task: bytes) -> None:
         """Start it on a stream; the driver copies the structure at once."""
@@ -142,6 +162,8 @@ class DeviceFunction:
 
     def _start(self, blocks: int, threads: int, arguments: Any, stream: int) -> None:
         _check(self.enter(self.context))
-        status = self.launch(self.handle, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
+        status = self.launch(
+            self.handle, blocks, 1, 1, threads, 1, 1, self.shared_bytes, stream, arguments, None
+        )
         self.leave(self.popped)
         _check(status)

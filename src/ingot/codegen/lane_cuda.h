@@ -100,6 +100,44 @@ template <int n, int lines> INGOT_INLINE bool goes_on(bool on) {
   if constexpr (lines > 0 && 8 * lines + 1000 * n > 5 * 4096) return __syncthreads_or(on);
   return on;
 }
+// Threads that are started together, and how many blocks of them a multiprocessor holds: as many as leave
+// every thread the registers it may have (255). On an H200 fewer registers for more threads take 1.3 to 3
+// times as long (benchmarks.gpu_variants); unless it is told, the compiler has chosen 32 for a crystal.
+constexpr int threads_of_block = 128;
+constexpr int most_blocks = 2;
+
+// Slots of one number for every thread of a block, in the memory that threads share: what is too much
+// for registers is spilled there on purpose (spill.py). What the compiler spills is more than the first
+// cache of a multiprocessor holds, and a crystal waited for the second two thirds of its time.
+// Some 8 kB of a block's are for parameters that are hoisted, 1 kB is CUDA's.
+#ifndef __CUDA_ARCH__
+#define __CUDA_ARCH__ 900  // threads that run one by one on a CPU
+#endif
+constexpr int shared_kilobytes = __CUDA_ARCH__ < 800                            ? 64
+                                 : __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870 ? 164
+                                 : __CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200 ? 100
+                                                                                : 228;
+constexpr int slot_bytes = threads_of_block * sizeof(real);
+constexpr int count_slots(int blocks) { return (shared_kilobytes / blocks - 9) * 1024 / slot_bytes; }
+// One block at once where its values would not fit in half of the memory: a crystal is 7 % faster then.
+template <int slots> constexpr int blocks_at_once = slots > count_slots(most_blocks) ? 1 : most_blocks;
+template <int slots> constexpr int shared_slots =
+    slots < count_slots(blocks_at_once<slots>) ? slots : count_slots(blocks_at_once<slots>);
+
+#ifndef INGOT_SLOTS
+#define INGOT_SLOTS(name) extern __shared__ real name[]
+#endif
+INGOT_SLOTS(slots_of_block);
+
+// Volatile, or else the compiler would keep the values in registers after all.
+template <int slots> struct Spilled {
+  volatile real own[slots - shared_slots<slots> + 1];  // what even shared memory does not hold
+  INGOT_INLINE volatile real& operator[](int i) {
+    if (i < shared_slots<slots>) return slots_of_block[i * threads_of_block + threadIdx.x];
+    return own[i - shared_slots<slots>];
+  }
+};
+
 using Lent = V;  // what is given to Newton's loop, which parks it
 constexpr int sides_at_once = 1;
 
@@ -114,6 +152,24 @@ INGOT_INLINE V heaviside(V a) { return (sign(a) + 1) / 2; }
 template <class X> INGOT_INLINE M finite(X a) { return abs(a) < X(infinity); }
 INGOT_INLINE double fma(double a, double b, double c) { return ::fma(a, b, c); }
 INGOT_INLINE float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+
+// 1 / a to the last bit or the one before. CUDA's own calls a routine for unusual numbers, and what calls
+// ends a stretch of lines that its compiler orders: GTN takes 7 % longer then. Here those are moved
+// into the range of the usual ones, and what has no finite inverse keeps that of the hardware.
+INGOT_INLINE float inverse(float a) { return 1 / a; }
+INGOT_INLINE double inverse(double a) {
+#ifdef __CUDACC__
+  const unsigned size = unsigned(__double2hiint(a)) & 0x7fffffffu;
+  const double scale = size < 0x06400000u ? 0x1p100 : size > 0x79c00000u ? 0x1p-100 : 1.0, b = a * scale;
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(b));
+  const bool is_normal = (unsigned(__double2hiint(y)) & 0x7fffffffu) - 0x00100000u < 0x7fe00000u;
+  const double error = ::fma(-b, y, 1.0), near = ::fma(y, ::fma(error, error, error), y);
+  return is_normal ? ::fma(near, ::fma(-b, near, 1.0), near) * scale : y;
+#else
+  return 1 / a;  // threads that run one by one on a CPU
+#endif
+}
 
 #define INGOT_FUNCTION(f) INGOT_INLINE V f(V a) { return ::f(a); }
 INGOT_FUNCTION(sqrt) INGOT_FUNCTION(floor) INGOT_FUNCTION(exp) INGOT_FUNCTION(expm1)

@@ -125,6 +125,8 @@ INGOT_INLINE D fma(D a, double b, D c) { return fma(a, number(b), c); }
 INGOT_INLINE D fma(D a, D b, double c) { return fma(a, b, number(c)); }
 INGOT_INLINE D fma(D a, double b, double c) { return fma(a, number(b), number(c)); }
 
+template <class X> INGOT_INLINE X inverse(X a) { return 1 / a; }
+
 // ---- Masks.
 
 template <class X> INGOT_INLINE X select(bits<X> mask, X yes, X no) { return mask ? yes : no; }

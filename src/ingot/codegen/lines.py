@@ -20,10 +20,14 @@ from ingot.codegen.values import (
 )
 from ingot.program import Axis, Node, Space, operation
 from ingot.program.operations import Place
-from ingot.program.schedule import schedule_lines, shorten_lives
+from ingot.program.schedule import Registers, schedule_lines, shorten_lives
 from ingot.types.elementwise import ELEMENTWISE
 
-__all__ = ["Access", "Lines"]
+__all__ = ["LANE_REGISTERS", "Access", "Lines"]
+
+LANE_REGISTERS = Registers(held=24, tried_lines=0)
+"""The vector registers of a CPU are 32, of which expressions take some. Other orders gain nothing
+there: what is put away lies in the first cache."""
 
 Blocks = Callable[[Node, "Lines"], tuple[list[Row], Mapping[Any, Access]]]
 """Writes the statements of a solve or of linear systems, and tells where each result lies."""
@@ -34,14 +38,14 @@ class Lines:
 
     names: how each known node is written, given the loop indices of its axes; outline: which
     straight lines are twins, to be written once; blocks: who writes solves; prefix: what names
-    begin with, where those of other lines are in sight.
+    begin with, where those of other lines are in sight; registers: those of the device.
     """
 
     def __init__(
         self, space: Space, blocks: Blocks | None = None, outline: Outline | None = None,
-        prefix: str = "",
+        prefix: str = "", registers: Registers = LANE_REGISTERS,
     ) -> None:  # fmt: skip
-        self.space = space
+        self.space, self.registers = space, registers
         self.prefix = prefix
         self.blocks = blocks
         self.outline = outline
@@ -96,11 +100,7 @@ class Lines:
             elif node.op == "item":
                 self.names[node.id] = self.results[node.args[0].id][node.attr]
         lines = [n for n in lines if n.id not in self.names]
-        uses: dict[int, int] = {n.id: 2 for n in wanted}
-        for node in lines:
-            for arg in node.args:
-                uses[arg.id] = uses.get(arg.id, 0) + 1
-        fused = _find_fused_products(lines, uses)
+        fused = _find_fused_products(lines, wanted)
         if self.outline is not None and not any(n.axes for n in lines):
             kept = {n.id for n in wanted} | self._find_later_reads(later, lines)
             straight = [n for n in lines if n.id not in fused]
@@ -123,7 +123,7 @@ class Lines:
             )]
             for i, n in straight.items()
         }  # fmt: skip
-        return shorten_lives([*straight.values()], operands, kept & straight.keys())
+        return shorten_lives([*straight.values()], operands, kept & straight.keys(), self.registers)
 
     def _find_later_reads(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
         """What later roots read of these lines."""
@@ -133,7 +133,7 @@ class Lines:
 
     def nest(self, prefix: str) -> "Lines":
         """A printer for lines inside braces among these, which knows no names yet."""
-        inner = Lines(self.space, self.blocks, prefix=prefix)
+        inner = Lines(self.space, self.blocks, prefix=prefix, registers=self.registers)
         inner.tables, inner.calls = self.tables, self.calls
         return inner
 
@@ -208,7 +208,9 @@ class Lines:
         """The statement of one line at a place; what it reads is known."""
         kind, name = "M" if node.is_condition else "V", f"{self.prefix}x{node.id}"
         if node.op in ELEMENTWISE:
-            row = Let(kind, name, self.write_expression(node, place, fused), is_constant)
+            read = (self.read(a, place) for a in find_operands(node, fused))
+            names = tuple(x for x in read if isinstance(x, str))
+            row = Let(kind, name, self.write_expression(node, place, fused), is_constant, names)
         else:
             row = operation(node.op).write_cxx_line(self, node, place, name)
         self.names[node.id] = read_name(name)
@@ -225,26 +227,44 @@ class Lines:
         if products and row.fused is not None:
             x, y = (self.read(i, place) for i in node.args[products[-1]].args)
             return row.fused[products[-1]].format(*args, x=x, y=y)
-        last = node.args[-1]
-        return row.write_cxx(args, last.attr if last.op == "const" else None)
+        first, last = (a.attr if a.op == "const" else None for a in (node.args[0], node.args[-1]))
+        return row.write_cxx(args, first, last)
 
 
 def _refuse_read(_: Place) -> Spelled:
     raise AssertionError("a solve has no value but its items")
 
 
-def _find_fused_products(lines: Sequence[Node], uses: Mapping[int, int]) -> set[int]:
-    """Products that are read once, by a sum on the same axes."""
-    present = {n.id for n in lines}
-    found: set[int] = set()
+def _find_fused_products(lines: Sequence[Node], wanted: Iterable[Node]) -> set[int]:
+    """Products that only sums on the same axes read, each of which fuses this one and no other."""
+    readers: dict[int, list[Node]] = {n.id: [] for n in lines}
     for node in lines:
-        row = ELEMENTWISE.get(node.op)
-        if row is None or row.fused is None:
-            continue
-        for arg in reversed(node.args):
-            product = ELEMENTWISE.get(arg.op)
-            alone = uses[arg.id] == 1 and arg.id in present
-            if product is not None and product.is_product and alone and arg.axes == node.axes:
-                found.add(arg.id)
-                break
+        for arg in node.args:
+            if arg.id in readers:
+                readers[arg.id].append(node)
+    kept = {n.id for n in wanted}
+    found: set[int] = set()
+    taken: set[int] = set()
+
+    def fuse(product: Node) -> None:
+        by = readers[product.id]
+        if (
+            all(
+                (row := ELEMENTWISE.get(n.op)) is not None
+                and row.fused is not None
+                and n.axes == product.axes
+                and n.id not in taken
+                for n in by
+            )
+            and len({n.id for n in by}) == len(by) > 0
+        ):
+            found.add(product.id)
+            taken.update(n.id for n in by)
+
+    products = [
+        n for n in lines
+        if (row := ELEMENTWISE.get(n.op)) is not None and row.is_product and n.id not in kept
+    ]  # fmt: skip
+    for product in sorted(products, key=lambda n: len(readers[n.id])):
+        fuse(product)
     return found

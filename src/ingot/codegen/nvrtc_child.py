@@ -4,7 +4,9 @@ Started by its file name, so that nothing but the standard library is imported.
 """
 
 import ctypes
+import glob
 import json
+import os
 import sys
 from typing import Any
 
@@ -13,10 +15,19 @@ def open_first(names: list[str]) -> ctypes.CDLL:
     """The first library that loads; what the last says where none does."""
     for name in names[:-1]:
         try:
-            return ctypes.CDLL(name)
+            return open_with_builtins(name)
         except OSError:
             continue
-    return ctypes.CDLL(names[-1])
+    return open_with_builtins(names[-1])
+
+
+def open_with_builtins(name: str) -> ctypes.CDLL:
+    """NVRTC; wheels of CUDA 13 do not say that the library it opens later lies beside it."""
+    library = ctypes.CDLL(name)
+    for file in glob.glob(os.path.join(os.path.dirname(name), "libnvrtc-builtins.so*")):
+        if os.path.dirname(name) and "alt" not in os.path.basename(file):
+            ctypes.CDLL(file, ctypes.RTLD_GLOBAL)
+    return library
 
 
 def translate(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from ingot.codegen.lines import Access, Lines
+from ingot.codegen.spill import spill
 from ingot.codegen.split import (
     MAX_FUNCTION_LINES,
     SplitFunctions,
@@ -32,12 +33,13 @@ class SolveWriter:
     start_lines: a printer of lines; start_outlined: one that writes regions once,
     given a result for each unknown; max_pivoted: the unknowns up to which there is a second
     routine: beyond, an update in doubt is for Newton to judge, and a tangent in doubt is NaN;
-    is_inside: whether another solve has it inside its residuals.
+    is_inside: whether another solve has it inside its residuals; spills: whether values that are
+    too many for registers are spilled on purpose. slots: how many are at once, at most.
     """
 
     def __init__(
         self, space: Space, solve: Solve, k: int, start_lines: StartLines,
-        start_outlined: StartOutlined, max_pivoted: int, *, is_inside: bool,
+        start_outlined: StartOutlined, max_pivoted: int, *, is_inside: bool, spills: bool,
     ) -> None:  # fmt: skip
         assert solve.factored is not None, f"{solve} is not factored"
         self.space, self.solve, self.k = space, solve, k
@@ -47,6 +49,8 @@ class SolveWriter:
         self.has_pivoted = self.size <= max_pivoted
         # every point of a kernel comes by once in a step
         self.is_called_once = solve.substeps is None and not is_inside
+        # one inside another would put its values into the same slots
+        self.spills, self.slots = spills and not is_inside, 0
         self.tables: dict[Definition, None] = {}
 
     def write(self) -> list[Definition]:
@@ -163,8 +167,12 @@ class SolveWriter:
         self._name_known(lines, "s.u")
         if self._is_too_long(lines, [*self.solve.rows, *roots]):
             return self._write_split_newton(newton, roots)
-        rows = self._write_residuals(lines, roots)
-        update = lines(roots)
+        phases = [lines(self.solve.rows, roots), lines(roots)]
+        if self.spills and not self.nests:
+            kept = [{str(lines.read(n)) for n in ends} for ends in (self.solve.rows, roots)]
+            phases, self.slots = spill(phases, kept, "spilled")
+        rows, update = phases
+        rows += self.store(lines, "s.r", self.solve.rows)
         update += self.store(lines, "s.d", newton.update)
         suspect = lines.read(newton.suspect) if newton.suspect else "M{}"
         update.append(f"s.advance({suspect}, redo);")
@@ -196,6 +204,7 @@ class SolveWriter:
         start: list[Row] = []
         check: list[Row] = []
         newton = self.factored.newton
+        slots = [f"Spilled<{self.slots}> spilled;"] if self.slots else []
         if isinstance(newton, Eliminated):
             call = f"pivoted<{self.size}>(doubt, g, at, b, x, 1, {self._slopes});"
             call = f"{self.hold_given('g')} {call} }});"
@@ -224,7 +233,7 @@ class SolveWriter:
         before, called = ([*cut.functions, ""], cut.names) if cut is not None else ([], [])
         before = [*before, f"constexpr int variable_{self.k}[] = {{{self._list_variables()}}};"]
         return self._define(
-            f"{call} {head} const Knobs& knobs)", [*start, Block(loop_head, loop)], lines,
+            f"{call} {head} const Knobs& knobs)", [*start, *slots, Block(loop_head, loop)], lines,
             *called, f"variable_{self.k}", f"newton_{self.k}", before=before,
         )  # fmt: skip
 

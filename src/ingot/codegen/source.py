@@ -12,6 +12,7 @@ from ingot.codegen.outline import plan_outline
 from ingot.codegen.parts import PartWriter
 from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.solve import SolveWriter
+from ingot.codegen.spill import MAX_HOISTED_TO_SPILL
 from ingot.codegen.statements import Row, count_up, print_rows, write_function
 from ingot.codegen.values import Definition, read_name
 from ingot.options import Inline
@@ -81,7 +82,7 @@ class _KernelWriter:
     """Writes one kernel."""
 
     def __init__(self, program: Program, inline: Inline, frame: PointFrame) -> None:
-        self.program = program
+        self.program, self.frame = program, frame
         self.inline: Inline = inline
         self.numbers = count()
         self.tables: dict[Definition, None] = {}
@@ -90,10 +91,11 @@ class _KernelWriter:
         for each in asked:
             self.accumulated.setdefault(each.solve, []).append(each)
         outer = {n.attr for n in program.lines if n.op == "solve"}
+        spills = frame.spills and program.count_entries(program.hoisted) <= MAX_HOISTED_TO_SPILL
         self.solves = {
             solve: SolveWriter(
                 program, solve, k, self._start_lines, self._start_outlined, frame.max_pivoted,
-                is_inside=solve not in outer,
+                is_inside=solve not in outer, spills=spills,
             )
             for k, solve in enumerate(program.solves)
         }  # fmt: skip
@@ -111,18 +113,21 @@ class _KernelWriter:
             if solve in self.parts:
                 body += self.parts[solve].write_functions(self.accumulated.get(solve, ()))
             self.tables.update(writer.tables)
+        if self.frame.spills:
+            slots = max((writer.slots for writer in self.solves.values()), default=0)
+            body.append(Definition(f"constexpr int slots = {slots};\n", ("slots",)))
         body += self._write_hoist()
         body.append(self._write_point())
         return [*self.tables, Definition(""), *body]
 
     def _start_lines(self) -> Lines:
-        return Lines(self.program, self._write_block)
+        return Lines(self.program, self._write_block, registers=self.frame.registers)
 
     def _start_outlined(self, solve: Solve, roots: Sequence[Node]) -> Lines:
         """A printer that writes regions once; roots: a result for each unknown."""
         parts = find_regions(solve)
         once = plan_outline(parts, solve, roots, self.inline, self.numbers) if parts else None
-        return Lines(self.program, self._write_block, once)
+        return Lines(self.program, self._write_block, once, registers=self.frame.registers)
 
     def _keep_tables(self, lines: Lines) -> None:
         self.tables.update(dict.fromkeys(lines.tables))

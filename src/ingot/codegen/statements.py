@@ -8,12 +8,13 @@ __all__ = ["Block", "Let", "Row", "count_up", "print_rows", "write_function"]
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """A value under a name; one that is no constant is assigned again."""
+    """A value under a name; one that is no constant is assigned again. reads: the names in it."""
 
     kind: str
     name: str
     value: str
     is_constant: bool = True
+    reads: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         kept = "const " if self.is_constant else ""

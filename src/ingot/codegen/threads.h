@@ -7,6 +7,10 @@
 #ifndef INGOT_NAME
 #define INGOT_NAME(entry) entry
 #endif
+// Bytes of shared memory that a block of a kernel is started with, which a module shows beside it.
+#define INGOT_JOIN(name, end) name##end
+#define INGOT_BYTES_OF(name) INGOT_JOIN(name, _shared_bytes)
+#define INGOT_SHARED_BYTES(entry) extern "C" __device__ int INGOT_BYTES_OF(INGOT_NAME(entry))
 
 namespace ingot {
 namespace {

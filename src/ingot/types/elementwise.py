@@ -30,6 +30,7 @@ class Elementwise:
     chooses: (builder, *operands) -> the condition by which the result is one of two, and those;
     is_linear: whether its slopes are numbers, and it has no jumps;
     cxx_whole: how C++ spells it where the last operand is the whole number `{n}`;
+    cxx_one: how C++ spells it where the first operand is 1;
     fused: spellings `(first, second)` in one rounding where that operand is the product `{x} {y}`.
     """
 
@@ -46,6 +47,7 @@ class Elementwise:
     chooses: Rule | None = None
     fused: tuple[str, str] | None = None
     cxx_whole: str | None = None
+    cxx_one: str | None = None
     is_condition: bool = False
     is_linear: bool = False
     takes_conditions: tuple[int, ...] = ()
@@ -65,8 +67,12 @@ class Elementwise:
         """Whether it chooses between its other operands by a condition."""
         return bool(self.takes_conditions) and not self.is_condition
 
-    def write_cxx(self, args: Sequence[str], whole: float | None = None) -> str:
-        """The operation in C++; whole: the last operand, where that is a constant."""
+    def write_cxx(
+        self, args: Sequence[str], first: float | None = None, whole: float | None = None
+    ) -> str:
+        """The operation in C++; first, whole: its first and last operand if they are constants."""
+        if self.cxx_one is not None and first == 1.0:
+            return self.cxx_one.format(*args)
         is_whole = whole is not None and whole.is_integer() and abs(whole) <= MAX_WHOLE
         if self.cxx_whole is not None and whole is not None and is_whole:
             return self.cxx_whole.format(*args, n=int(whole))
@@ -192,7 +198,7 @@ def _zero_product(g: Any, a: Any, b: Any) -> Any:
 
 def _simplify_div(g: Any, a: Any, b: Any) -> Any:
     # one reciprocal serves every quotient by `b`, and its slope
-    if a.op != "const" or (b.is_number and not a.is_number):
+    if not a.is_constant(1.0):
         return g.emit("mul", a, g.emit("div", 1.0, b))
     return None
 
@@ -317,6 +323,7 @@ _ROWS = (
     ),
     Elementwise(
         name="div", arity=2, numpy=np.divide, torch="{0} / {1}", cxx="{0} / {1}",
+        cxx_one="inverse({1})",
         text="{0} / {1}", slopes=_slopes_div, simplify=_simplify_div,
         simplify_zeros=lambda g, a, b: g.zero if a.is_constant(0.0) else None,
     ),
