@@ -13,7 +13,7 @@ import torch
 from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured, draws
-from ingot.fields.jit.clusters import Loop, Unit, clustered, loads
+from ingot.fields.jit.clusters import Loop, Unit, clustered
 from ingot.fields.jit.components import apart
 from ingot.fields.jit.entries import PILE, by_entries
 from ingot.fields.jit.nodes import costs, name_of, sizes_of
@@ -66,8 +66,8 @@ def fuse(captured: Captured) -> Fused:
     copy_parts(graph)
     view = viewed(captured)
     outputs = tuple(next(n for n in graph.nodes if n.op == "output").args[0])
-    units = alive(clustered(captured, view), outputs, view)
-    read = {each for unit in units if isinstance(unit, Loop) for each in loads(unit, view)}
+    units = alive(clustered(captured, view), outputs)
+    read = {each for unit in units if isinstance(unit, Loop) for each in unit.reads}
     stored = (read | view.whole) & view.points
     placed = dict(pair for unit in units for pair in components(unit, view))
     return Fused(captured, view, units, frozenset(stored), outputs, before, placed)
@@ -148,16 +148,12 @@ def share(graph: Any) -> None:
             graph.erase_node(node)
 
 
-def alive(units: tuple[Unit, ...], outputs: Iterable[Any], view: View) -> tuple[Unit, ...]:
+def alive(units: tuple[Unit, ...], outputs: Iterable[Any]) -> tuple[Unit, ...]:
     """The units whose values something reads."""
     needed = {each for each in outputs if isinstance(each, Node)}
     kept: list[Unit] = []
     for unit in reversed(units):
-        if isinstance(unit, Loop):
-            needed |= set(loads(unit, view))
-        elif unit.node not in needed:
-            continue
-        else:
-            needed |= set(unit.node.all_input_nodes)
-        kept.append(unit)
+        if isinstance(unit, Loop) or unit.node in needed:
+            needed |= unit.reads.keys()
+            kept.append(unit)
     return tuple(reversed(kept))

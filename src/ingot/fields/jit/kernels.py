@@ -39,14 +39,7 @@ class Printed:
     tensors: tuple[Node, ...]
     numbers: tuple[Node, ...]
     gives: tuple[Node, ...]
-    varying: tuple[int, ...]
-    operations: int
     last: dict[Node, int]
-
-    @property
-    def is_shifted(self) -> bool:
-        """Whether it reads values some cells away."""
-        return any(any(row) for row in self.loop.shifts)
 
 
 def level_of(node: Node) -> int:
@@ -76,10 +69,9 @@ def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
         name, kinds, len(inputs), len(lowering.numbers), axes, (rows[0], rows[1]), tuple(rows[2:]),
         shifts, tuple(varying),
     )  # fmt: skip
-    numbers = tuple(lowering.numbers)
     last = {inputs[k]: at for at, stage in enumerate(stages) for k in stage.reads}
     last |= {gives[k]: at for at, stage in enumerate(stages) for k in stage.gives}
-    return Printed(body, inputs, numbers, gives, tuple(varying), lowering.operations, last)
+    return Printed(body, inputs, tuple(lowering.numbers), gives, last)
 
 
 def shifts_of(node: Node, view: View, axes: int) -> tuple[int, ...]:
@@ -185,7 +177,6 @@ class Lowering:
     loads: tuple[dict[int, str], ...] = field(default_factory=lambda: ({}, {}, {}))
     streams: dict[int, int] = field(default_factory=dict)
     owner: dict[int, int] = field(default_factory=dict)
-    operations: int = 0
 
     def value(self, node: Node) -> Value:
         """The value of a node; what it needs is lowered first."""
@@ -197,7 +188,6 @@ class Lowering:
             elif node in self.own or node in view.floating:
                 for each in node.all_input_nodes:
                     self.value(each)
-                self.operations += 1
                 found = lower(self.builder, node, self.value, view.real)
             elif isinstance(node.meta["val"], Tensor):
                 found = self.load(node)

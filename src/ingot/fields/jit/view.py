@@ -54,6 +54,10 @@ class View:
             node = self.through[node]
         return node
 
+    def base(self, node: Node) -> Node:
+        """The value in memory that a node is: of a shift the one that is shifted."""
+        return node.all_input_nodes[0] if node in self.shifted else node
+
 
 def viewed(captured: Captured) -> View:
     """How each node of a graph is seen."""
