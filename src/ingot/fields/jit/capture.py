@@ -6,7 +6,7 @@ In: steps, what they read, a schema. Out: a Captured. Runs under one lock for th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from ingot.fields.jit.schema import TRACED, Schema
 from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step, perform
 from ingot.graphs import torch_private
+from ingot.graphs.sizes import Open
 
 __all__ = ["LOCK", "Captured", "Untraceable", "capture", "draws"]
 
@@ -83,9 +84,14 @@ def capture(
             raise Untraceable("it writes into a tensor that it keeps")
         if mutating:
             module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
-    bound = fixed(mode, names_of(inputs, schema))
-    if bound:
-        raise Untraceable(f"it holds for some sizes of the grid only: {', '.join(bound)}")
+    names = {
+        torch_private.expression_of(size): name
+        for x, shape in zip(inputs, schema.shapes, strict=True)
+        for size, name in zip(x.shape, shape, strict=True) if isinstance(name, str)
+    }  # fmt: skip
+    decided = ", ".join(find_decided(mode, names))
+    if decided:
+        raise Untraceable(f"it holds for some sizes of the grid only: {decided}")
     copy_constants(module)
     return Captured(module, tuple(sources), tuple(wanted), schema, space.k2.dtype)
 
@@ -169,46 +175,21 @@ def refuse_draws(operation: Any, *args: Any, **kwargs: Any) -> Any:
     return operation(*args, **kwargs)
 
 
-def names_of(inputs: Sequence[Tensor], schema: Schema) -> dict[Any, Any]:
-    """What torch calls the open sizes, and what they are called here."""
-    import sympy
-
-    pairs = (
-        pair
-        for x, shape in zip(inputs, schema.shapes, strict=True)
-        for pair in zip(x.shape, shape, strict=True)
-    )
-    return {
-        torch_private.expression_of(s): sympy.Symbol(n)
-        for s, n in pairs
-        if isinstance(s, torch.SymInt)
-    }
-
-
-def fixed(mode: Any, names: dict[Any, Any]) -> list[str]:
+def find_decided(mode: Any, names: Mapping[Any, str]) -> Iterator[str]:
     """What the captured code has decided by the sizes it saw.
 
     Torch itself also compares sizes, to choose strides that nothing here depends on.
     """
-    known = torch_private.equal_sizes(mode).items()
-    found = [f"{names.get(name, name)} = {size}" for name, size in known if size.is_number]
-    for guard in torch_private.guards_of(mode):
+    sizes = Open(TRACED, (mode, names))
+    yield from sizes.tied()
+    for text, guard in sizes.guards().items():
         number = any(side.is_number for side in getattr(guard.expr, "args", ()))
         equal = type(guard.expr).__name__ in ("Equality", "Eq")
-        if (equal and number) or not from_torch(guard):
-            found.append(f"{guard.expr.xreplace(names)}{place(guard)}")
-    return found
-
-
-def from_torch(guard: Any) -> bool:
-    """Whether a comparison was made by torch's own code."""
-    _, frame = torch_private.frames_of(guard)
-    return frame is None or str(torch_private.FOLDER) in str(getattr(frame, "filename", ""))
-
-
-def place(guard: Any) -> str:
-    """Where a comparison was made, in words."""
-    users, frame = torch_private.frames_of(guard)
-    frame = users or frame
-    name = getattr(frame, "filename", None)
-    return "" if name is None else f" ({Path(name).name}:{frame.lineno})"
+        user, torch_line = torch_private.frames_of(guard)
+        file = getattr(torch_line, "filename", None)
+        if (equal and number) or (
+            torch_line is not None and str(torch_private.FOLDER) not in str(file)
+        ):
+            line = user or torch_line
+            file = getattr(line, "filename", None)
+            yield text if file is None else f"{text} ({Path(file).name}:{line.lineno})"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
+from graphlib import CycleError, TopologicalSorter
 from operator import or_
 from typing import Any
 
@@ -117,22 +119,17 @@ class Stage:
 def in_order(stages: Sequence[Stage]) -> list[Stage]:
     """Stages after those whose results they read; those that need each other as one."""
     giver = {k: at for at, stage in enumerate(stages) for k in stage.gives}
-    needs = [{giver[k] for k in stage.again} for stage in stages]
-    readers: list[list[int]] = [[] for _ in stages]
-    for at, needed in enumerate(needs):
-        for each in needed:
-            readers[each].append(at)
-    left = [len(needed) for needed in needs]
-    found, ready = list[Stage](), [at for at, count in enumerate(left) if not count]
-    while ready:
-        found += [stages[at] for at in ready]
-        later = list[int]()
-        for reader in (each for at in ready for each in readers[at]):
-            left[reader] -= 1
-            if not left[reader]:
-                later.append(reader)
-        ready = sorted(later)
-    circle = [stage for stage, count in zip(stages, left, strict=True) if count]
+    sorter = TopologicalSorter({
+        at: {giver[k] for k in stage.again} for at, stage in enumerate(stages)
+    })  # fmt: skip
+    with suppress(CycleError):
+        sorter.prepare()
+    order: dict[int, None] = {}
+    while ready := sorted(sorter.get_ready()):
+        order |= dict.fromkeys(ready)
+        sorter.done(*ready)
+    found = [stages[at] for at in order]
+    circle = [stage for at, stage in enumerate(stages) if at not in order]
     return [*found, reduce(or_, circle)] if circle else found
 
 
