@@ -15,7 +15,7 @@ from torch.fx import Node
 from ingot.fields.jit.capture import Captured, draws
 from ingot.fields.jit.clusters import Loop, Unit, clustered
 from ingot.fields.jit.components import apart
-from ingot.fields.jit.entries import PILE, by_entries
+from ingot.fields.jit.entries import by_entries
 from ingot.fields.jit.nodes import costs, name_of, sizes_of
 from ingot.fields.jit.operations import OPERATIONS, THROUGH
 from ingot.fields.jit.view import View, viewed
@@ -75,13 +75,13 @@ def fuse(captured: Captured) -> Fused:
 
 def components(unit: Unit, view: View) -> Iterator[tuple[Node, tuple[Node, int]]]:
     """The values that loops store right where a unit would put them side by side."""
-    if isinstance(unit, Loop) or not (is_stack(unit.node) or str(unit.node.target) == PILE):
+    if isinstance(unit, Loop) or not is_stack(unit.node):
         return
     parts: list[Node] = list[Any](unit.node.args)[0]
-    sizes = sizes_of(unit.node)[1:] if is_stack(unit.node) else sizes_of(unit.node)[:-1]
+    sizes = sizes_of(unit.node)[1:]
     own = all(
         part in view.points and part not in view.floating and sizes_of(part) == sizes
-        and sum(is_stack(user) or str(user.target) == PILE for user in part.users) == 1
+        and sum(map(is_stack, part.users)) == 1
         for part in parts
     )  # fmt: skip
     if own and len(set(parts)) == len(parts):

@@ -163,14 +163,6 @@ def stacked(
     return held, held.unbind()
 
 
-def components(
-    device: torch.device, sizes: tuple[int, ...], count: int, dtype: torch.dtype
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Memory for a field with components, each of which lies in one piece; and the components."""
-    held, parts = stacked(device, sizes, count, dtype)
-    return held.movedim(0, -1), parts
-
-
 def function(
     program: SequenceSource, loops: Mapping[str, Entry]
 ) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
@@ -179,8 +171,7 @@ def function(
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
         "inf": math.inf, "nan": math.nan, "real_field": real_field,
     }  # fmt: skip
-    for make in (stacked, components):
-        names[make.__name__] = functools.partial(make, torch.device(program.device))
+    names["stacked"] = functools.partial(stacked, torch.device(program.device))
     names |= {s.name: PointLoop(s, program.device, loops[s.name]) for s in program.kernels}
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]

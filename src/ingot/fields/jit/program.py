@@ -15,7 +15,7 @@ from torch.fx import Node
 
 from ingot.codegen.grids import write_grid_unit
 from ingot.fields.jit.clusters import KernelCall, Loop, Unit
-from ingot.fields.jit.fuse import Fused, is_stack
+from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.kernels import Printed, print_loop
 from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
@@ -29,7 +29,9 @@ FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
 RENAMED = {f"aten.{name}.default": "aten.reshape.default" for name in ("view", "_unsafe_view")}
 """Calls that ask for strides which a tensor from outside may not have."""
 
-METHODS = {"select.int": "select", "unsqueeze.default": "unsqueeze"}
+METHODS = {
+    "permute.default": "permute", "select.int": "select", "unsqueeze.default": "unsqueeze",
+}  # fmt: skip
 """Calls that take a third of the time as methods: a step of a lattice has dozens."""
 
 
@@ -126,9 +128,9 @@ def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
         spare = {x for x in ending.get(at, ()) if x in own}
         if isinstance(each, Loop):
             placed = (fused.placed[x][0] for x in printed[each].gives if x in fused.placed)
-            piles = dict.fromkeys(pile for pile in placed if pile not in begun)
-            yield from map(pile_line, piles)
-            begun |= piles
+            stacks = dict.fromkeys(stack for stack in placed if stack not in begun)
+            yield from map(stack_line, stacks)
+            begun |= stacks
             yield loop_line(each, printed[each], fused, spare)
         elif each.node in begun or each.node in fused.view.shifted:
             pass
@@ -150,13 +152,10 @@ def owned(fused: Fused, printed: dict[Loop, Printed]) -> set[Node]:
     }  # fmt: skip
 
 
-def pile_line(node: Node) -> str:
+def stack_line(node: Node) -> str:
     """Memory for a value whose components loops store one by one."""
-    value = node.meta["val"]
-    first = is_stack(node)
-    sizes = listed(map(size, value.shape[1:] if first else value.shape[:-1]))
-    count = value.shape[0 if first else -1]
-    made = f"{'stacked' if first else 'components'}({sizes}, {count}, {value.dtype})"
+    count, *sizes = node.meta["val"].shape
+    made = f"stacked({listed(map(size, sizes))}, {count}, {node.meta['val'].dtype})"
     return f"{node.name}, {node.name}_parts = {made}"
 
 
@@ -180,8 +179,8 @@ def loop_line(loop: Loop, each: Printed, fused: Fused, own: set[Node]) -> str:
     into = []
     for node in each.gives:
         if node in fused.placed:
-            pile, number_of = fused.placed[node]
-            into.append(f"{pile.name}_parts[{number_of}]")
+            stack, number = fused.placed[node]
+            into.append(f"{stack.name}_parts[{number}]")
             continue
         kind, end = node.meta["val"].dtype, each.last[node]
         fit = (x for x in spare if x.meta["val"].dtype == kind and each.last[x] <= end)
