@@ -22,7 +22,7 @@ from ingot.graphs.torch_private import hint_of
 
 __all__ = ["by_entries"]
 
-MIX, PILE = "ingot.mix.default", "ingot.pile.default"
+MIX, PILE = "mix.default", "pile.default"
 """The operations of fields/lbm/operators.py."""
 
 aten = torch.ops.aten
@@ -36,7 +36,7 @@ Given = Node | Entries
 
 def by_entries(captured: Captured) -> Captured:
     """The graph, written out if it holds operations of a lattice."""
-    if not any(str(node.target) in (MIX, PILE) for node in captured.module.graph.nodes):
+    if not any(name_of(node) in (MIX, PILE) for node in captured.module.graph.nodes):
         return captured
     made = Writer(captured)
     for node in captured.module.graph.nodes:
@@ -70,8 +70,7 @@ class Writer:
                 self.axes.append(self.whole(node))
             return
         name = name_of(node)
-        rule = RULES.get(str(node.target) if str(node.target) in RULES else name)
-        found = None if rule is None else rule(self, node)
+        found = RULES[name](self, node) if name in RULES else None
         if found is None and (name in OPERATIONS or name in CONSTANTS or name in THROUGH):
             found = self.pointwise(node)
         self.given[node] = self.copy(node) if found is None else found
