@@ -134,12 +134,10 @@ class Jit:
         direct: Iterable[tuple[Step, ...]] = (),
         debug: bool = False,
         cuda_graphs: bool = True,
-        tell: Callable[[str], object] = print,
         folder: Path | None = None,
     ) -> None:
         self.private, self.direct = frozenset(private), frozenset(direct)
-        self.debug, self.tell, self.folder = debug, tell, folder
-        self.cuda_graphs = cuda_graphs
+        self.debug, self.cuda_graphs, self.folder = debug, cuda_graphs, folder
         self.apart: dict[Step, str] = {}
         self.plans: dict[tuple[Step, ...], tuple[tuple[PlanPart, Compiled | None], ...]] = {}
         self.space: Space | None = None
@@ -150,10 +148,10 @@ class Jit:
     def statistics(self) -> Statistics:
         """The counts so far."""
         graphs = {
-            id(bound.graph): bound.graph
+            bound.graph
             for parts in self.plans.values() for _, sequence in parts if sequence is not None
             for bound in sequence.bound.values() if bound is not None
-        }.values()  # fmt: skip
+        }  # fmt: skip
         programs = [graph.program for graph in graphs]
         return Statistics(
             sequences=len(programs),
@@ -195,7 +193,7 @@ class Jit:
         made = plan(steps, once | self.apart)
         if self.debug and steps and not whole:
             counts = f"{made.sequences} traced sequences, {made.direct} non-JITable computes"
-            self.tell(f"JIT executor built: {counts}\n{made}")
+            print(f"JIT executor built: {counts}\n{made}")
         last = {
             name: at
             for at, part in enumerate(made.parts) for step in part.steps for name in step.reads

@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,14 +20,12 @@ from ingot.fields.jit.launch import Launch, on_current_stream
 from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import SequenceSource, Slot
 from ingot.fields.jit.transforms import real_field
+from ingot.graphs.calls import CallCache
 
 __all__ = ["SETTINGS", "Entry", "PointLoop", "function", "ready"]
 
 WORTH_A_THREAD = 8192
 """The number of points from which a second thread pays."""
-
-KEPT = 64
-"""How many layouts of operands a kernel remembers."""
 
 CHUNK = 1024
 """The least number of points that a thread takes at a time."""
@@ -38,28 +36,13 @@ SETTINGS = " ".join((*FLAGS, *OPTIONS))
 """How sources are compiled."""
 
 
-class Entry(Protocol):
-    """A compiled loop on one device."""
-
-    any_order: bool
-    """Whether it may take the axes in the order of memory."""
-
-    def arranged(self, layout: Layout, threads: int) -> Any:
-        """What the loop is told of its operands, which calls with the same layout share."""
-        ...
-
-    def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
-        """Run the loop over all points."""
-        ...
-
-
 class PointLoop:
     """A loop over points: gives tensors of some sizes from tensors that broadcast to them."""
 
     def __init__(self, slot: Slot, device: str, entry: Entry) -> None:
         self.entry, self.device = entry, torch.device(device)
         self.dtypes = tuple(getattr(torch, name) for name in slot.gives)
-        self.layouts: dict[Any, Any] = {}
+        self.layouts: CallCache[Any] = CallCache()
         self.shifted = slot.shifted
 
     def __call__(
@@ -73,37 +56,27 @@ class PointLoop:
         operands = [plain(x) for x in tensors]
         threads = torch.get_num_threads()
         key = (threads, sizes, *[(x.stride(), x.shape) for x in operands])
-        known = self.layouts.get(key)
+        known = self.layouts.find(key)
         order = self.order(sizes, operands) if known is None else known[0]
         gives = tuple(
-            self.made(sizes, dtype, order) if at is None else at
+            torch.empty_permuted(sizes, order, dtype=dtype, device=self.device)
+            if at is None
+            else at
             for dtype, at in zip(self.dtypes, into, strict=True)
         )
         operands += gives
         if known is None:
-            if len(self.layouts) >= KEPT:
-                self.layouts.clear()
             layout = joined(sizes, operands, order, join=not self.shifted)
-            arranged = self.entry.arranged(layout, threads)
-            known = self.layouts[key] = (order, arranged)
+            known = self.layouts.keep(key, (order, self.entry.arranged(layout, threads)))
         if 0 not in sizes:
             self.entry.run([x.data_ptr() for x in operands], numbers, known[1])
         return gives
 
-    def order(self, sizes: tuple[int, ...], operands: Sequence[Tensor]) -> tuple[int, ...] | None:
-        """The order in which to take the axes, if not that of the sizes."""
+    def order(self, sizes: tuple[int, ...], operands: Sequence[Tensor]) -> tuple[int, ...]:
+        """The order in which to take the axes; results lie like most operands."""
         if self.shifted or not self.entry.any_order:
-            return None
-        order = order_of(sizes, operands)
-        return None if order == tuple(range(len(sizes))) else order
-
-    def made(
-        self, sizes: tuple[int, ...], dtype: torch.dtype, order: tuple[int, ...] | None
-    ) -> Tensor:
-        """Memory for a result, which lies like most operands."""
-        if order is None:
-            return torch.empty(sizes, dtype=dtype, device=self.device)
-        return torch.empty_permuted(sizes, order, dtype=dtype, device=self.device)
+            return tuple(range(len(sizes)))
+        return order_of(sizes, operands)
 
 
 def plain(x: Tensor) -> Tensor:
@@ -141,6 +114,10 @@ class NativeLoop:
         self.entry(operands, values, arranged)
 
 
+Entry = NativeLoop | Launch
+"""A compiled loop on one device."""
+
+
 def entries(program: SequenceSource) -> dict[str, Entry]:
     """The compiled loops of a program by name."""
     if not program.kernels:
@@ -148,9 +125,8 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
     device = torch.device(program.device)
     if device.type == "cuda":
         functions = load_functions(program.source, device, THREADS.read_headers())
-        return {
-            slot.name: Launch(on_current_stream(functions(slot.name))) for slot in program.kernels
-        }
+        names = (slot.name for slot in program.kernels)
+        return {name: Launch(on_current_stream(functions(name))) for name in names}
     library = load_library(program.source, FLAGS)
     return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
 

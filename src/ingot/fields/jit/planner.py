@@ -65,24 +65,22 @@ def plan(steps: Sequence[Step], apart: Mapping[Step, str] | None = None) -> JitP
     `apart` are steps that were found not to be, and why. Very long runs are cut.
     """
     reasons = {step: (apart or {}).get(step, step.reason) for step in steps}
-    return JitPlan(tuple(parts_of(steps, reasons)))
-
-
-def parts_of(steps: Sequence[Step], reasons: Mapping[Step, str]) -> Iterator[PlanPart]:
+    parts: list[PlanPart] = []
     for direct, run in groupby(steps, key=lambda step: bool(reasons[step])):
         if direct:
-            yield from (PlanPart((step,), reasons[step]) for step in run)
+            parts += (PlanPart((step,), reasons[step]) for step in run)
         else:
-            yield from map(PlanPart, cut(tuple(run), MAX_OPERATIONS))
+            parts += map(PlanPart, cut(tuple(run)))
+    return JitPlan(tuple(parts))
 
 
-def cut(steps: tuple[Step, ...], most: int) -> Iterator[tuple[Step, ...]]:
-    """Runs of at most so many operations, each ended where the fewest buffers wait to be read."""
+def cut(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    """Runs that are not too long, each ended where the fewest buffers wait to be read."""
     waiting, sizes = count_waiting(steps), [operations_of(step) for step in steps]
     begin = size = 0
     for at, more in enumerate(sizes):
         size += more
-        if size > most and at > begin:
+        if size > MAX_OPERATIONS and at > begin:
             # the last quarter of a run is looked through for a place
             first = at - (at - begin - 1) // 4
             end = min(range(first, at + 1), key=lambda i: (waiting[i], -i))

@@ -109,27 +109,13 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
 def works(node: Node, real: torch.dtype) -> bool:
     """Whether a loop can hold an operation: its types, its sizes and its arguments."""
     kinds = (real, real.to_complex(), torch.bool)
-    name, value = name_of(node), node.meta["val"]
+    value = node.meta["val"]
     tensors = [a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), Tensor)]
-    same = all(x.dtype in kinds for x in (*tensors, value))
-    if not same or not tensors or not known_sizes(node):
+    if not tensors or not all(x.dtype in kinds for x in (*tensors, value)):
         return False
-    if name.startswith("rsub") and len(node.args) > 2:
+    # sizes are those of the box, of its spectrum, or fixed
+    if not all(isinstance(n, int) or hint_of(n) in TRACED.values() for n in value.shape):
         return False
-    if name in ("div.Tensor", "true_divide.Tensor") and node.kwargs.get("rounding_mode"):
-        return False
-    return bool(printable(node, real))
-
-
-def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
-    """Whether a node and all that it reads, but what is one number, lie on a device."""
-    near = (each for each in node.all_input_nodes if each not in constants)
-    values = [node.meta["val"], *(each.meta.get("val") for each in near)]
-    return all(value.device == device for value in values if isinstance(value, Tensor))
-
-
-def printable(node: Node, real: torch.dtype) -> bool:
-    """Whether an operation can be printed for the kinds of its arguments."""
     b = Builder()
     try:
         lower(b, node, lambda each: placeholder(b, kind_of(each, real), each.name), real)
@@ -138,10 +124,11 @@ def printable(node: Node, real: torch.dtype) -> bool:
     return True
 
 
-def known_sizes(node: Node) -> bool:
-    """Whether the sizes of a value are those of the box, of its spectrum, or fixed."""
-    known = set(TRACED.values())
-    return all(isinstance(n, int) or hint_of(n) in known for n in node.meta["val"].shape)
+def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
+    """Whether a node and all that it reads, but what is one number, lie on a device."""
+    near = (each for each in node.all_input_nodes if each not in constants)
+    values = [node.meta["val"], *(each.meta.get("val") for each in near)]
+    return all(value.device == device for value in values if isinstance(value, Tensor))
 
 
 def needed_whole(graph: Any, view: View) -> set[Node]:
