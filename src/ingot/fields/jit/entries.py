@@ -216,23 +216,23 @@ class Writer:
         source, axis, at = node.args
         rank = source.meta["val"].dim()
         axis %= rank
-        dims = self.captured.schema.dim
-        if axis == rank - 1 and (self.is_split(source) or self.has_last(source)):
+        if not self.is_apart(source):
+            return self.pick(self.whole(source), axis, at)
+        if axis == rank - 1:
             return self.entries(source)[at]
-        if self.is_split(source) or (rank > 1 and self.has_last(source) and rank <= dims + 1):
-            return tuple(self.pick(each, axis, at) for each in self.entries(source))
-        return self.pick(self.whole(source), axis, at)
+        return tuple(self.pick(each, axis, at) for each in self.entries(source))
 
-    def has_last(self, node: Node) -> bool:
-        """Whether the last axis of a field is that of components."""
+    def is_apart(self, node: Node) -> bool:
+        """Whether a field is known by its components, or has them as its last axis."""
         value, dims = node.meta["val"], self.captured.schema.dim
-        return value.dim() == dims + 1 and isinstance(value.shape[-1], int)
+        last = value.dim() == dims + 1 and isinstance(value.shape[-1], int)
+        return last or self.is_split(node)
 
     def scatter(self, node: Any) -> Given | None:
         """A field of which one layer is another."""
         source, layer, axis, at = node.args
         axis %= source.meta["val"].dim()
-        if not (self.is_split(source) or self.is_split(layer) or self.has_last(source)):
+        if not (self.is_apart(source) or self.is_split(layer)):
             return self.replaced(self.whole(source), self.whole(layer), axis, at)
         pairs = zip(self.entries(source), self.entries(layer), strict=True)
         return tuple(self.replaced(x, y, axis, at) for x, y in pairs)
@@ -244,11 +244,11 @@ class Writer:
         source, shifts, axes = node.args
         rank = source.meta["val"].dim()
         by = {axis % rank: shift for axis, shift in zip(axes, shifts, strict=True)}
-        if self.is_split(source) or self.has_last(source):
-            if rank - 1 in by:
-                return None
-            return tuple(self.rolled(each, by) for each in self.entries(source))
-        return self.rolled(self.whole(source), by)
+        if not self.is_apart(source):
+            return self.rolled(self.whole(source), by)
+        if rank - 1 in by:
+            return None
+        return tuple(self.rolled(each, by) for each in self.entries(source))
 
     def rolled(self, node: Any, by: dict[int, int]) -> Node:
         """A plain field shifted along some axes; shifts of a shift add up."""

@@ -44,16 +44,14 @@ class Printed:
     last: dict[Node, int]
 
 
-def level_of(node: Node) -> int:
-    """Where a value from memory changes: 0 nowhere, 1 from row to row, 2 from point to point."""
+def varies(node: Node) -> bool:
+    """Whether a value from memory changes from point to point of a row."""
     sizes = sizes_of(node)
-    if sizes and sizes[-1] != 1:
-        return 2
-    return 1 if any(size != 1 for size in sizes) else 0
+    return bool(sizes) and sizes[-1] != 1
 
 
 def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
-    """The lines of one loop by where they change, and what it reads and gives."""
+    """The lines of one loop, and what it reads and gives."""
     axes = max(len(loop.shape), 1)
     lowering = Lowering(fused, frozenset(loop.nodes), axes)
     values = {node: lowering.value(node) for node in loop.nodes}
@@ -63,13 +61,13 @@ def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
     rows = lowering.print_lines(results, stages)
     inputs, real = tuple(lowering.tensors), fused.view.real
     kinds = tuple(kind_of(node, real) for node in (*inputs, *gives))
-    varying = [k for k, node in enumerate(inputs) if level_of(node) == 2]
+    varying = [k for k, node in enumerate(inputs) if varies(node)]
     varying += range(len(inputs), len(kinds))
     still = [(0,) * axes] * len(gives)
     shifts = (*(shifts_of(node, fused.view, axes) for node in inputs), *still)
     body = GridLoop(
-        name, kinds, len(inputs), len(lowering.numbers), axes, (rows[0], rows[1]), tuple(rows[2:]),
-        shifts, tuple(varying),
+        name, kinds, len(inputs), len(lowering.numbers), axes, rows[0], tuple(rows[1:]), shifts,
+        tuple(varying),
     )  # fmt: skip
     last = {inputs[k]: at for at, stage in enumerate(stages) for k in stage.reads}
     last |= {gives[k]: at for at, stage in enumerate(stages) for k in stage.gives}
@@ -157,9 +155,10 @@ def joined(stages: Sequence[Stage]) -> list[Stage]:
 class Lowering:
     """The values of a loop's nodes, as lines.
 
-    names: how the lines that are given are written; loads: the rows that read memory, by level
-    and operand; streams: the operands of lines that are read at every point; owner: the results
-    that lines are, where these are given in stages
+    names: how the lines that are given are written; varying: those that change within a row;
+    row_loads, loads: the rows that read memory once and at every point, by operand; streams: the
+    operands of lines that are read at every point; owner: the results that lines are, where these
+    are given in stages
     """
 
     fused: Fused
@@ -170,8 +169,9 @@ class Lowering:
     numbers: dict[Node, int] = field(default_factory=dict)
     values: dict[Node, Value] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    levels: dict[int, int] = field(default_factory=dict)
-    loads: tuple[dict[int, str], ...] = field(default_factory=lambda: ({}, {}, {}))
+    varying: set[int] = field(default_factory=set)
+    row_loads: dict[int, str] = field(default_factory=dict)
+    loads: dict[int, str] = field(default_factory=dict)
     streams: dict[int, int] = field(default_factory=dict)
     owner: dict[int, int] = field(default_factory=dict)
 
@@ -190,7 +190,7 @@ class Lowering:
                 found = self.load(node)
             else:
                 at = self.numbers.setdefault(node, len(self.numbers))
-                found = self.give("V", f"splat(number[{at}])", 0)
+                found = self.give("V", f"splat(number[{at}])")
             self.values[node] = found
         return self.values[node]
 
@@ -204,22 +204,23 @@ class Lowering:
     def load(self, node: Node) -> Value:
         """A value from memory."""
         at = self.tensors.setdefault(node, len(self.tensors))
-        kind, level = kind_of(node, self.fused.view.real), level_of(node)
+        kind = kind_of(node, self.fused.view.real)
         by = shifts_of(node, self.fused.view, self.axes)[-1]
         inner = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
-        get = inner if level == 2 else f"get_one<{kind}>(at[{at}])"
-        self.loads[level][at] = f"const {kind} in{at} = {get};"
-        found = self.give(kind, f"in{at}", level)
-        if level == 2:
+        found = self.give(kind, f"in{at}")
+        if varies(node):
+            self.loads[at] = f"const {kind} in{at} = {inner};"
             self.streams |= {line.id: at for line in lines_of(found)}
+        else:
+            self.row_loads[at] = f"const {kind} in{at} = get_one<{kind}>(at[{at}]);"
         return found
 
-    def give(self, kind: Kind, name: str, level: int) -> Value:
+    def give(self, kind: Kind, name: str) -> Value:
         """A value that is given under a name."""
         found = placeholder(self.builder, kind, name)
         texts = (f"{name}.re", f"{name}.im") if kind == "C" else (name,)
         for line, text in zip(lines_of(found), texts, strict=True):
-            self.names[line.id], self.levels[line.id] = text, level
+            self.names[line.id] = text
         return found
 
     def stages(self, gives: Sequence[Value]) -> tuple[Stage, ...]:
@@ -229,8 +230,8 @@ class Lowering:
         thread has a point, and streams do not count.
         """
         for line in sort_lines(line for x in gives for line in lines_of(x)):
-            if line.args:
-                self.levels[line.id] = max(self.levels.get(each.id, 0) for each in line.args)
+            if line.id in self.streams or any(each.id in self.varying for each in line.args):
+                self.varying.add(line.id)
         whole = reduce(or_, (self.stage(k, x, {}) for k, x in enumerate(gives)))
         if self.fused.captured.schema.device != "cpu" or whole.streams <= STREAMS:
             return (whole,)
@@ -254,7 +255,7 @@ class Lowering:
         lines, reads, again = set[int](), set[int](), set[int]()
         while pending:
             line = pending.pop()
-            if line.id in met or self.levels.get(line.id) != 2:
+            if line.id in met or line.id not in self.varying:
                 continue
             met.add(line.id)
             if line.id in self.streams:
@@ -267,20 +268,15 @@ class Lowering:
         return Stage((number,), frozenset(lines), frozenset(reads), frozenset(again))
 
     def print_lines(self, gives: Sequence[Value], stages: Sequence[Stage]) -> list[list[str]]:
-        """The rows of a loop by level, and those of each stage, stores last."""
+        """The rows of a loop that all points of a row share, and those of each stage, stores last."""
         lines = Lines(self.builder)
         lines.name({at: read_name(text) for at, text in self.names.items()})
         order = [n for n in sort_lines(n for x in gives for n in lines_of(x)) if n.args]
         # every line is asked for, so that no product is fused with a sum: torch rounds both
-        rows = [
-            [
-                *self.loads[level].values(),
-                *map(str, lines(n for n in order if self.levels[n.id] == level)),
-            ]
-            for level in range(2)
-        ]
+        shared = lines(n for n in order if n.id not in self.varying)
+        rows = [[*self.row_loads.values(), *map(str, shared)]]
         for stage in stages:
-            loads = [text for at, text in self.loads[2].items() if at in stage.reads]
+            loads = [text for at, text in self.loads.items() if at in stage.reads]
             for k in sorted(stage.again):
                 loads += self.load_again(lines, gives[k], k)
             made = lines(n for n in order if n.id in stage.lines)
@@ -297,7 +293,7 @@ class Lowering:
         parts = [
             f"const V {lines.read(line)} = again{number}.{part};"
             for line, part in zip(x, ("re", "im"), strict=True)
-            if self.levels.get(line.id) == 2 and line.args and self.owner[line.id] == number
+            if line.id in self.varying and line.args and self.owner[line.id] == number
         ]
         return [f"const C again{number} = {got};", *parts]
 
