@@ -25,7 +25,6 @@ from ingot.fields.jit.planner import PlanPart, plan
 from ingot.fields.jit.private import private_of
 from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
-from ingot.fields.jit.statistics import Statistics
 from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
 from ingot.fields.step import Buffer, Old, Source, State, Step, due, evaluate
@@ -35,7 +34,7 @@ from ingot.graphs.recorded import Dispatcher
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
 
-__all__ = ["Jit", "drop", "jit"]
+__all__ = ["Jit", "Statistics", "drop", "jit"]
 
 LOG = logging.getLogger("ingot")
 KEPT = 256
@@ -84,6 +83,31 @@ class Compiled:
     wanted: tuple[str, ...]
     hidden: tuple[str, ...]
     bound: dict[Any, SizedGraph | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What one run has compiled, found again, and left to run directly.
+
+    `sequences` are in use, of which `captured` were compiled now and `hits` found in a cache;
+    `operations` of torch became `passes` over memory.
+    """
+
+    sequences: int = 0
+    captured: int = 0
+    hits: int = 0
+    fallbacks: int = 0
+    operations: int = 0
+    passes: int = 0
+    calls: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.sequences} {'sequence' if self.sequences == 1 else 'sequences'}"]
+        parts.append(f"{self.hits} cache {'hit' if self.hits == 1 else 'hits'}")
+        if self.fallbacks:
+            parts.append(f"{self.fallbacks} {'fallback' if self.fallbacks == 1 else 'fallbacks'}")
+        parts.append(f"{self.operations} operations in {self.passes} passes")
+        return f"JIT: {', '.join(parts)}"
 
 
 class Recorded:

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import math
 import operator
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,22 +14,26 @@ import torch
 from torch import Tensor
 
 from ingot.codegen.build import NATIVE_FLAGS, load_library
-from ingot.codegen.cuda import load_functions
+from ingot.codegen.cuda import DeviceFunction, load_functions
 from ingot.codegen.frames import THREADS
+from ingot.codegen.grids import THREADS_PER_GROUP
 from ingot.codegen.nvrtc import OPTIONS
-from ingot.fields.jit.launch import Launch, on_current_stream
 from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import SequenceSource, Slot
 from ingot.fields.jit.transforms import real_field
 from ingot.graphs.calls import CallCache
+from ingot.graphs.torch_private import raw_stream
 
-__all__ = ["SETTINGS", "Entry", "PointLoop", "function", "ready"]
+__all__ = ["SETTINGS", "Entry", "Launch", "PointLoop", "ready"]
 
 WORTH_A_THREAD = 8192
 """The number of points from which a second thread pays."""
 
 CHUNK = 1024
 """The least number of points that a thread takes at a time."""
+
+MAX_BLOCKS = 2**20
+"""The most groups of threads that are started; with more points each takes several."""
 
 FLAGS = (*(flag for flag in NATIVE_FLAGS if flag != "-O1"), "-O2")
 
@@ -39,8 +44,8 @@ SETTINGS = " ".join((*FLAGS, *OPTIONS))
 class PointLoop:
     """A loop over points: gives tensors of some sizes from tensors that broadcast to them."""
 
-    def __init__(self, slot: Slot, device: str, entry: Entry) -> None:
-        self.entry, self.device = entry, torch.device(device)
+    def __init__(self, slot: Slot, device: torch.device, entry: Entry) -> None:
+        self.entry, self.device = entry, device
         self.dtypes = tuple(getattr(torch, name) for name in slot.gives)
         self.layouts: CallCache[Any] = CallCache()
         self.shifted = slot.shifted
@@ -114,6 +119,40 @@ class NativeLoop:
         self.entry(operands, values, arranged)
 
 
+class Launch:
+    """A loop by threads of a GPU, one a point."""
+
+    any_order = True
+
+    def __init__(self, function: Callable[[int, bytes], None]) -> None:
+        self.function = function
+
+    def arranged(self, layout: Layout, threads: int) -> Any:
+        """How many groups of threads, and the second half of the Task of grid_cuda.h."""
+        unused = layout.rank - len(layout.extents)
+        strides = [stride for row in layout.strides for stride in ((0,) * unused + row)]
+        words = [unused, *[1] * unused, *layout.extents, *strides]
+        if max(map(abs, words)) >= 2**31:
+            raise OverflowError("a field is too large for a loop on a GPU")
+        blocks = min(-(-layout.points // THREADS_PER_GROUP), MAX_BLOCKS)
+        words += [0] * (len(words) % 2)  # the structure ends where an address may begin
+        return blocks, struct.pack(f"=q{len(words)}i", layout.points, *words)
+
+    def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
+        """Start the loop over all points."""
+        blocks, rest = arranged
+        values = numbers or (0.0,)
+        head = struct.pack(f"={len(addresses)}Q{len(values)}d", *addresses, *values)
+        self.function(blocks, head + rest)
+
+
+def on_current_stream(function: DeviceFunction) -> Callable[[int, bytes], None]:
+    """A function on a GPU, started on torch's current stream."""
+    return lambda blocks, task: function(
+        blocks, THREADS_PER_GROUP, raw_stream(function.device.index), task
+    )
+
+
 Entry = NativeLoop | Launch
 """A compiled loop on one device."""
 
@@ -139,20 +178,17 @@ def stacked(
     return held, held.unbind()
 
 
-def function(
-    program: SequenceSource, loops: Mapping[str, Entry]
+def ready(
+    program: SequenceSource, loops: Mapping[str, Entry] | None = None
 ) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
-    """The function of a program whose loops are compiled."""
+    """The function of a program; loops: those that are compiled already, by name."""
+    compiled = entries(program) if loops is None else loops
+    device = torch.device(program.device)
     names: dict[str, Any] = {
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
         "inf": math.inf, "nan": math.nan, "real_field": real_field,
+        "stacked": functools.partial(stacked, device),
     }  # fmt: skip
-    names["stacked"] = functools.partial(stacked, torch.device(program.device))
-    names |= {s.name: PointLoop(s, program.device, loops[s.name]) for s in program.kernels}
+    names |= {s.name: PointLoop(s, device, compiled[s.name]) for s in program.kernels}
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]
-
-
-def ready(program: SequenceSource) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
-    """The function of a program."""
-    return function(program, entries(program))

@@ -70,17 +70,17 @@ def plan(steps: Sequence[Step], apart: Mapping[Step, str] | None = None) -> JitP
         if direct:
             parts += (PlanPart((step,), reasons[step]) for step in run)
         else:
-            parts += map(PlanPart, cut(tuple(run)))
+            parts += map(PlanPart, cut(tuple(run), MAX_OPERATIONS))
     return JitPlan(tuple(parts))
 
 
-def cut(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    """Runs that are not too long, each ended where the fewest buffers wait to be read."""
+def cut(steps: tuple[Step, ...], most: int) -> Iterator[tuple[Step, ...]]:
+    """Runs of at most so many operations, each ended where the fewest buffers wait to be read."""
     waiting, sizes = count_waiting(steps), [operations_of(step) for step in steps]
     begin = size = 0
     for at, more in enumerate(sizes):
         size += more
-        if size > MAX_OPERATIONS and at > begin:
+        if size > most and at > begin:
             # the last quarter of a run is looked through for a place
             first = at - (at - begin - 1) // 4
             end = min(range(first, at + 1), key=lambda i: (waiting[i], -i))
