@@ -62,9 +62,12 @@ def capture(
     with LOCK, ExitStack() as stack:
         mode = torch_private.fake_mode()
         inputs = [
-            open_input(mode, shape, dtype, schema.device)
+            torch_private.fake_tensor(
+                mode, [TRACED[n] if isinstance(n, str) else n for n in shape],
+                [isinstance(n, str) for n in shape], dtype, schema.device,
+            )
             for shape, dtype in zip(schema.shapes, schema.dtypes, strict=True)
-        ]
+        ]  # fmt: skip
         held = len(space.tensors())
 
         def whole(*given: Tensor) -> tuple[Tensor, ...]:
@@ -79,7 +82,8 @@ def capture(
         stack.enter_context(torch.no_grad())
         stack.enter_context(mode)
         module = torch_private.trace_values(whole, inputs)
-        mutating = [node for node in module.graph.nodes if writes(node.target)]
+        schemas = [(node, torch_private.schema_of(node.target)) for node in module.graph.nodes]
+        mutating = [node for node, found in schemas if found is not None and found.is_mutable]
         if any(root_of(node.args[0]).op == "get_attr" for node in mutating):
             raise Untraceable("it writes into a tensor that it keeps")
         if mutating:
@@ -138,19 +142,6 @@ def reason_of(error: Exception) -> str:
     name = type(error).__name__
     first = str(error).strip().splitlines()
     return f"{name}: {first[0]}" if first else name
-
-
-def open_input(mode: Any, shape: Sequence[str | int], dtype: torch.dtype, device: str) -> Tensor:
-    """A tensor without numbers whose named sizes are open."""
-    sizes = [TRACED[size] if isinstance(size, str) else size for size in shape]
-    named = [isinstance(size, str) for size in shape]
-    return torch_private.fake_tensor(mode, sizes, named, dtype, device)
-
-
-def writes(target: Any) -> bool:
-    """Whether an operation changes one of its arguments."""
-    schema = torch_private.schema_of(target)
-    return schema is not None and schema.is_mutable
 
 
 def root_of(node: Any) -> Any:

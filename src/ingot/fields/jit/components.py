@@ -87,8 +87,7 @@ def write_out_sums(captured: Captured, view: View) -> None:
         at = min(at, value.shape[-1] - 1)
         if node not in inside:
             return added(graph, aten.select.int, node, -1, at)
-        args, kwargs = map_arg((node.args, node.kwargs), lambda each: entry(each, at))
-        made = graph.call_function(node.target, args, kwargs)
+        made = graph.node_copy(node, lambda each: entry(each, at))
         made.meta["val"] = value.select(-1, at)
         return made
 
@@ -131,10 +130,7 @@ class Turned:
             rank = node.meta["val"].dim()
             order = (*range(dim, rank), *range(dim))
             with graph.inserting_before(node):
-                args, kwargs = map_arg(
-                    (node.args, node.kwargs), lambda each, to=order: self.outermost(each, to)
-                )
-                made = graph.call_function(node.target, args, kwargs)
+                made = graph.node_copy(node, lambda each, to=order: self.outermost(each, to))
                 made.meta["val"] = node.meta["val"].permute(order)
                 back = (*range(rank - dim, rank), *range(rank - dim))
                 seen = added(graph, aten.permute.default, made, back)
@@ -195,7 +191,6 @@ class Turned:
         """A cheap value as one of size 1 along components: every loop computes it for itself."""
         if not self.is_cheap(node):
             return node
-        args, kwargs = map_arg((node.args, node.kwargs), self.repeated)
-        made = self.captured.module.graph.call_function(node.target, args, kwargs)
+        made = self.captured.module.graph.node_copy(node, self.repeated)
         made.meta["val"] = node.meta["val"].unsqueeze(0)
         return made

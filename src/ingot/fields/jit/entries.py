@@ -77,9 +77,7 @@ class Writer:
 
     def copy(self, node: Node) -> Node:
         """A node as it is, of whole fields."""
-        made = self.graph.node_copy(node, self.whole)
-        made.meta = dict(node.meta)
-        return made
+        return self.graph.node_copy(node, self.whole)
 
     def whole(self, node: Node) -> Node:
         """What stands for a node as one value; components are put side by side in memory."""

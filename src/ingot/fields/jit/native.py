@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 import operator
 import struct
@@ -170,14 +169,6 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
     return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
 
 
-def stacked(
-    device: torch.device, sizes: tuple[int, ...], count: int, dtype: torch.dtype
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Memory for fields one after the other, and each of them."""
-    held = torch.empty((count, *sizes), dtype=dtype, device=device)
-    return held, held.unbind()
-
-
 def ready(
     program: SequenceSource, loops: Mapping[str, Entry] | None = None
 ) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
@@ -187,7 +178,7 @@ def ready(
     names: dict[str, Any] = {
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
         "inf": math.inf, "nan": math.nan, "real_field": real_field,
-        "stacked": functools.partial(stacked, device),
+        "device": device,
     }  # fmt: skip
     names |= {s.name: PointLoop(s, device, compiled[s.name]) for s in program.kernels}
     exec(compile(program.text, "<sequence>", "exec"), names)

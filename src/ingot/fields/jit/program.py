@@ -128,9 +128,10 @@ def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
         spare = {x for x in ending.get(at, ()) if x in own}
         if isinstance(each, Loop):
             placed = (fused.placed[x][0] for x in printed[each].gives if x in fused.placed)
-            stacks = dict.fromkeys(stack for stack in placed if stack not in begun)
-            yield from map(stack_line, stacks)
-            begun |= stacks
+            for stack in dict.fromkeys(placed):
+                if stack not in begun:
+                    yield from stack_lines(stack)
+                    begun[stack] = None
             yield loop_line(each, printed[each], fused, spare)
         elif each.node in begun or each.node in fused.view.shifted:
             pass
@@ -152,11 +153,12 @@ def owned(fused: Fused, printed: dict[Loop, Printed]) -> set[Node]:
     }  # fmt: skip
 
 
-def stack_line(node: Node) -> str:
-    """Memory for a value whose components loops store one by one."""
-    count, *sizes = node.meta["val"].shape
-    made = f"stacked({listed(map(size, sizes))}, {count}, {node.meta['val'].dtype})"
-    return f"{node.name}, {node.name}_parts = {made}"
+def stack_lines(node: Node) -> Iterator[str]:
+    """Memory for a value whose components loops store one by one, and each of them."""
+    value = node.meta["val"]
+    sizes = listed(map(size, value.shape))
+    yield f"{node.name} = torch.empty({sizes}, dtype={value.dtype}, device=device)"
+    yield f"{node.name}_parts = {node.name}.unbind()"
 
 
 def component_lines(node: Node, begun: dict[Node, None]) -> Iterator[str]:
