@@ -42,8 +42,6 @@ class Captured:
     """A graph of torch operations, its inputs the tensors of the space and then the sources."""
 
     module: Any
-    sources: tuple[Source, ...]
-    gives: tuple[str, ...]
     schema: Schema
     real: torch.dtype
 
@@ -97,7 +95,7 @@ def capture(
     if decided:
         raise Untraceable(f"it holds for some sizes of the grid only: {decided}")
     copy_constants(module)
-    return Captured(module, tuple(sources), tuple(wanted), schema, space.k2.dtype)
+    return Captured(module, schema, space.k2.dtype)
 
 
 COPIES = ("lift_fresh_copy.default", "_to_copy.default")

@@ -25,7 +25,7 @@ __all__ = ["apart"]
 SHORT = 9
 """The number of components up to which a sum over them is written out."""
 
-MATERIAL = "material.default"
+MATERIAL = "ingot.material.default"
 
 INDIFFERENT = ("output", MATERIAL, "select.int", "permute.default")
 """What reads components wherever they lie."""

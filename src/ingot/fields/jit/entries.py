@@ -22,7 +22,7 @@ from ingot.graphs.torch_private import hint_of
 
 __all__ = ["by_entries"]
 
-MIX, PILE = "mix.default", "pile.default"
+MIX, PILE = "ingot.mix.default", "ingot.pile.default"
 """The operations of fields/lbm/operators.py."""
 
 aten = torch.ops.aten

@@ -124,11 +124,11 @@ def seen(node: Node) -> Node:
 def name_parts(graph: Any) -> None:
     """Say `real` and `imag` where torch takes one of two numbers that a complex one is seen as."""
     for node in list(graph.nodes):
-        if str(node.target) != "aten.select.int":
+        if name_of(node) != "select.int":
             continue
         parted, axis, index = node.args
         last = axis in (-1, parted.meta["val"].dim() - 1)
-        if last and str(parted.target) == "aten.view_as_real.default":
+        if last and name_of(parted) == "view_as_real.default":
             with graph.inserting_before(node):
                 taken = graph.call_function((torch.real, torch.imag)[index], parted.args)
             taken.meta["val"] = node.meta["val"]

@@ -59,7 +59,7 @@ def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
     results = [values[node] for node in gives]
     stages = lowering.stages(results)
     rows = lowering.print_lines(results, stages)
-    inputs, real = tuple(lowering.tensors), fused.view.real
+    inputs, real = tuple(lowering.tensors), fused.captured.real
     kinds = tuple(kind_of(node, real) for node in (*inputs, *gives))
     varying = [k for k, node in enumerate(inputs) if varies(node)]
     varying += range(len(inputs), len(kinds))
@@ -185,7 +185,7 @@ class Lowering:
             elif node in self.own or node in view.floating:
                 for each in node.all_input_nodes:
                     self.value(each)
-                found = lower(self.builder, node, self.value, view.real)
+                found = lower(self.builder, node, self.value, self.fused.captured.real)
             elif isinstance(node.meta["val"], Tensor):
                 found = self.load(node)
             else:
@@ -195,7 +195,7 @@ class Lowering:
         return self.values[node]
 
     def constant(self, node: Node) -> Value:
-        value, kind = self.fused.view.constants[node], kind_of(node, self.fused.view.real)
+        value, kind = self.fused.view.constants[node], kind_of(node, self.fused.captured.real)
         number = (
             bool(value) if kind == "M" else value if isinstance(value, complex) else float(value)
         )
@@ -204,7 +204,7 @@ class Lowering:
     def load(self, node: Node) -> Value:
         """A value from memory."""
         at = self.tensors.setdefault(node, len(self.tensors))
-        kind = kind_of(node, self.fused.view.real)
+        kind = kind_of(node, self.fused.captured.real)
         by = shifts_of(node, self.fused.view, self.axes)[-1]
         inner = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
         found = self.give(kind, f"in{at}")

@@ -98,7 +98,7 @@ def write(fused: Fused) -> SequenceSource:
         )
         for each in printed.values()
     )
-    real = "double" if fused.view.real == torch.float64 else "float"
+    real = "double" if fused.captured.real == torch.float64 else "float"
     all_loops = [each.loop for each in printed.values()]
     source = write_grid_unit(all_loops, real, torch.device(device).type)
     counts = fused.before, fused.after, tuple(sorted(looked_at))

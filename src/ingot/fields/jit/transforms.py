@@ -72,9 +72,17 @@ def real_field(
 class MklPlan:
     """Inverse transforms that MKL has made ready; any thread may run it."""
 
-    def __init__(self, dfti: Any, handle: ctypes.c_void_p) -> None:
-        self.dfti, self.handle = dfti, handle
-        weakref.finalize(self, dfti.DftiFreeDescriptor, ctypes.byref(handle))
+    def __init__(
+        self, dfti: Any, domain: Dfti, sizes: Sequence[int], single: bool, settings: dict[Dfti, Any]
+    ) -> None:
+        self.dfti, self.handle = dfti, ctypes.c_void_p()
+        create = dfti.DftiCreateDescriptor_s_md if single else dfti.DftiCreateDescriptor_d_md
+        rank = c_long(len(sizes))
+        require(dfti, create(ctypes.byref(self.handle), domain, rank, longs(*sizes)))
+        weakref.finalize(self, dfti.DftiFreeDescriptor, ctypes.byref(self.handle))
+        for name, value in settings.items():
+            require(dfti, dfti.DftiSetValue(self.handle, name, value))
+        require(dfti, dfti.DftiCommitDescriptor(self.handle))
 
     def run(self, given: Tensor, into: Tensor) -> None:
         """Transform what lies in one tensor into another, or the same."""
@@ -109,24 +117,9 @@ def inverse_plans(
         Dfti.INPUT_DISTANCE: c_long(half), Dfti.OUTPUT_DISTANCE: c_long(size),
     }  # fmt: skip
     return (
-        make_plan(dfti, Dfti.COMPLEX, outer, single, together),
-        make_plan(dfti, Dfti.REAL, [size], single, alone),
+        MklPlan(dfti, Dfti.COMPLEX, outer, single, together),
+        MklPlan(dfti, Dfti.REAL, [size], single, alone),
     )
-
-
-def make_plan(
-    dfti: Any, domain: Dfti, sizes: Sequence[int], single: bool, settings: dict[Dfti, Any]
-) -> MklPlan:
-    """A plan of transforms of some sizes."""
-    handle = ctypes.c_void_p()
-    create = dfti.DftiCreateDescriptor_s_md if single else dfti.DftiCreateDescriptor_d_md
-    rank = c_long(len(sizes))
-    require(dfti, create(ctypes.byref(handle), domain, rank, longs(*sizes)))
-    plan = MklPlan(dfti, handle)
-    for name, value in settings.items():
-        require(dfti, dfti.DftiSetValue(handle, name, value))
-    require(dfti, dfti.DftiCommitDescriptor(handle))
-    return plan
 
 
 def longs(*values: int) -> ctypes.Array[c_long]:

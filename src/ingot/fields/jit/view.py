@@ -40,7 +40,6 @@ class View:
     shifted: those that loops alone read, as another value some cells away
     """
 
-    real: torch.dtype
     constants: dict[Node, complex]
     through: dict[Node, Node]
     points: frozenset[Node]
@@ -82,7 +81,7 @@ def viewed(captured: Captured) -> View:
             through[node] = node.args[0]
         elif name in OPERATIONS and works(node, real) and is_on(node, device, constants):
             points.add(node)
-    view = View(real, constants, through, frozenset(points))
+    view = View(constants, through, frozenset(points))
     whole = needed_whole(captured.module.graph, view)
     floating = {n for n in points - whole if is_part(n, captured) and name_of(n) in CHEAP}
     shifted = {n for n in captured.module.graph.nodes if is_shifted(n, view, captured)}
@@ -99,7 +98,7 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
     open_axes = all(hint_of(value.shape[axis]) in TRACED.values() for axis in args[2])
     # up to the smallest box that is compiled, so that one wrap is enough
     near = all(abs(shift) <= SMALLEST for shift in args[1])
-    kinds = (view.real, view.real.to_complex(), torch.bool)
+    kinds = (captured.real, captured.real.to_complex(), torch.bool)
     held = value.dtype in kinds and is_on(node, torch.device(captured.schema.device), ())
     memory = source not in view.through and source not in view.constants
     alone = all(user in view.points for user in node.users)
