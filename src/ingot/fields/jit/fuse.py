@@ -20,7 +20,7 @@ from ingot.fields.jit.nodes import costs, name_of, sizes_of
 from ingot.fields.jit.operations import OPERATIONS, THROUGH
 from ingot.fields.jit.view import View, viewed
 
-__all__ = ["Fused", "fuse", "is_stack"]
+__all__ = ["Fused", "fuse"]
 
 
 @dataclass(frozen=True, slots=True)

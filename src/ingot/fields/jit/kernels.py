@@ -60,14 +60,13 @@ def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
     stages = lowering.stages(results)
     rows = lowering.print_lines(results, stages)
     inputs, real = tuple(lowering.tensors), fused.captured.real
-    kinds = tuple(kind_of(node, real) for node in (*inputs, *gives))
-    varying = [k for k, node in enumerate(inputs) if varies(node)]
-    varying += range(len(inputs), len(kinds))
-    still = [(0,) * axes] * len(gives)
-    shifts = (*(shifts_of(node, fused.view, axes) for node in inputs), *still)
+    operands = (*inputs, *gives)
+    kinds = tuple(kind_of(node, real) for node in operands)
+    varying = tuple(k for k, node in enumerate(operands) if node in gives or varies(node))
+    shifts = tuple(shifts_of(node, fused.view, axes) for node in operands)
     body = GridLoop(
         name, kinds, len(inputs), len(lowering.numbers), axes, rows[0], tuple(rows[1:]), shifts,
-        tuple(varying),
+        varying,
     )  # fmt: skip
     last = {inputs[k]: at for at, stage in enumerate(stages) for k in stage.reads}
     last |= {gives[k]: at for at, stage in enumerate(stages) for k in stage.gives}
@@ -268,7 +267,7 @@ class Lowering:
         return Stage((number,), frozenset(lines), frozenset(reads), frozenset(again))
 
     def print_lines(self, gives: Sequence[Value], stages: Sequence[Stage]) -> list[list[str]]:
-        """The rows of a loop that all points of a row share, and those of each stage, stores last."""
+        """What is the same for all points of a row, and the rows of each stage, stores last."""
         lines = Lines(self.builder)
         lines.name({at: read_name(text) for at, text in self.names.items()})
         order = [n for n in sort_lines(n for x in gives for n in lines_of(x)) if n.args]

@@ -107,13 +107,11 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
 
 def works(node: Node, real: torch.dtype) -> bool:
     """Whether a loop can hold an operation: its types, its sizes and its arguments."""
-    kinds = (real, real.to_complex(), torch.bool)
-    value = node.meta["val"]
-    tensors = [a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), Tensor)]
-    if not tensors or not all(x.dtype in kinds for x in (*tensors, value)):
+    if not any(isinstance(each.meta.get("val"), Tensor) for each in node.all_input_nodes):
         return False
     # sizes are those of the box, of its spectrum, or fixed
-    if not all(isinstance(n, int) or hint_of(n) in TRACED.values() for n in value.shape):
+    shape = node.meta["val"].shape
+    if not all(isinstance(n, int) or hint_of(n) in TRACED.values() for n in shape):
         return False
     b = Builder()
     try:
@@ -132,9 +130,8 @@ def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
 
 def needed_whole(graph: Any, view: View) -> set[Node]:
     """The nodes whose values must lie in memory."""
-    calls = [n for n in graph.nodes if n.op == "call_function" and n not in view.points
-             and n not in view.through and n not in view.constants]  # fmt: skip
-    calls += [n for n in graph.nodes if n.op == "output"]
+    loops = view.points | view.through.keys() | view.constants.keys()
+    calls = (n for n in graph.nodes if n.op in ("call_function", "output") and n not in loops)
     pending = [a for n in calls for a in n.all_input_nodes]
     found: set[Node] = set()
     while pending:
@@ -154,12 +151,11 @@ def is_part(node: Node, captured: Captured) -> bool:
 
 def reads(node: Node, view: View) -> Iterator[Node]:
     """The values that a node takes from outside its loop or call, or from its own loop."""
-    is_loop = node in view.points
-    for each in node.all_input_nodes:
-        found = view.seen(each) if is_loop else each
-        if is_loop and found in view.constants:
-            continue
-        if is_loop and found in view.floating:
+    if node not in view.points:
+        yield from node.all_input_nodes
+        return
+    for found in map(view.seen, node.all_input_nodes):
+        if found in view.floating:
             yield from reads(found, view)
-        else:
+        elif found not in view.constants:
             yield found
