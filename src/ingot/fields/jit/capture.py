@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ def capture(
     space: Space,
 ) -> Captured:
     """The graph that gives the wanted buffers."""
-    with LOCK, ExitStack() as stack:
+    with LOCK:
         mode = torch_private.fake_mode()
         inputs = [
             torch_private.fake_tensor(
@@ -66,6 +65,12 @@ def capture(
             )
             for shape, dtype in zip(schema.shapes, schema.dtypes, strict=True)
         ]  # fmt: skip
+        # before the trace, which may put a number in the place of a size
+        names = {
+            torch_private.expression_of(size): name
+            for x, shape in zip(inputs, schema.shapes, strict=True)
+            for size, name in zip(x.shape, shape, strict=True) if isinstance(name, str)
+        }  # fmt: skip
         held = len(space.tensors())
 
         def whole(*given: Tensor) -> tuple[Tensor, ...]:
@@ -77,20 +82,14 @@ def capture(
                 values.update((Buffer(name), value) for name, value in found.items())
             return tuple(values[Buffer(name)] for name in wanted)
 
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(mode)
-        module = torch_private.trace_values(whole, inputs)
-        schemas = [(node, torch_private.schema_of(node.target)) for node in module.graph.nodes]
-        mutating = [node for node, found in schemas if found is not None and found.is_mutable]
-        if any(root_of(node.args[0]).op == "get_attr" for node in mutating):
-            raise Untraceable("it writes into a tensor that it keeps")
-        if mutating:
-            module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
-    names = {
-        torch_private.expression_of(size): name
-        for x, shape in zip(inputs, schema.shapes, strict=True)
-        for size, name in zip(x.shape, shape, strict=True) if isinstance(name, str)
-    }  # fmt: skip
+        with torch.no_grad(), mode:
+            module = torch_private.trace_values(whole, inputs)
+            schemas = [(node, torch_private.schema_of(node.target)) for node in module.graph.nodes]
+            mutating = [node for node, found in schemas if found is not None and found.is_mutable]
+            if any(root_of(node.args[0]).op == "get_attr" for node in mutating):
+                raise Untraceable("it writes into a tensor that it keeps")
+            if mutating:
+                module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
     decided = ", ".join(find_decided(mode, names))
     if decided:
         raise Untraceable(f"it holds for some sizes of the grid only: {decided}")
