@@ -109,14 +109,13 @@ def formula_of(line: Node) -> Formula:
     """The operations of an expression, arguments first; a value is freed at its last use."""
     line = LINES.count_condition(line)
     order = schedule_lines([line])
+    last = {each.id: node.id for node in order for each in node.args if each.op != "input"}
     variables = tuple(node for node in order if node.op == "input")
-    lines: list[tuple[Node, tuple[int, ...]]] = []
-    read = {node.id for node in variables}
-    for node in reversed([node for node in order if node.op != "input"]):
-        last = {each.id for each in node.args} - read
-        lines.append((node, tuple(last)))
-        read |= last
-    return Formula(variables, tuple(reversed(lines)), line)
+    frees: dict[int, list[int]] = {node.id: [] for node in order}
+    for each, end in last.items():
+        frees[end].append(each)
+    lines = [(node, tuple(frees[node.id])) for node in order if node not in variables]
+    return Formula(variables, tuple(lines), line)
 
 
 FORMULAS_KEPT = 2**14

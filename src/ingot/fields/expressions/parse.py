@@ -91,32 +91,19 @@ class _Parser:
     def __init__(self, text: str, names: Mapping[str, Node]) -> None:
         self.text = text
         self.names = dict(names)
-        self.tokens = [*TOKEN.finditer(text)]
-        self.at = -1
+        self.tokens, self.at = [*TOKEN.finditer(text)], 0
+        self.kind, self.token, self.start = "", "", 0
         self.next()
 
     def next(self) -> str:
         """Step to the next token; the one left behind."""
-        left = self.token if self.at >= 0 else ""
+        left, found = self.token, self.tokens[self.at]
         self.at += 1
+        self.kind = str(found.lastgroup)
+        self.token, self.start = found[self.kind], found.start(self.kind)
         if self.kind == "other":
             raise self.wrong(f"{self.token!r} is not understood")
         return left
-
-    @property
-    def kind(self) -> str:
-        """What the present token is."""
-        return str(self.tokens[self.at].lastgroup)
-
-    @property
-    def token(self) -> str:
-        """The present token, without the space before it."""
-        return self.tokens[self.at][self.kind]
-
-    @property
-    def start(self) -> int:
-        """Where the present token begins."""
-        return self.tokens[self.at].start(self.kind)
 
     def wrong(self, message: str, at: int | None = None) -> ExpressionError:
         at = self.start if at is None else at
@@ -131,7 +118,7 @@ class _Parser:
         self.next()
 
     def whole(self) -> Node:
-        while self.kind == "name" and self.tokens[self.at + 1]["mark"] == ":=":
+        while self.kind == "name" and self.tokens[self.at]["mark"] == ":=":
             name = self.next()
             self.next()
             self.names[name] = self.binary()
