@@ -24,9 +24,9 @@ class GridLoop:
 
     kinds: of its operands, those it reads before those it gives; inputs: how many it reads;
     numbers, axes: how many it has;
-    lines: those that are the same for all points, and for a row; stages: those of a point, stores
-    last, which on a CPU run for some points before the next stage does. They read `number`, and
-    through `get` and `put` the places `at` of operands.
+    lines: those that are the same for a row; stages: those of a point, stores last, which on a CPU
+    run for some points before the next stage does. They read `number`, and through `get` and `put`
+    the places `at` of operands.
     shifts: by how many cells along each axis each operand is read from elsewhere, wrapping around
     varying: the operands that change within a row
     """
@@ -36,7 +36,7 @@ class GridLoop:
     inputs: int
     numbers: int
     axes: int
-    lines: tuple[list[str], list[str]]
+    lines: list[str]
     stages: tuple[list[str], ...]
     shifts: tuple[tuple[int, ...], ...]
     varying: tuple[int, ...]
@@ -89,7 +89,7 @@ def _write_stage(loop: GridLoop, number: int) -> list[str]:
     return [
         f"__attribute__((noinline)) void stage_{number}(const Place* __restrict at,",
         "    [[maybe_unused]] const double* __restrict number, int64_t j, int64_t end) {",
-        *(f"  {line}" for level in loop.lines for line in level),
+        *(f"  {line}" for line in loop.lines),
         "  for (; j < end; j += W) {",
         *(f"    {line}" for line in loop.stages[number]),
         "  }", "}",
@@ -113,7 +113,7 @@ def _write_threads(loop: GridLoop) -> list[str]:
         "    const Place at[] = {",
         *(f"      {_write_place(loop, k, kind)}," for k, kind in enumerate(loop.kinds)),
         "    };",
-        *(f"    {line}" for level in (*loop.lines, *loop.stages) for line in level),
+        *(f"    {line}" for part in (loop.lines, *loop.stages) for line in part),
         "  }", "}", "}  // namespace ingot", "",
     ]  # fmt: skip
 

@@ -15,12 +15,11 @@ from ingot.codegen import nvrtc
 from ingot.codegen.frames import THREADS as FRAME
 from ingot.codegen.grids import THREADS_PER_GROUP as THREADS
 from ingot.errors import IngotError
-from ingot.fields.jit import launch
+from ingot.fields.jit import native
 from ingot.fields.jit.capture import capture
 from ingot.fields.jit.clusters import KernelCall, Loop
 from ingot.fields.jit.fuse import Fused, fuse
-from ingot.fields.jit.launch import Launch
-from ingot.fields.jit.native import function
+from ingot.fields.jit.native import Launch, ready
 from ingot.fields.jit.nodes import name_of
 from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, schema_of, sources_of
@@ -55,7 +54,7 @@ class Printed:
         aimed = replace(made.captured, schema=replace(self.schema, device="cuda:0"))
         self.program = write(replace(made, captured=aimed))
         loops = on_host(self.program, folder)
-        self.function = function(replace(self.program, device="cpu"), loops)
+        self.function = ready(replace(self.program, device="cpu"), loops)
 
     def inputs(self, state: State) -> list[Tensor]:
         return [*state.space.tensors(), *(state.look_up(source) for source in self.sources)]
@@ -170,7 +169,7 @@ def test_no_points_and_one_are_a_grid_too(operations: Printed, sizes: tuple[int,
 def test_threads_take_several_points_where_there_are_fewer_of_them(
     operations: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "BLOCKS", 2)
+    monkeypatch.setattr(native, "MAX_BLOCKS", 2)
     operations.agrees(State(space((41, 37)), buffers=fields((41, 37))), 1e-12)
 
 

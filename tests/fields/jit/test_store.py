@@ -11,7 +11,7 @@ from ingot.fields.jit.store import forget, keep, kept
 
 PROGRAM = SequenceSource(
     "def run(inputs):\n    return ()\n", "// nothing",
-    (Slot("kernel_0", ("float64",), (0, 1), 3),), 5, 2, (0, 3), {}, "cuda:0",
+    (Slot("kernel_0", ("float64",), (0, 1)),), 5, 2, (0, 3), {}, "cuda:0",
 )  # fmt: skip
 
 

@@ -38,10 +38,20 @@ ELSEWHERE = {
 }
 """What other languages write, and how this one does."""
 
-COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
+LEVELS = {
+    **dict.fromkeys("|&", 0),
+    **dict.fromkeys(("<=", ">=", "==", "!=", "<", ">"), 1),
+    **dict.fromkeys("+-", 2),
+    **dict.fromkeys("*/%", 3),
+}
+"""How tightly operators bind; those of one level are taken from left to right."""
+
+COMPARISONS = 1
+"""The level of which an operator stands once only."""
+
 TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<mark>:=|<=|>=|==|!=|[-+*/%^()<>&|!,;]))"
+    r"|(?P<mark>:=|<=|>=|==|!=|[-+*/%^()<>&|!,;])|(?P<other>\S)|(?P<end>\Z))"
 )
 
 
@@ -81,24 +91,18 @@ class _Parser:
     def __init__(self, text: str, names: Mapping[str, Node]) -> None:
         self.text = text
         self.names = dict(names)
-        self.at = 0
-        self.start = 0
-        self.kind, self.token = "", ""
+        self.tokens, self.at = [*TOKEN.finditer(text)], 0
+        self.kind, self.token, self.start = "", "", 0
         self.next()
 
     def next(self) -> str:
         """Step to the next token; the one left behind."""
-        left = self.token
-        found = TOKEN.match(self.text, self.at)
-        if found is None:
-            rest = self.text[self.at :]
-            self.start = self.at + len(rest) - len(rest.lstrip())
-            if rest.strip():
-                raise self.wrong(f"{rest.strip()[0]!r} is not understood")
-            self.kind, self.token, self.at = "end", "", len(self.text)
-            return left
+        left, found = self.token, self.tokens[self.at]
+        self.at += 1
         self.kind = str(found.lastgroup)
-        self.token, self.start, self.at = found[self.kind], found.start(self.kind), found.end()
+        self.token, self.start = found[self.kind], found.start(self.kind)
+        if self.kind == "other":
+            raise self.wrong(f"{self.token!r} is not understood")
         return left
 
     def wrong(self, message: str, at: int | None = None) -> ExpressionError:
@@ -114,40 +118,22 @@ class _Parser:
         self.next()
 
     def whole(self) -> Node:
-        while True:
-            before = (self.at, self.start, self.kind, self.token)
-            if self.kind == "name" and self.next() and self.token == ":=":
-                name = before[3]
-                self.next()
-                self.names[name] = self.logic()
-                self.expect(";")
-                continue
-            self.at, self.start, self.kind, self.token = before
-            result = self.logic()
-            if self.kind != "end":
-                raise self.wrong(f"'{self.token}' was not expected")
-            return result
+        while self.kind == "name" and self.tokens[self.at]["mark"] == ":=":
+            name = self.next()
+            self.next()
+            self.names[name] = self.binary()
+            self.expect(";")
+        result = self.binary()
+        if self.kind != "end":
+            raise self.wrong(f"'{self.token}' was not expected")
+        return result
 
-    def logic(self) -> Node:
-        left = self.comparison()
-        while self.token in ("|", "&"):
-            left = make(self.next(), left, self.comparison())
-        return left
-
-    def comparison(self) -> Node:
-        left = self.sum()
-        return make(self.next(), left, self.sum()) if self.token in COMPARISONS else left
-
-    def sum(self) -> Node:
-        left = self.product()
-        while self.token in ("+", "-") and self.kind == "mark":
-            left = make(self.next(), left, self.product())
-        return left
-
-    def product(self) -> Node:
-        left = self.unary()
-        while self.token in ("*", "/", "%") and self.kind == "mark":
-            left = make(self.next(), left, self.unary())
+    def binary(self, least: int = 0) -> Node:
+        """Operators of a level and tighter ones."""
+        left, most = self.unary(), len(LEVELS)
+        while least <= (level := LEVELS.get(self.token, -1)) <= most:
+            left = make(self.next(), left, self.binary(level + 1))
+            most = level - (level == COMPARISONS)
         return left
 
     def unary(self) -> Node:
@@ -166,7 +152,7 @@ class _Parser:
             return number(float(self.next()))
         if self.token == "(":
             self.next()
-            inner = self.logic()
+            inner = self.binary()
             self.expect(")")
             return inner
         if self.kind != "name":
@@ -185,10 +171,10 @@ class _Parser:
             hint = did_you_mean(name, FUNCTIONS) or f"known are: {', '.join(FUNCTIONS)}"
             raise self.wrong(f"there is no function '{name}'; {hint}", at)
         self.next()
-        arguments = [self.logic()]
+        arguments = [self.binary()]
         while self.token == ",":
             self.next()
-            arguments.append(self.logic())
+            arguments.append(self.binary())
         self.expect(")")
         if len(arguments) != FUNCTIONS[name]:
             message = f"{name} takes {FUNCTIONS[name]} arguments, not {len(arguments)}"

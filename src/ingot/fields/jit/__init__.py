@@ -3,8 +3,7 @@
 In: steps of a simulation. Out: an executor, `jit(simulation)`, to pass to `ingot.fields.run`.
 """
 
-from ingot.fields.jit.executor import Jit, drop, jit
+from ingot.fields.jit.executor import Jit, Statistics, drop, jit
 from ingot.fields.jit.planner import JitPlan, PlanPart, plan
-from ingot.fields.jit.statistics import Statistics
 
 __all__ = ["Jit", "JitPlan", "PlanPart", "Statistics", "drop", "jit", "plan"]

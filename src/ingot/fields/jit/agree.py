@@ -106,36 +106,29 @@ def allowed(x: Tensor) -> float:
     return ROUNDING * torch.finfo(x.dtype).eps * largest
 
 
-class Rounding:
-    """Runs operations with every number that they read moved up or down by its last place.
+def rounded(
+    steps: Sequence[Step], look_up: Callable[[Source], Any], seed: int
+) -> dict[str, Tensor]:
+    """What steps give with every number that operations read moved up or down by its last place.
 
     Each use of a number moves by itself, as rounding does: what is left where two uses of one
     number cancel is all rounding. Views and writes are left alone, since memory is shared there.
     """
+    dice = torch.Generator().manual_seed(seed)
 
-    def __init__(self, seed: int) -> None:
-        self.dice = torch.Generator().manual_seed(seed)
-
-    def __call__(self, operation: Any, *args: Any, **kwargs: Any) -> Any:
-        """What an operation gives."""
+    def run(operation: Any, *args: Any, **kwargs: Any) -> Any:
         schema = torch_private.schema_of(operation)
         if schema is None or any(each.alias_info is not None for each in schema.arguments):
             return operation(*args, **kwargs)
-        return operation(*map(self.moved, args), **kwargs)
+        return operation(*map(move, args), **kwargs)
 
-    def moved(self, value: Any) -> Any:
-        """An argument, its numbers moved."""
+    def move(value: Any) -> Any:
         if isinstance(value, list | tuple):
-            return type(value)(map(self.moved, value))
+            return type(value)(map(move, value))
         if not isinstance(value, Tensor) or not (value.is_floating_point() or value.is_complex()):
             return value
-        signs = 2 * torch.randint(2, value.shape, generator=self.dice).to(value.device) - 1
+        signs = 2 * torch.randint(2, value.shape, generator=dice).to(value.device) - 1
         return value * (1 + torch.finfo(value.dtype).eps * signs.to(value.real.dtype))
 
-
-def rounded(
-    steps: Sequence[Step], look_up: Callable[[Source], Any], seed: int
-) -> dict[str, Tensor]:
-    """What steps give where every operation rounds otherwise."""
-    with torch_private.run_operations(Rounding(seed)):
+    with torch_private.run_operations(run):
         return evaluate(steps, look_up)

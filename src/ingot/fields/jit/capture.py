@@ -6,8 +6,7 @@ In: steps, what they read, a schema. Out: a Captured. Runs under one lock for th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from ingot.fields.jit.schema import TRACED, Schema
 from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step, perform
 from ingot.graphs import torch_private
+from ingot.graphs.sizes import Open
 
 __all__ = ["LOCK", "Captured", "Untraceable", "capture", "draws"]
 
@@ -41,8 +41,6 @@ class Captured:
     """A graph of torch operations, its inputs the tensors of the space and then the sources."""
 
     module: Any
-    sources: tuple[Source, ...]
-    gives: tuple[str, ...]
     schema: Schema
     real: torch.dtype
 
@@ -58,12 +56,21 @@ def capture(
     space: Space,
 ) -> Captured:
     """The graph that gives the wanted buffers."""
-    with LOCK, ExitStack() as stack:
+    with LOCK:
         mode = torch_private.fake_mode()
         inputs = [
-            open_input(mode, shape, dtype, schema.device)
+            torch_private.fake_tensor(
+                mode, [TRACED[n] if isinstance(n, str) else n for n in shape],
+                [isinstance(n, str) for n in shape], dtype, schema.device,
+            )
             for shape, dtype in zip(schema.shapes, schema.dtypes, strict=True)
-        ]
+        ]  # fmt: skip
+        # before the trace, which may put a number in the place of a size
+        names = {
+            torch_private.expression_of(size): name
+            for x, shape in zip(inputs, schema.shapes, strict=True)
+            for size, name in zip(x.shape, shape, strict=True) if isinstance(name, str)
+        }  # fmt: skip
         held = len(space.tensors())
 
         def whole(*given: Tensor) -> tuple[Tensor, ...]:
@@ -75,19 +82,19 @@ def capture(
                 values.update((Buffer(name), value) for name, value in found.items())
             return tuple(values[Buffer(name)] for name in wanted)
 
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(mode)
-        module = torch_private.trace_values(whole, inputs)
-        mutating = [node for node in module.graph.nodes if writes(node.target)]
-        if any(root_of(node.args[0]).op == "get_attr" for node in mutating):
-            raise Untraceable("it writes into a tensor that it keeps")
-        if mutating:
-            module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
-    bound = fixed(mode, names_of(inputs, schema))
-    if bound:
-        raise Untraceable(f"it holds for some sizes of the grid only: {', '.join(bound)}")
+        with torch.no_grad(), mode:
+            module = torch_private.trace_values(whole, inputs)
+            schemas = [(node, torch_private.schema_of(node.target)) for node in module.graph.nodes]
+            mutating = [node for node, found in schemas if found is not None and found.is_mutable]
+            if any(root_of(node.args[0]).op == "get_attr" for node in mutating):
+                raise Untraceable("it writes into a tensor that it keeps")
+            if mutating:
+                module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
+    decided = ", ".join(find_decided(mode, names))
+    if decided:
+        raise Untraceable(f"it holds for some sizes of the grid only: {decided}")
     copy_constants(module)
-    return Captured(module, tuple(sources), tuple(wanted), schema, space.k2.dtype)
+    return Captured(module, schema, space.k2.dtype)
 
 
 COPIES = ("lift_fresh_copy.default", "_to_copy.default")
@@ -134,19 +141,6 @@ def reason_of(error: Exception) -> str:
     return f"{name}: {first[0]}" if first else name
 
 
-def open_input(mode: Any, shape: Sequence[str | int], dtype: torch.dtype, device: str) -> Tensor:
-    """A tensor without numbers whose named sizes are open."""
-    sizes = [TRACED[size] if isinstance(size, str) else size for size in shape]
-    named = [isinstance(size, str) for size in shape]
-    return torch_private.fake_tensor(mode, sizes, named, dtype, device)
-
-
-def writes(target: Any) -> bool:
-    """Whether an operation changes one of its arguments."""
-    schema = torch_private.schema_of(target)
-    return schema is not None and schema.is_mutable
-
-
 def root_of(node: Any) -> Any:
     """The node whose memory a node looks at or writes into, through all views."""
     while node.op == "call_function" and node.all_input_nodes:
@@ -169,46 +163,21 @@ def refuse_draws(operation: Any, *args: Any, **kwargs: Any) -> Any:
     return operation(*args, **kwargs)
 
 
-def names_of(inputs: Sequence[Tensor], schema: Schema) -> dict[Any, Any]:
-    """What torch calls the open sizes, and what they are called here."""
-    import sympy
-
-    pairs = (
-        pair
-        for x, shape in zip(inputs, schema.shapes, strict=True)
-        for pair in zip(x.shape, shape, strict=True)
-    )
-    return {
-        torch_private.expression_of(s): sympy.Symbol(n)
-        for s, n in pairs
-        if isinstance(s, torch.SymInt)
-    }
-
-
-def fixed(mode: Any, names: dict[Any, Any]) -> list[str]:
+def find_decided(mode: Any, names: Mapping[Any, str]) -> Iterator[str]:
     """What the captured code has decided by the sizes it saw.
 
     Torch itself also compares sizes, to choose strides that nothing here depends on.
     """
-    known = torch_private.equal_sizes(mode).items()
-    found = [f"{names.get(name, name)} = {size}" for name, size in known if size.is_number]
-    for guard in torch_private.guards_of(mode):
+    sizes = Open(TRACED, (mode, names))
+    yield from sizes.tied()
+    for text, guard in sizes.guards().items():
         number = any(side.is_number for side in getattr(guard.expr, "args", ()))
         equal = type(guard.expr).__name__ in ("Equality", "Eq")
-        if (equal and number) or not from_torch(guard):
-            found.append(f"{guard.expr.xreplace(names)}{place(guard)}")
-    return found
-
-
-def from_torch(guard: Any) -> bool:
-    """Whether a comparison was made by torch's own code."""
-    _, frame = torch_private.frames_of(guard)
-    return frame is None or str(torch_private.FOLDER) in str(getattr(frame, "filename", ""))
-
-
-def place(guard: Any) -> str:
-    """Where a comparison was made, in words."""
-    users, frame = torch_private.frames_of(guard)
-    frame = users or frame
-    name = getattr(frame, "filename", None)
-    return "" if name is None else f" ({Path(name).name}:{frame.lineno})"
+        user, torch_line = torch_private.frames_of(guard)
+        file = getattr(torch_line, "filename", None)
+        if (equal and number) or (
+            torch_line is not None and str(torch_private.FOLDER) not in str(file)
+        ):
+            line = user or torch_line
+            file = getattr(line, "filename", None)
+            yield text if file is None else f"{text} ({Path(file).name}:{line.lineno})"

@@ -6,6 +6,7 @@ components are loops too.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ __all__ = ["apart"]
 SHORT = 9
 """The number of components up to which a sum over them is written out."""
 
-MATERIAL = "material.default"
+MATERIAL = "ingot.material.default"
 
 INDIFFERENT = ("output", MATERIAL, "select.int", "permute.default")
 """What reads components wherever they lie."""
@@ -36,7 +37,7 @@ def apart(captured: Captured) -> Captured:
     """The graph, short sums written out, and operations near a material turned."""
     graph = captured.module.graph
     if any(has_components(node, captured) for node in graph.nodes):
-        Sums(captured, viewed(captured)).write_out()
+        write_out_sums(captured, viewed(captured))
         graph.eliminate_dead_code()
     if any(name_of(node) == MATERIAL for node in graph.nodes):
         Turned(captured, viewed(captured)).turn()
@@ -66,62 +67,48 @@ def added(graph: Any, target: Any, *args: Any) -> Node:
     return node
 
 
-@dataclass(slots=True)
-class Sums:
-    """Short sums over components, which become sums of entries at every point.
+def write_out_sums(captured: Captured, view: View) -> None:
+    """Short sums over components as sums of entries at every point."""
+    graph = captured.module.graph
+    sums = {node: None for node in graph.nodes if is_short_sum(node, captured)}
+    # the operations that nothing reads but sums and each other
+    inside: set[Node] = set()
+    for node in reversed(graph.nodes):
+        works = node in view.points and has_components(node, captured)
+        if works and all(user in inside or user in sums for user in node.users):
+            inside.add(node)
 
-    inside: the operations that nothing reads but sums and each other
-    """
-
-    captured: Captured
-    view: View
-    inside: set[Node] = field(default_factory=set)
-    made: dict[tuple[Node, int], Node] = field(default_factory=dict)
-
-    def write_out(self) -> None:
-        """Write out all of them."""
-        graph = self.captured.module.graph
-        sums = [node for node in graph.nodes if self.is_short(node)]
-        readers = set(sums)
-        for node in reversed(graph.nodes):
-            works = node in self.view.points and has_components(node, self.captured)
-            if works and readers.issuperset(node.users):
-                readers.add(node)
-        self.inside |= readers.difference(sums)
-        for node in sums:
-            summed = node.all_input_nodes[0]
-            with graph.inserting_before(node):
-                count = summed.meta["val"].shape[-1]
-                total, *rest = [self.entry(summed, at) for at in range(count)]
-                for each in rest:
-                    total = graph.call_function(aten.add.Tensor, (total, each))
-                    total.meta["val"] = node.meta["val"]
-            node.replace_all_uses_with(total)
-
-    def is_short(self, node: Node) -> bool:
-        """Whether a node sums over the last axis alone, which has few components."""
-        if name_of(node) != "sum.dim_IntList" or node.kwargs or len(node.args) != 2:
-            return False
-        summed, axes = node.all_input_nodes[0], node.args[1]
-        value = summed.meta["val"]
-        last = has_components(summed, self.captured) and axes in ([-1], [value.dim() - 1])
-        return last and value.dtype == node.meta["val"].dtype and 0 < value.shape[-1] <= SHORT
-
-    def entry(self, node: Node, at: int) -> Node:
-        """An entry of a value along its last axis."""
-        node, graph = self.view.seen(node), self.captured.module.graph
-        if is_number(node, self.view):
+    @functools.cache
+    def entry(node: Node, at: int) -> Node:
+        node = view.seen(node)
+        if is_number(node, view):
             return node
         value = node.meta["val"]
         at = min(at, value.shape[-1] - 1)
-        if node not in self.inside:
+        if node not in inside:
             return added(graph, aten.select.int, node, -1, at)
-        if (node, at) not in self.made:
-            args, kwargs = map_arg((node.args, node.kwargs), lambda each: self.entry(each, at))
-            made = graph.call_function(node.target, args, kwargs)
-            made.meta["val"] = value.select(-1, at)
-            self.made[node, at] = made
-        return self.made[node, at]
+        made = graph.node_copy(node, lambda each: entry(each, at))
+        made.meta["val"] = value.select(-1, at)
+        return made
+
+    for node in sums:
+        summed = node.all_input_nodes[0]
+        with graph.inserting_before(node):
+            total, *rest = [entry(summed, at) for at in range(summed.meta["val"].shape[-1])]
+            for each in rest:
+                total = graph.call_function(aten.add.Tensor, (total, each))
+                total.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(total)
+
+
+def is_short_sum(node: Node, captured: Captured) -> bool:
+    """Whether a node sums over the last axis alone, which has few components."""
+    if name_of(node) != "sum.dim_IntList" or node.kwargs or len(node.args) != 2:
+        return False
+    summed, axes = node.all_input_nodes[0], node.args[1]
+    value = summed.meta["val"]
+    last = has_components(summed, captured) and axes in ([-1], [value.dim() - 1])
+    return last and value.dtype == node.meta["val"].dtype and 0 < value.shape[-1] <= SHORT
 
 
 @dataclass(slots=True)
@@ -143,10 +130,7 @@ class Turned:
             rank = node.meta["val"].dim()
             order = (*range(dim, rank), *range(dim))
             with graph.inserting_before(node):
-                args, kwargs = map_arg(
-                    (node.args, node.kwargs), lambda each, to=order: self.outermost(each, to)
-                )
-                made = graph.call_function(node.target, args, kwargs)
+                made = graph.node_copy(node, lambda each, to=order: self.outermost(each, to))
                 made.meta["val"] = node.meta["val"].permute(order)
                 back = (*range(rank - dim, rank), *range(rank - dim))
                 seen = added(graph, aten.permute.default, made, back)
@@ -207,7 +191,6 @@ class Turned:
         """A cheap value as one of size 1 along components: every loop computes it for itself."""
         if not self.is_cheap(node):
             return node
-        args, kwargs = map_arg((node.args, node.kwargs), self.repeated)
-        made = self.captured.module.graph.call_function(node.target, args, kwargs)
+        made = self.captured.module.graph.node_copy(node, self.repeated)
         made.meta["val"] = node.meta["val"].unsqueeze(0)
         return made

@@ -20,7 +20,7 @@ from ingot.fields.jit.operations import CONSTANTS, OPERATIONS, THROUGH
 from ingot.fields.jit.schema import TRACED
 from ingot.graphs.torch_private import hint_of
 
-__all__ = ["MIX", "PILE", "by_entries"]
+__all__ = ["by_entries"]
 
 MIX, PILE = "ingot.mix.default", "ingot.pile.default"
 """The operations of fields/lbm/operators.py."""
@@ -28,23 +28,15 @@ MIX, PILE = "ingot.mix.default", "ingot.pile.default"
 aten = torch.ops.aten
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """The components of a field, each a field by itself."""
-
-    nodes: tuple[Node, ...]
-
-    def at(self, number: int) -> Node:
-        """One of them; a single one is all of them."""
-        return self.nodes[0 if len(self.nodes) == 1 else number]
-
+Entries = tuple[Node, ...]
+"""The components of a field, each a field by itself; a single one is all of them."""
 
 Given = Node | Entries
 
 
 def by_entries(captured: Captured) -> Captured:
     """The graph, written out if it holds operations of a lattice."""
-    if not any(str(node.target) in (MIX, PILE) for node in captured.module.graph.nodes):
+    if not any(name_of(node) in (MIX, PILE) for node in captured.module.graph.nodes):
         return captured
     made = Writer(captured)
     for node in captured.module.graph.nodes:
@@ -53,19 +45,13 @@ def by_entries(captured: Captured) -> Captured:
     return replace(captured, module=GraphModule(captured.module, made.graph))
 
 
-def arguments(node: Node) -> Any:
-    """The arguments of a call, whose kinds its operation tells."""
-    return node.args
-
-
 @dataclass(slots=True)
 class Writer:
     """Writes a new graph.
 
     given: what each node of the old one has become
     layers: the fields that differ from another in a layer: that, the layer, the axis and its end
-    picked: layers of fields that are known; piled: the fields that are components in memory
-    entered: the components of fields that lie in memory
+    picked: layers of fields that are known; entered: the components of fields that lie in memory
     """
 
     captured: Captured
@@ -73,7 +59,6 @@ class Writer:
     given: dict[Node, Given] = field(default_factory=dict)
     layers: dict[Node, tuple[Node, Node, int, int]] = field(default_factory=dict)
     picked: dict[tuple[Node, int, int], Node] = field(default_factory=dict)
-    piled: set[Node] = field(default_factory=set)
     entered: dict[Node, Entries] = field(default_factory=dict)
     axes: list[Node] = field(default_factory=list)
 
@@ -85,17 +70,14 @@ class Writer:
                 self.axes.append(self.whole(node))
             return
         name = name_of(node)
-        rule = RULES.get(str(node.target) if str(node.target) in RULES else name)
-        found = None if rule is None else rule(self, node)
+        found = RULES[name](self, node) if name in RULES else None
         if found is None and (name in OPERATIONS or name in CONSTANTS or name in THROUGH):
             found = self.pointwise(node)
         self.given[node] = self.copy(node) if found is None else found
 
     def copy(self, node: Node) -> Node:
         """A node as it is, of whole fields."""
-        made = self.graph.node_copy(node, self.whole)
-        made.meta = dict(node.meta)
-        return made
+        return self.graph.node_copy(node, self.whole)
 
     def whole(self, node: Node) -> Node:
         """What stands for a node as one value; components are put side by side in memory."""
@@ -103,19 +85,18 @@ class Writer:
         if isinstance(found, Node):
             return found
         value = node.meta["val"]
-        parts = []
-        for at, part in enumerate(found.nodes):
-            plain = name_of(part) in OPERATIONS and part not in self.piled
-            wide = value.select(-1, at)
-            if part.meta["val"].shape != wide.shape:
-                part, plain = self.make(aten.expand.default, wide, part, list(wide.shape)), False
-            part = part if plain else self.make(aten.clone.default, wide, part)
-            self.piled.add(part)
-            parts.append(part)
-        made = self.make(torch.ops.ingot.pile.default, value, parts)
-        self.given[node] = made
+        parts = [self.spread(part, value.select(-1, 0)) for part in found]
+        stack = self.make(aten.stack.default, value.movedim(-1, 0), parts)
+        axes = [*range(1, value.dim()), 0]
+        self.given[node] = made = self.make(aten.permute.default, value, stack, axes)
         self.entered[made] = found
         return made
+
+    def spread(self, node: Node, wide: Tensor) -> Node:
+        """A field with the sizes of another."""
+        if node.meta["val"].shape == wide.shape:
+            return node
+        return self.make(aten.expand.default, wide, node, list(wide.shape))
 
     def make(self, target: Any, value: Any, *args: Any, **kwargs: Any) -> Node:
         """A new node whose value is like another."""
@@ -126,25 +107,23 @@ class Writer:
     def entries(self, node: Node) -> Entries:
         """The components of a field whose last axis they are."""
         found = self.given[node]
-        if isinstance(found, Entries):
+        if isinstance(found, tuple):
             return found
-        if found in self.entered:
-            return self.entered[found]
-        value = found.meta["val"]
-        parts = (
-            self.make(aten.select.int, value.select(-1, at), found, -1, at)
-            for at in range(value.shape[-1])
-        )
-        self.entered[found] = Entries(tuple(parts))
+        if found not in self.entered:
+            value = found.meta["val"]
+            self.entered[found] = tuple(
+                self.make(aten.select.int, value.select(-1, at), found, -1, at)
+                for at in range(value.shape[-1])
+            )
         return self.entered[found]
 
     def is_split(self, node: Any) -> bool:
         """Whether a node is known by its components."""
         return isinstance(node, Node) and (
-            isinstance(self.given[node], Entries) or self.given[node] in self.entered
+            isinstance(self.given[node], tuple) or self.given[node] in self.entered
         )
 
-    def pointwise(self, node: Node) -> Given | None:
+    def pointwise(self, node: Any) -> Given | None:
         """An operation at every point, for each component; None where it has none."""
         inputs = [each for each in node.all_input_nodes if isinstance(each.meta.get("val"), Tensor)]
         if not any(map(self.is_split, inputs)):
@@ -160,25 +139,24 @@ class Writer:
         made = []
         for at in range(value.shape[-1]):
 
-            def entry(each: Node, at: int = at) -> Any:
-                return fields[each].at(at) if each in fields else self.whole(each)
+            def entry(each: Node, at: int = at) -> Node:
+                found = fields.get(each, ())
+                return found[min(at, len(found) - 1)] if found else self.whole(each)
 
-            args, kwargs = map_arg((arguments(node), node.kwargs), entry)
+            args, kwargs = map_arg((node.args, node.kwargs), entry)
             if name == "expand.default":
                 args = (args[0], list(args[1])[:-1])
             made.append(self.make(node.target, plain, *args, **kwargs))
-        return Entries(tuple(made))
+        return tuple(made)
 
-    def mix(self, node: Node) -> Given:
+    def mix(self, node: Any) -> Given:
         """Combinations of components, written out."""
-        source, matrix, rows = arguments(node)
+        source, matrix, rows = node.args
         fields, plain = self.entries(source), node.meta["val"].select(-1, 0)
         count = len(matrix) // rows
-        return Entries(
-            tuple(
-                self.sum_of(fields, matrix[row * count : (row + 1) * count], plain)
-                for row in range(rows)
-            )
+        return tuple(
+            self.sum_of(fields, matrix[row * count : (row + 1) * count], plain)
+            for row in range(rows)
         )
 
     def sum_of(self, fields: Entries, weights: list[float], plain: Tensor) -> Node:
@@ -187,7 +165,7 @@ class Writer:
         for at, weight in enumerate(weights):
             if weight == 0:
                 continue
-            part = fields.at(at)
+            part = fields[min(at, len(fields) - 1)]
             if abs(weight) != 1:
                 part = self.make(aten.mul.Tensor, plain, part, abs(weight))
             if total is None:
@@ -195,93 +173,86 @@ class Writer:
             else:
                 join = aten.add.Tensor if weight > 0 else aten.sub.Tensor
                 total = self.make(join, plain, total, part)
-        return self.make(aten.zeros_like.default, plain, fields.at(0)) if total is None else total
+        return self.make(aten.zeros_like.default, plain, fields[0]) if total is None else total
 
-    def pile(self, node: Node) -> Given | None:
+    def pile(self, node: Any) -> Given | None:
         """Fields as components, which stay apart until something needs them side by side."""
-        parts = arguments(node)[0]
+        parts = node.args[0]
         if any(self.is_split(each) for each in parts):
             return None
         wide = node.meta["val"].select(-1, 0)
-        return Entries(
-            tuple(
-                self.whole(each)
-                if each.meta["val"].shape == wide.shape
-                else self.make(aten.expand.default, wide, self.whole(each), list(wide.shape))
-                for each in parts
-            )
-        )
+        return tuple(self.spread(self.whole(each), wide) for each in parts)
 
-    def sum(self, node: Node) -> Given | None:
+    def sum(self, node: Any) -> Given | None:
         """A sum over components."""
-        source, axes = arguments(node)[0], list(arguments(node)[1])
+        source, axes = node.args[0], list(node.args[1])
         keep = len(node.args) > 2 and bool(node.args[2])
         last = axes in ([-1], [source.meta["val"].dim() - 1])
         if not last or not self.is_split(source) or node.kwargs:
             return None
         value = node.meta["val"].select(-1, 0) if keep else node.meta["val"]
         fields = self.entries(source)
-        total = self.sum_of(fields, [1.0] * len(fields.nodes), value)
-        return Entries((total,)) if keep else total
+        total = self.sum_of(fields, [1.0] * len(fields), value)
+        return (total,) if keep else total
 
-    def unsqueeze(self, node: Node) -> Given | None:
+    def unsqueeze(self, node: Any) -> Given | None:
         """A field as one component."""
-        source, axis = arguments(node)
+        source, axis = node.args
         if self.is_split(source) or axis not in (-1, source.meta["val"].dim()):
             return None
-        return Entries((self.whole(source),))
+        return (self.whole(source),)
 
-    def squeeze(self, node: Node) -> Given | None:
+    def squeeze(self, node: Any) -> Given | None:
         """One component as a field."""
-        source, axis = arguments(node)
+        source, axis = node.args
         if not self.is_split(source) or axis not in (-1, source.meta["val"].dim() - 1):
             return None
-        return self.entries(source).nodes[0]
+        return self.entries(source)[0]
 
-    def select(self, node: Node) -> Given | None:
+    def select(self, node: Any) -> Given | None:
         """A component of a field, or a layer of it."""
-        source, axis, at = arguments(node)
+        source, axis, at = node.args
         rank = source.meta["val"].dim()
         axis %= rank
-        dims = self.captured.schema.dim
-        if axis == rank - 1 and (self.is_split(source) or self.has_last(source)):
-            return self.entries(source).nodes[at]
-        if self.is_split(source) or (rank > 1 and self.has_last(source) and rank <= dims + 1):
-            return Entries(tuple(self.pick(each, axis, at) for each in self.entries(source).nodes))
-        return self.pick(self.whole(source), axis, at)
+        if not self.is_apart(source):
+            return self.pick(self.whole(source), axis, at)
+        if axis == rank - 1:
+            return self.entries(source)[at]
+        return tuple(self.pick(each, axis, at) for each in self.entries(source))
 
-    def has_last(self, node: Node) -> bool:
-        """Whether the last axis of a field is that of components."""
+    def is_apart(self, node: Node) -> bool:
+        """Whether a field is known by its components, or has them as its last axis."""
         value, dims = node.meta["val"], self.captured.schema.dim
-        return value.dim() == dims + 1 and isinstance(value.shape[-1], int)
+        last = value.dim() == dims + 1 and isinstance(value.shape[-1], int)
+        return last or self.is_split(node)
 
-    def scatter(self, node: Node) -> Given | None:
+    def scatter(self, node: Any) -> Given | None:
         """A field of which one layer is another."""
-        source, layer, axis, at = arguments(node)
+        source, layer, axis, at = node.args
         axis %= source.meta["val"].dim()
-        if not (self.is_split(source) or self.is_split(layer) or self.has_last(source)):
+        if not (self.is_apart(source) or self.is_split(layer)):
             return self.replaced(self.whole(source), self.whole(layer), axis, at)
-        pairs = zip(self.entries(source).nodes, self.entries(layer).nodes, strict=True)
-        return Entries(tuple(self.replaced(x, y, axis, at) for x, y in pairs))
+        pairs = zip(self.entries(source), self.entries(layer), strict=True)
+        return tuple(self.replaced(x, y, axis, at) for x, y in pairs)
 
-    def roll(self, node: Node) -> Given | None:
+    def roll(self, node: Any) -> Given | None:
         """A field that is shifted."""
         if len(node.args) < 3:
             return None
-        source, shifts, axes = arguments(node)
+        source, shifts, axes = node.args
         rank = source.meta["val"].dim()
         by = {axis % rank: shift for axis, shift in zip(axes, shifts, strict=True)}
-        if self.is_split(source) or self.has_last(source):
-            if rank - 1 in by:
-                return None
-            return Entries(tuple(self.rolled(each, by) for each in self.entries(source).nodes))
-        return self.rolled(self.whole(source), by)
+        if not self.is_apart(source):
+            return self.rolled(self.whole(source), by)
+        if rank - 1 in by:
+            return None
+        return tuple(self.rolled(each, by) for each in self.entries(source))
 
-    def rolled(self, node: Node, by: dict[int, int]) -> Node:
+    def rolled(self, node: Any, by: dict[int, int]) -> Node:
         """A plain field shifted along some axes; shifts of a shift add up."""
         by = {axis: shift for axis, shift in by.items() if node.meta["val"].shape[axis] != 1}
         if name_of(node) == "roll.default":
-            node, shifts, axes = arguments(node)
+            node, shifts, axes = node.args
             for axis, shift in zip(axes, shifts, strict=True):
                 by[axis] = by.get(axis, 0) + shift
         by = {axis: shift for axis, shift in sorted(by.items()) if shift}
@@ -296,7 +267,7 @@ class Writer:
             self.picked[key] = self.layer_of(node, axis, at)
         return self.picked[key]
 
-    def layer_of(self, node: Node, axis: int, at: int) -> Node:
+    def layer_of(self, node: Any, axis: int, at: int) -> Node:
         value, name = node.meta["val"], name_of(node)
         thin = value.select(axis, at if value.shape[axis] != 1 else 0)
         if value.shape[axis] == 1:
@@ -308,7 +279,7 @@ class Writer:
             inner = self.pick(layer, axis - (axis > other), at)
             return self.replaced(self.pick(source, axis, at), inner, other - (other > axis), end)
         if name == "roll.default":
-            source, shifts, axes = arguments(node)
+            source, shifts, axes = node.args
             by = dict(zip(axes, shifts, strict=True))
             moved = self.pick(source, axis, at - by.pop(axis, 0))
             return self.rolled(moved, {a - (a > axis): shift for a, shift in by.items()})

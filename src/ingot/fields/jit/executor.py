@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +21,10 @@ from ingot.fields.jit.capture import LOCK, Untraceable, capture
 from ingot.fields.jit.fingerprint import Unstable
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
-from ingot.fields.jit.planner import JitPlan, PlanPart, plan
+from ingot.fields.jit.planner import PlanPart, plan
 from ingot.fields.jit.private import private_of
 from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
-from ingot.fields.jit.statistics import Statistics
 from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
 from ingot.fields.step import Buffer, Old, Source, State, Step, due, evaluate
@@ -35,13 +34,15 @@ from ingot.graphs.recorded import Dispatcher
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
 
-__all__ = ["Jit", "drop", "jit"]
+__all__ = ["Jit", "Statistics", "drop", "jit"]
 
 LOG = logging.getLogger("ingot")
 KEPT = 256
 """How many graphs a process keeps, and how many plans an executor."""
 
-GRAPHS: OrderedDict[object, Graph] = OrderedDict()
+GRAPHS: dict[object, Graph] = {}
+"""Compiled sequences of this process, the one that was used last at the end."""
+
 EXECUTORS: weakref.WeakSet[Jit] = weakref.WeakSet()
 
 
@@ -82,6 +83,31 @@ class Compiled:
     wanted: tuple[str, ...]
     hidden: tuple[str, ...]
     bound: dict[Any, SizedGraph | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What one run has compiled, found again, and left to run directly.
+
+    `sequences` are in use, of which `captured` were compiled now and `hits` found in a cache;
+    `operations` of torch became `passes` over memory.
+    """
+
+    sequences: int = 0
+    captured: int = 0
+    hits: int = 0
+    fallbacks: int = 0
+    operations: int = 0
+    passes: int = 0
+    calls: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.sequences} {'sequence' if self.sequences == 1 else 'sequences'}"]
+        parts.append(f"{self.hits} cache {'hit' if self.hits == 1 else 'hits'}")
+        if self.fallbacks:
+            parts.append(f"{self.fallbacks} {'fallback' if self.fallbacks == 1 else 'fallbacks'}")
+        parts.append(f"{self.operations} operations in {self.passes} passes")
+        return f"JIT: {', '.join(parts)}"
 
 
 class Recorded:
@@ -132,26 +158,24 @@ class Jit:
         direct: Iterable[tuple[Step, ...]] = (),
         debug: bool = False,
         cuda_graphs: bool = True,
-        tell: Callable[[str], object] = print,
         folder: Path | None = None,
     ) -> None:
         self.private, self.direct = frozenset(private), frozenset(direct)
-        self.debug, self.tell, self.folder = debug, tell, folder
-        self.cuda_graphs = cuda_graphs
+        self.debug, self.cuda_graphs, self.folder = debug, cuda_graphs, folder
         self.apart: dict[Step, str] = {}
         self.plans: dict[tuple[Step, ...], tuple[tuple[PlanPart, Compiled | None], ...]] = {}
         self.space: Space | None = None
-        self.counts: dict[str, int] = {}
+        self.counts = Counter[str]()
         EXECUTORS.add(self)
 
     @property
     def statistics(self) -> Statistics:
         """The counts so far."""
         graphs = {
-            id(bound.graph): bound.graph
+            bound.graph
             for parts in self.plans.values() for _, sequence in parts if sequence is not None
             for bound in sequence.bound.values() if bound is not None
-        }.values()  # fmt: skip
+        }  # fmt: skip
         programs = [graph.program for graph in graphs]
         return Statistics(
             sequences=len(programs),
@@ -192,7 +216,8 @@ class Jit:
             once |= dict.fromkeys(others, "ranks compare it with the whole box")
         made = plan(steps, once | self.apart)
         if self.debug and steps and not whole:
-            self.tell(told(made))
+            counts = f"{made.sequences} traced sequences, {made.direct} non-JITable computes"
+            print(f"JIT executor built: {counts}\n{made}")
         last = {
             name: at
             for at, part in enumerate(made.parts) for step in part.steps for name in step.reads
@@ -251,7 +276,7 @@ class Jit:
         state.buffers |= results
         for name in sequence.hidden:
             state.buffers.pop(name, None)
-        self.count("calls")
+        self.counts["calls"] += 1
         return True
 
     def bound(self, sequence: Compiled, inputs: list[Tensor]) -> SizedGraph | None:
@@ -274,26 +299,27 @@ class Jit:
             name = None
         key: object = name or (steps, sequence.wanted, schema)
         with LOCK:
-            if key in GRAPHS:
-                self.count("hits")
-                GRAPHS.move_to_end(key)
-                return GRAPHS[key]
-            program = store.kept(name, self.folder) if name else None
+            graph = GRAPHS.pop(key, None)
+            program = store.kept(name, self.folder) if name and graph is None else None
             if program is not None:
-                self.count("hits")
-                return remembered(key, Graph(ready(program), program, name, from_disk=True))
-            return self.captured(sequence, schema, key, name)
+                graph = Graph(ready(program), program, name, from_disk=True)
+            if graph is not None:
+                self.counts["hits"] += 1
+            GRAPHS[key] = graph = graph or self.captured(sequence, schema, name)
+            if len(GRAPHS) > KEPT:
+                del GRAPHS[next(iter(GRAPHS))]
+            return graph
 
-    def captured(self, sequence: Compiled, schema: Schema, key: object, name: str | None) -> Graph:
+    def captured(self, sequence: Compiled, schema: Schema, name: str | None) -> Graph:
         """The graph of a sequence, captured and compiled."""
         assert self.space is not None
         made = capture(sequence.part.steps, sequence.sources, sequence.wanted, schema, self.space)
         program = write(fuse(made))
         graph = Graph(ready(program), program, name)
-        self.count("captured")
+        self.counts["captured"] += 1
         if name:
             store.keep(name, program, self.folder)
-        return remembered(key, graph)
+        return graph
 
     def agrees(
         self,
@@ -340,32 +366,14 @@ class Jit:
                 names, told_of, "it" if culprit is None else f"'{culprit.name}'",
             )  # fmt: skip
             LOG.debug("the failure was", exc_info=error)
-            self.count("fallbacks")
+            self.counts["fallbacks"] += 1
         self.apart |= dict.fromkeys(steps, why)
         self.invalidate(steps)
-
-    def count(self, name: str) -> None:
-        """Count one more."""
-        self.counts[name] = self.counts.get(name, 0) + 1
 
 
 def place_of(device: torch.device) -> Place | None:
     """What calls of a sequence are recorded on; none where a launch costs nothing."""
     return gpu(device.index or 0) if device.type == "cuda" else None
-
-
-def told(made: JitPlan) -> str:
-    """What debugging shows of a plan."""
-    counts = f"{made.sequences} traced sequences, {made.direct} non-JITable computes"
-    return f"JIT executor built: {counts}\n{made}"
-
-
-def remembered(key: object, graph: Graph) -> Graph:
-    """Keep a graph in this process, and let the one go that was used longest ago."""
-    GRAPHS[key] = graph
-    if len(GRAPHS) > KEPT:
-        GRAPHS.popitem(last=False)
-    return graph
 
 
 def drop(steps: Iterable[Step]) -> None:

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Set
@@ -22,9 +21,11 @@ from types import (
     ClassMethodDescriptorType,
     CodeType,
     EllipsisType,
+    FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
+    MethodType,
     ModuleType,
     WrapperDescriptorType,
 )
@@ -59,7 +60,7 @@ UNSEEN = {
 """Names by which code reaches what its text does not tell: files, settings, other names."""
 
 SILENT = {"__annotations__", "__dict__", "__doc__", "__module__", "__weakref__", "_abc_impl",
-          "__dataclass_fields__", "__dataclass_params__"}  # fmt: skip
+          "__dataclass_fields__", "__dataclass_params__", "__slotnames__"}  # fmt: skip
 """What a class holds that does not compute."""
 
 
@@ -126,10 +127,10 @@ class _Reader:
                 return f"{type(value).__name__} {self.text(value.__func__)}"
             case property():
                 return f"property{self.text((value.fget, value.fset))}"
-        if inspect.isfunction(value):
-            return self.function(value)
-        if inspect.ismethod(value):
-            return f"method{self.text((value.__self__, value.__func__))}"
+            case FunctionType():
+                return self.function(value)
+            case MethodType():
+                return f"method{self.text((value.__self__, value.__func__))}"
         wrapped = getattr(value, "__wrapped__", None)
         if wrapped is not None and callable(value):  # functools.cache
             return f"{type(value).__name__} {self.text(wrapped)}"
@@ -149,16 +150,8 @@ class _Reader:
             return f"{self.text(kind)}{self.text(held)}"
         bases = [base for base in kind.__mro__ if base not in PLAIN]
         if bases and not any(versioned(base.__module__) for base in bases):
-            return (
-                f"{self.text(kind)}{self.text(getattr(value, '__dict__', None))}{self.slots(value)}"
-            )
+            return f"{self.text(kind)}{self.text(object.__getstate__(value))}"
         raise Unstable(f"{kind.__name__} has no lasting name")
-
-    def slots(self, value: Any) -> str:
-        """What an object holds outside of its `__dict__`."""
-        held = (vars(base).get("__slots__", ()) for base in type(value).__mro__)
-        names = (name for row in held for name in ((row,) if isinstance(row, str) else row))
-        return self.text([(name, getattr(value, name, None)) for name in names])
 
     def kind(self, value: type) -> str:
         """A class by its name, and by its code where that is not told by a version."""
@@ -178,7 +171,7 @@ class _Reader:
         held = self.text((enclosed, value.__defaults__, value.__kwdefaults__))
         if versioned(str(around.get("__name__", ""))):
             return f"{place}:{value.__code__.co_firstlineno} {held}"
-        names = set(names_of(value.__code__))
+        names = {name for code in nested(value.__code__) for name in code.co_names}
         unseen = sorted(UNSEEN & names)
         if unseen:
             raise Unstable(f"{place} uses '{unseen[0]}', by which it may reach anything")
@@ -232,30 +225,23 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def names_of(code: CodeType) -> Iterator[str]:
-    """The names that code asks for: globals, attributes, modules; also those of functions in it."""
-    yield from code.co_names
+def nested(code: CodeType) -> Iterator[CodeType]:
+    """Code and that of the functions in it."""
+    yield code
     for held in code.co_consts:
         if isinstance(held, CodeType):
-            yield from names_of(held)
+            yield from nested(held)
 
 
 def imported(function: Callable[..., Any]) -> Iterator[ModuleType]:
     """The modules that a function imports when it runs."""
-
-    def requests(code: CodeType) -> Iterator[tuple[int, str]]:
-        level = 0
-        for line in dis.get_instructions(code):
-            if line.opname == "LOAD_CONST" and isinstance(line.argval, int):
-                level = line.argval
-            if line.opname == "IMPORT_NAME":
-                yield level, str(line.argval)
-        for held in code.co_consts:
-            if isinstance(held, CodeType):
-                yield from requests(held)
-
-    package = str(function.__globals__.get("__package__") or "")
-    for level, name in requests(function.__code__):
+    package, level = str(function.__globals__.get("__package__") or ""), 0
+    for line in (line for code in nested(function.__code__) for line in dis.get_instructions(code)):
+        if line.opname == "LOAD_CONST" and isinstance(line.argval, int):
+            level = line.argval
+        if line.opname != "IMPORT_NAME":
+            continue
+        name = str(line.argval)
         try:
             whole = importlib.util.resolve_name("." * level + name, package) if level else name
             yield importlib.import_module(whole)

@@ -13,14 +13,14 @@ import torch
 from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured, draws
-from ingot.fields.jit.clusters import Loop, Unit, clustered, loads
+from ingot.fields.jit.clusters import Loop, Unit, clustered
 from ingot.fields.jit.components import apart
-from ingot.fields.jit.entries import PILE, by_entries
+from ingot.fields.jit.entries import by_entries
 from ingot.fields.jit.nodes import costs, name_of, sizes_of
 from ingot.fields.jit.operations import OPERATIONS, THROUGH
 from ingot.fields.jit.view import View, viewed
 
-__all__ = ["Fused", "fuse", "is_stack"]
+__all__ = ["Fused", "fuse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ def fuse(captured: Captured) -> Fused:
     copy_parts(graph)
     view = viewed(captured)
     outputs = tuple(next(n for n in graph.nodes if n.op == "output").args[0])
-    units = alive(clustered(captured, view), outputs, view)
-    read = {each for unit in units if isinstance(unit, Loop) for each in loads(unit, view)}
+    units = alive(clustered(captured, view), outputs)
+    read = {each for unit in units if isinstance(unit, Loop) for each in unit.reads}
     stored = (read | view.whole) & view.points
     placed = dict(pair for unit in units for pair in components(unit, view))
     return Fused(captured, view, units, frozenset(stored), outputs, before, placed)
@@ -75,13 +75,13 @@ def fuse(captured: Captured) -> Fused:
 
 def components(unit: Unit, view: View) -> Iterator[tuple[Node, tuple[Node, int]]]:
     """The values that loops store right where a unit would put them side by side."""
-    if isinstance(unit, Loop) or not (is_stack(unit.node) or str(unit.node.target) == PILE):
+    if isinstance(unit, Loop) or not is_stack(unit.node):
         return
     parts: list[Node] = list[Any](unit.node.args)[0]
-    sizes = sizes_of(unit.node)[1:] if is_stack(unit.node) else sizes_of(unit.node)[:-1]
+    sizes = sizes_of(unit.node)[1:]
     own = all(
         part in view.points and part not in view.floating and sizes_of(part) == sizes
-        and sum(is_stack(user) or str(user.target) == PILE for user in part.users) == 1
+        and sum(map(is_stack, part.users)) == 1
         for part in parts
     )  # fmt: skip
     if own and len(set(parts)) == len(parts):
@@ -124,11 +124,11 @@ def seen(node: Node) -> Node:
 def name_parts(graph: Any) -> None:
     """Say `real` and `imag` where torch takes one of two numbers that a complex one is seen as."""
     for node in list(graph.nodes):
-        if str(node.target) != "aten.select.int":
+        if name_of(node) != "select.int":
             continue
         parted, axis, index = node.args
         last = axis in (-1, parted.meta["val"].dim() - 1)
-        if last and str(parted.target) == "aten.view_as_real.default":
+        if last and name_of(parted) == "view_as_real.default":
             with graph.inserting_before(node):
                 taken = graph.call_function((torch.real, torch.imag)[index], parted.args)
             taken.meta["val"] = node.meta["val"]
@@ -148,16 +148,12 @@ def share(graph: Any) -> None:
             graph.erase_node(node)
 
 
-def alive(units: tuple[Unit, ...], outputs: Iterable[Any], view: View) -> tuple[Unit, ...]:
+def alive(units: tuple[Unit, ...], outputs: Iterable[Any]) -> tuple[Unit, ...]:
     """The units whose values something reads."""
     needed = {each for each in outputs if isinstance(each, Node)}
     kept: list[Unit] = []
     for unit in reversed(units):
-        if isinstance(unit, Loop):
-            needed |= set(loads(unit, view))
-        elif unit.node not in needed:
-            continue
-        else:
-            needed |= set(unit.node.all_input_nodes)
-        kept.append(unit)
+        if isinstance(unit, Loop) or unit.node in needed:
+            needed |= unit.reads.keys()
+            kept.append(unit)
     return tuple(reversed(kept))

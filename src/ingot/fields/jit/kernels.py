@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
+from graphlib import CycleError, TopologicalSorter
 from operator import or_
 from typing import Any
 
@@ -39,26 +41,17 @@ class Printed:
     tensors: tuple[Node, ...]
     numbers: tuple[Node, ...]
     gives: tuple[Node, ...]
-    varying: tuple[int, ...]
-    operations: int
     last: dict[Node, int]
 
-    @property
-    def is_shifted(self) -> bool:
-        """Whether it reads values some cells away."""
-        return any(any(row) for row in self.loop.shifts)
 
-
-def level_of(node: Node) -> int:
-    """Where a value from memory changes: 0 nowhere, 1 from row to row, 2 from point to point."""
+def varies(node: Node) -> bool:
+    """Whether a value from memory changes from point to point of a row."""
     sizes = sizes_of(node)
-    if sizes and sizes[-1] != 1:
-        return 2
-    return 1 if any(size != 1 for size in sizes) else 0
+    return bool(sizes) and sizes[-1] != 1
 
 
 def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
-    """The lines of one loop by where they change, and what it reads and gives."""
+    """The lines of one loop, and what it reads and gives."""
     axes = max(len(loop.shape), 1)
     lowering = Lowering(fused, frozenset(loop.nodes), axes)
     values = {node: lowering.value(node) for node in loop.nodes}
@@ -66,20 +59,18 @@ def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
     results = [values[node] for node in gives]
     stages = lowering.stages(results)
     rows = lowering.print_lines(results, stages)
-    inputs, real = tuple(lowering.tensors), fused.view.real
-    kinds = tuple(kind_of(node, real) for node in (*inputs, *gives))
-    varying = [k for k, node in enumerate(inputs) if level_of(node) == 2]
-    varying += range(len(inputs), len(kinds))
-    still = [(0,) * axes] * len(gives)
-    shifts = (*(shifts_of(node, fused.view, axes) for node in inputs), *still)
+    inputs, real = tuple(lowering.tensors), fused.captured.real
+    operands = (*inputs, *gives)
+    kinds = tuple(kind_of(node, real) for node in operands)
+    varying = tuple(k for k, node in enumerate(operands) if node in gives or varies(node))
+    shifts = tuple(shifts_of(node, fused.view, axes) for node in operands)
     body = GridLoop(
-        name, kinds, len(inputs), len(lowering.numbers), axes, (rows[0], rows[1]), tuple(rows[2:]),
-        shifts, tuple(varying),
+        name, kinds, len(inputs), len(lowering.numbers), axes, rows[0], tuple(rows[1:]), shifts,
+        varying,
     )  # fmt: skip
-    numbers = tuple(lowering.numbers)
     last = {inputs[k]: at for at, stage in enumerate(stages) for k in stage.reads}
     last |= {gives[k]: at for at, stage in enumerate(stages) for k in stage.gives}
-    return Printed(body, inputs, numbers, gives, tuple(varying), lowering.operations, last)
+    return Printed(body, inputs, tuple(lowering.numbers), gives, last)
 
 
 def shifts_of(node: Node, view: View, axes: int) -> tuple[int, ...]:
@@ -125,22 +116,17 @@ class Stage:
 def in_order(stages: Sequence[Stage]) -> list[Stage]:
     """Stages after those whose results they read; those that need each other as one."""
     giver = {k: at for at, stage in enumerate(stages) for k in stage.gives}
-    needs = [{giver[k] for k in stage.again} for stage in stages]
-    readers: list[list[int]] = [[] for _ in stages]
-    for at, needed in enumerate(needs):
-        for each in needed:
-            readers[each].append(at)
-    left = [len(needed) for needed in needs]
-    found, ready = list[Stage](), [at for at, count in enumerate(left) if not count]
-    while ready:
-        found += [stages[at] for at in ready]
-        later = list[int]()
-        for reader in (each for at in ready for each in readers[at]):
-            left[reader] -= 1
-            if not left[reader]:
-                later.append(reader)
-        ready = sorted(later)
-    circle = [stage for stage, count in zip(stages, left, strict=True) if count]
+    sorter = TopologicalSorter({
+        at: {giver[k] for k in stage.again} for at, stage in enumerate(stages)
+    })  # fmt: skip
+    with suppress(CycleError):
+        sorter.prepare()
+    order: dict[int, None] = {}
+    while ready := sorted(sorter.get_ready()):
+        order |= dict.fromkeys(ready)
+        sorter.done(*ready)
+    found = [stages[at] for at in order]
+    circle = [stage for at, stage in enumerate(stages) if at not in order]
     return [*found, reduce(or_, circle)] if circle else found
 
 
@@ -168,9 +154,10 @@ def joined(stages: Sequence[Stage]) -> list[Stage]:
 class Lowering:
     """The values of a loop's nodes, as lines.
 
-    names: how the lines that are given are written; loads: the rows that read memory, by level
-    and operand; streams: the operands of lines that are read at every point; owner: the results
-    that lines are, where these are given in stages
+    names: how the lines that are given are written; varying: those that change within a row;
+    row_loads, loads: the rows that read memory once and at every point, by operand; streams: the
+    operands of lines that are read at every point; owner: the results that lines are, where these
+    are given in stages
     """
 
     fused: Fused
@@ -181,11 +168,11 @@ class Lowering:
     numbers: dict[Node, int] = field(default_factory=dict)
     values: dict[Node, Value] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    levels: dict[int, int] = field(default_factory=dict)
-    loads: tuple[dict[int, str], ...] = field(default_factory=lambda: ({}, {}, {}))
+    varying: set[int] = field(default_factory=set)
+    row_loads: dict[int, str] = field(default_factory=dict)
+    loads: dict[int, str] = field(default_factory=dict)
     streams: dict[int, int] = field(default_factory=dict)
     owner: dict[int, int] = field(default_factory=dict)
-    operations: int = 0
 
     def value(self, node: Node) -> Value:
         """The value of a node; what it needs is lowered first."""
@@ -197,18 +184,17 @@ class Lowering:
             elif node in self.own or node in view.floating:
                 for each in node.all_input_nodes:
                     self.value(each)
-                self.operations += 1
-                found = lower(self.builder, node, self.value, view.real)
+                found = lower(self.builder, node, self.value, self.fused.captured.real)
             elif isinstance(node.meta["val"], Tensor):
                 found = self.load(node)
             else:
                 at = self.numbers.setdefault(node, len(self.numbers))
-                found = self.give("V", f"splat(number[{at}])", 0)
+                found = self.give("V", f"splat(number[{at}])")
             self.values[node] = found
         return self.values[node]
 
     def constant(self, node: Node) -> Value:
-        value, kind = self.fused.view.constants[node], kind_of(node, self.fused.view.real)
+        value, kind = self.fused.view.constants[node], kind_of(node, self.fused.captured.real)
         number = (
             bool(value) if kind == "M" else value if isinstance(value, complex) else float(value)
         )
@@ -217,22 +203,23 @@ class Lowering:
     def load(self, node: Node) -> Value:
         """A value from memory."""
         at = self.tensors.setdefault(node, len(self.tensors))
-        kind, level = kind_of(node, self.fused.view.real), level_of(node)
+        kind = kind_of(node, self.fused.captured.real)
         by = shifts_of(node, self.fused.view, self.axes)[-1]
         inner = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
-        get = inner if level == 2 else f"get_one<{kind}>(at[{at}])"
-        self.loads[level][at] = f"const {kind} in{at} = {get};"
-        found = self.give(kind, f"in{at}", level)
-        if level == 2:
+        found = self.give(kind, f"in{at}")
+        if varies(node):
+            self.loads[at] = f"const {kind} in{at} = {inner};"
             self.streams |= {line.id: at for line in lines_of(found)}
+        else:
+            self.row_loads[at] = f"const {kind} in{at} = get_one<{kind}>(at[{at}]);"
         return found
 
-    def give(self, kind: Kind, name: str, level: int) -> Value:
+    def give(self, kind: Kind, name: str) -> Value:
         """A value that is given under a name."""
         found = placeholder(self.builder, kind, name)
         texts = (f"{name}.re", f"{name}.im") if kind == "C" else (name,)
         for line, text in zip(lines_of(found), texts, strict=True):
-            self.names[line.id], self.levels[line.id] = text, level
+            self.names[line.id] = text
         return found
 
     def stages(self, gives: Sequence[Value]) -> tuple[Stage, ...]:
@@ -242,8 +229,8 @@ class Lowering:
         thread has a point, and streams do not count.
         """
         for line in sort_lines(line for x in gives for line in lines_of(x)):
-            if line.args:
-                self.levels[line.id] = max(self.levels.get(each.id, 0) for each in line.args)
+            if line.id in self.streams or any(each.id in self.varying for each in line.args):
+                self.varying.add(line.id)
         whole = reduce(or_, (self.stage(k, x, {}) for k, x in enumerate(gives)))
         if self.fused.captured.schema.device != "cpu" or whole.streams <= STREAMS:
             return (whole,)
@@ -267,7 +254,7 @@ class Lowering:
         lines, reads, again = set[int](), set[int](), set[int]()
         while pending:
             line = pending.pop()
-            if line.id in met or self.levels.get(line.id) != 2:
+            if line.id in met or line.id not in self.varying:
                 continue
             met.add(line.id)
             if line.id in self.streams:
@@ -280,20 +267,15 @@ class Lowering:
         return Stage((number,), frozenset(lines), frozenset(reads), frozenset(again))
 
     def print_lines(self, gives: Sequence[Value], stages: Sequence[Stage]) -> list[list[str]]:
-        """The rows of a loop by level, and those of each stage, stores last."""
+        """What is the same for all points of a row, and the rows of each stage, stores last."""
         lines = Lines(self.builder)
         lines.name({at: read_name(text) for at, text in self.names.items()})
         order = [n for n in sort_lines(n for x in gives for n in lines_of(x)) if n.args]
         # every line is asked for, so that no product is fused with a sum: torch rounds both
-        rows = [
-            [
-                *self.loads[level].values(),
-                *map(str, lines(n for n in order if self.levels[n.id] == level)),
-            ]
-            for level in range(2)
-        ]
+        shared = lines(n for n in order if n.id not in self.varying)
+        rows = [[*self.row_loads.values(), *map(str, shared)]]
         for stage in stages:
-            loads = [text for at, text in self.loads[2].items() if at in stage.reads]
+            loads = [text for at, text in self.loads.items() if at in stage.reads]
             for k in sorted(stage.again):
                 loads += self.load_again(lines, gives[k], k)
             made = lines(n for n in order if n.id in stage.lines)
@@ -310,7 +292,7 @@ class Lowering:
         parts = [
             f"const V {lines.read(line)} = again{number}.{part};"
             for line, part in zip(x, ("re", "im"), strict=True)
-            if self.levels.get(line.id) == 2 and line.args and self.owner[line.id] == number
+            if line.id in self.varying and line.args and self.owner[line.id] == number
         ]
         return [f"const C again{number} = {got};", *parts]
 

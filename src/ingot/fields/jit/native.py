@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 import operator
+import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ingot.codegen.build import NATIVE_FLAGS, load_library
-from ingot.codegen.cuda import load_functions
+from ingot.codegen.cuda import DeviceFunction, load_functions
 from ingot.codegen.frames import THREADS
+from ingot.codegen.grids import THREADS_PER_GROUP
 from ingot.codegen.nvrtc import OPTIONS
-from ingot.fields.jit.launch import Launch, on_current_stream
 from ingot.fields.jit.layout import Layout, joined, order_of
 from ingot.fields.jit.program import SequenceSource, Slot
 from ingot.fields.jit.transforms import real_field
+from ingot.graphs.calls import CallCache
+from ingot.graphs.torch_private import raw_stream
 
-__all__ = ["SETTINGS", "Entry", "PointLoop", "function", "ready"]
+__all__ = ["SETTINGS", "Entry", "Launch", "PointLoop", "ready"]
 
 WORTH_A_THREAD = 8192
 """The number of points from which a second thread pays."""
 
-KEPT = 64
-"""How many layouts of operands a kernel remembers."""
-
 CHUNK = 1024
 """The least number of points that a thread takes at a time."""
+
+MAX_BLOCKS = 2**20
+"""The most groups of threads that are started; with more points each takes several."""
 
 FLAGS = (*(flag for flag in NATIVE_FLAGS if flag != "-O1"), "-O2")
 
@@ -38,28 +40,13 @@ SETTINGS = " ".join((*FLAGS, *OPTIONS))
 """How sources are compiled."""
 
 
-class Entry(Protocol):
-    """A compiled loop on one device."""
-
-    any_order: bool
-    """Whether it may take the axes in the order of memory."""
-
-    def arranged(self, layout: Layout, threads: int) -> Any:
-        """What the loop is told of its operands, which calls with the same layout share."""
-        ...
-
-    def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
-        """Run the loop over all points."""
-        ...
-
-
 class PointLoop:
     """A loop over points: gives tensors of some sizes from tensors that broadcast to them."""
 
-    def __init__(self, slot: Slot, device: str, entry: Entry) -> None:
-        self.entry, self.device = entry, torch.device(device)
+    def __init__(self, slot: Slot, device: torch.device, entry: Entry) -> None:
+        self.entry, self.device = entry, device
         self.dtypes = tuple(getattr(torch, name) for name in slot.gives)
-        self.layouts: dict[Any, Any] = {}
+        self.layouts: CallCache[Any] = CallCache()
         self.shifted = slot.shifted
 
     def __call__(
@@ -73,37 +60,27 @@ class PointLoop:
         operands = [plain(x) for x in tensors]
         threads = torch.get_num_threads()
         key = (threads, sizes, *[(x.stride(), x.shape) for x in operands])
-        known = self.layouts.get(key)
+        known = self.layouts.find(key)
         order = self.order(sizes, operands) if known is None else known[0]
         gives = tuple(
-            self.made(sizes, dtype, order) if at is None else at
+            torch.empty_permuted(sizes, order, dtype=dtype, device=self.device)
+            if at is None
+            else at
             for dtype, at in zip(self.dtypes, into, strict=True)
         )
         operands += gives
         if known is None:
-            if len(self.layouts) >= KEPT:
-                self.layouts.clear()
             layout = joined(sizes, operands, order, join=not self.shifted)
-            arranged = self.entry.arranged(layout, threads)
-            known = self.layouts[key] = (order, arranged)
+            known = self.layouts.keep(key, (order, self.entry.arranged(layout, threads)))
         if 0 not in sizes:
             self.entry.run([x.data_ptr() for x in operands], numbers, known[1])
         return gives
 
-    def order(self, sizes: tuple[int, ...], operands: Sequence[Tensor]) -> tuple[int, ...] | None:
-        """The order in which to take the axes, if not that of the sizes."""
+    def order(self, sizes: tuple[int, ...], operands: Sequence[Tensor]) -> tuple[int, ...]:
+        """The order in which to take the axes; results lie like most operands."""
         if self.shifted or not self.entry.any_order:
-            return None
-        order = order_of(sizes, operands)
-        return None if order == tuple(range(len(sizes))) else order
-
-    def made(
-        self, sizes: tuple[int, ...], dtype: torch.dtype, order: tuple[int, ...] | None
-    ) -> Tensor:
-        """Memory for a result, which lies like most operands."""
-        if order is None:
-            return torch.empty(sizes, dtype=dtype, device=self.device)
-        return torch.empty_permuted(sizes, order, dtype=dtype, device=self.device)
+            return tuple(range(len(sizes)))
+        return order_of(sizes, operands)
 
 
 def plain(x: Tensor) -> Tensor:
@@ -141,6 +118,44 @@ class NativeLoop:
         self.entry(operands, values, arranged)
 
 
+class Launch:
+    """A loop by threads of a GPU, one a point."""
+
+    any_order = True
+
+    def __init__(self, function: Callable[[int, bytes], None]) -> None:
+        self.function = function
+
+    def arranged(self, layout: Layout, threads: int) -> Any:
+        """How many groups of threads, and the second half of the Task of grid_cuda.h."""
+        unused = layout.rank - len(layout.extents)
+        strides = [stride for row in layout.strides for stride in ((0,) * unused + row)]
+        words = [unused, *[1] * unused, *layout.extents, *strides]
+        if max(map(abs, words)) >= 2**31:
+            raise OverflowError("a field is too large for a loop on a GPU")
+        blocks = min(-(-layout.points // THREADS_PER_GROUP), MAX_BLOCKS)
+        words += [0] * (len(words) % 2)  # the structure ends where an address may begin
+        return blocks, struct.pack(f"=q{len(words)}i", layout.points, *words)
+
+    def run(self, addresses: Sequence[int], numbers: Sequence[float], arranged: Any) -> None:
+        """Start the loop over all points."""
+        blocks, rest = arranged
+        values = numbers or (0.0,)
+        head = struct.pack(f"={len(addresses)}Q{len(values)}d", *addresses, *values)
+        self.function(blocks, head + rest)
+
+
+def on_current_stream(function: DeviceFunction) -> Callable[[int, bytes], None]:
+    """A function on a GPU, started on torch's current stream."""
+    return lambda blocks, task: function(
+        blocks, THREADS_PER_GROUP, raw_stream(function.device.index), task
+    )
+
+
+Entry = NativeLoop | Launch
+"""A compiled loop on one device."""
+
+
 def entries(program: SequenceSource) -> dict[str, Entry]:
     """The compiled loops of a program by name."""
     if not program.kernels:
@@ -148,44 +163,23 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
     device = torch.device(program.device)
     if device.type == "cuda":
         functions = load_functions(program.source, device, THREADS.read_headers())
-        return {
-            slot.name: Launch(on_current_stream(functions(slot.name))) for slot in program.kernels
-        }
+        names = (slot.name for slot in program.kernels)
+        return {name: Launch(on_current_stream(functions(name))) for name in names}
     library = load_library(program.source, FLAGS)
     return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
 
 
-def stacked(
-    device: torch.device, sizes: tuple[int, ...], count: int, dtype: torch.dtype
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Memory for fields one after the other, and each of them."""
-    held = torch.empty((count, *sizes), dtype=dtype, device=device)
-    return held, held.unbind()
-
-
-def components(
-    device: torch.device, sizes: tuple[int, ...], count: int, dtype: torch.dtype
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Memory for a field with components, each of which lies in one piece; and the components."""
-    held, parts = stacked(device, sizes, count, dtype)
-    return held.movedim(0, -1), parts
-
-
-def function(
-    program: SequenceSource, loops: Mapping[str, Entry]
+def ready(
+    program: SequenceSource, loops: Mapping[str, Entry] | None = None
 ) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
-    """The function of a program whose loops are compiled."""
+    """The function of a program; loops: those that are compiled already, by name."""
+    compiled = entries(program) if loops is None else loops
+    device = torch.device(program.device)
     names: dict[str, Any] = {
         "torch": torch, "operator": operator, "math": math, "constants": program.constants,
         "inf": math.inf, "nan": math.nan, "real_field": real_field,
+        "device": device,
     }  # fmt: skip
-    for make in (stacked, components):
-        names[make.__name__] = functools.partial(make, torch.device(program.device))
-    names |= {s.name: PointLoop(s, program.device, loops[s.name]) for s in program.kernels}
+    names |= {s.name: PointLoop(s, device, compiled[s.name]) for s in program.kernels}
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]
-
-
-def ready(program: SequenceSource) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
-    """The function of a program."""
-    return function(program, entries(program))

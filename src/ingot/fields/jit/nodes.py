@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 from torch.fx import Node
 
+from ingot.graphs.torch_private import OpOverload
+
 __all__ = ["costs", "name_of", "sizes_of"]
 
 FREE = ("view", "reshape", "select", "slice", "unsqueeze", "squeeze", "permute", "transpose",
@@ -15,12 +17,9 @@ FREE = ("view", "reshape", "select", "slice", "unsqueeze", "squeeze", "permute",
 
 def name_of(node: Node) -> str:
     """The name of a node's operation, torch's own without their room."""
-    if node.op != "call_function":
-        return node.op
-    text = str(node.target)
-    if text.startswith("aten."):
-        return text.removeprefix("aten.")
-    return getattr(node.target, "__name__", text)
+    if isinstance(node.target, OpOverload):
+        return str(node.target).removeprefix("aten.")
+    return getattr(node.target, "__name__", "") if node.op == "call_function" else node.op
 
 
 def sizes_of(node: Node) -> tuple[int, ...]:

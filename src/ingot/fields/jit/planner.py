@@ -65,15 +65,13 @@ def plan(steps: Sequence[Step], apart: Mapping[Step, str] | None = None) -> JitP
     `apart` are steps that were found not to be, and why. Very long runs are cut.
     """
     reasons = {step: (apart or {}).get(step, step.reason) for step in steps}
-    return JitPlan(tuple(parts_of(steps, reasons)))
-
-
-def parts_of(steps: Sequence[Step], reasons: Mapping[Step, str]) -> Iterator[PlanPart]:
+    parts: list[PlanPart] = []
     for direct, run in groupby(steps, key=lambda step: bool(reasons[step])):
         if direct:
-            yield from (PlanPart((step,), reasons[step]) for step in run)
+            parts += (PlanPart((step,), reasons[step]) for step in run)
         else:
-            yield from map(PlanPart, cut(tuple(run), MAX_OPERATIONS))
+            parts += map(PlanPart, cut(tuple(run), MAX_OPERATIONS))
+    return JitPlan(tuple(parts))
 
 
 def cut(steps: tuple[Step, ...], most: int) -> Iterator[tuple[Step, ...]]:

@@ -26,7 +26,8 @@ def private_of(simulation: Simulation) -> frozenset[str]:
     given = {name for step in steps for name in step.gives if "#" not in name}
     outside = {name for step in simulation.postprocess for name in step.reads}
     outside |= simulation.observed | set(simulation.histories) | set(early(steps))
-    outside |= set(read_by(simulation.solver)) | {n for s in steps for n in olds(s)}
+    outside |= set(read_by(simulation.solver))
+    outside |= {each.name for step in steps for each in step.sources if isinstance(each, Old)}
     # an iteration runs several sequences, which read what others of them gave
     inner = [each for s in steps if s.iteration is not None for each in s.iteration.steps]
     outside |= {name for step in inner for name in (*step.reads, *step.gives)}
@@ -39,10 +40,6 @@ def early(steps: tuple[Step, ...]) -> Iterator[str]:
     for step in steps:
         yield from (name for name in step.reads if name not in given)
         given |= set(step.gives)
-
-
-def olds(step: Step) -> Iterator[str]:
-    return (source.name for source in step.sources if isinstance(source, Old))
 
 
 def read_by(solver: Any) -> Iterator[str]:

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.fx import Node
 
 from ingot.codegen.grids import write_grid_unit
-from ingot.fields.jit.clusters import KernelCall, Loop, Unit, loads
-from ingot.fields.jit.fuse import Fused, is_stack
+from ingot.fields.jit.clusters import KernelCall, Loop, Unit
+from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.kernels import Printed, print_loop
 from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
@@ -26,10 +26,12 @@ __all__ = ["SequenceSource", "Slot", "write"]
 FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
 """Calls whose result shares no memory with their arguments, and which keep none of them."""
 
-RENAMED = {"view.default": "reshape.default", "_unsafe_view.default": "reshape.default"}
+RENAMED = {f"aten.{name}.default": "aten.reshape.default" for name in ("view", "_unsafe_view")}
 """Calls that ask for strides which a tensor from outside may not have."""
 
-METHODS = {"select.int": "select", "unsqueeze.default": "unsqueeze"}
+METHODS = {
+    "permute.default": "permute", "select.int": "select", "unsqueeze.default": "unsqueeze",
+}  # fmt: skip
 """Calls that take a third of the time as methods: a step of a lattice has dozens."""
 
 
@@ -43,7 +45,6 @@ class Slot:
     name: str
     gives: tuple[str, ...]
     varying: tuple[int, ...]
-    operations: int
     shifted: bool = False
 
 
@@ -69,11 +70,10 @@ class SequenceSource:
 
 def write(fused: Fused) -> SequenceSource:
     """The program of fused units."""
+    module, device = fused.captured.module, fused.captured.schema.device
     loops = [each for each in fused.units if isinstance(each, Loop)]
-    device = fused.captured.schema.device
     printed = {each: print_loop(fused, each, f"kernel_{at}") for at, each in enumerate(loops)}
-    nodes = list(fused.captured.module.graph.nodes)
-    inputs = [node for node in nodes if node.op == "placeholder"]
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     read = {a for u in fused.units for a in needs(u, fused)} | set(fused.outputs)
     # the axes of the space and then its waves come first, each with one size
     sizes = {
@@ -87,42 +87,37 @@ def write(fused: Fused) -> SequenceSource:
     looked_at = {*sizes.values(), *(at for at, node in enumerate(inputs) if node in read)}
     gives = "".join(f"{text(node)}, " for node in fused.outputs)
     body = "".join(f"    {line}\n" for line in [*lines, f"return ({gives})"])
-    constants = {
-        str(node.target): getattr(fused.captured.module, str(node.target))
-        for node in nodes if node.op == "get_attr"
-        and any(isinstance(u, KernelCall) and u.node is node for u in fused.units)
-    }  # fmt: skip
+    calls = (each.node for each in fused.units if isinstance(each, KernelCall))
+    kept = [str(node.target) for node in calls if node.op == "get_attr"]
     slots = tuple(
         Slot(
-            f"kernel_{at}",
+            each.loop.name,
             tuple(str(node.meta["val"].dtype).removeprefix("torch.") for node in each.gives),
-            each.varying, each.operations, each.is_shifted,
+            each.loop.varying,
+            any(map(any, each.loop.shifts)),
         )
-        for at, each in enumerate(printed.values())
-    )  # fmt: skip
-    real = "double" if fused.view.real == torch.float64 else "float"
+        for each in printed.values()
+    )
+    real = "double" if fused.captured.real == torch.float64 else "float"
     all_loops = [each.loop for each in printed.values()]
     source = write_grid_unit(all_loops, real, torch.device(device).type)
     counts = fused.before, fused.after, tuple(sorted(looked_at))
+    constants = {name: getattr(module, name) for name in kept}
     return SequenceSource(f"def run(inputs):\n{body}", source, slots, *counts, constants, device)
 
 
 def needs(unit: Unit, fused: Fused) -> Iterable[Node]:
-    """The values that a unit reads."""
-    if isinstance(unit, KernelCall):
-        return unit.node.all_input_nodes
-    shifted = fused.view.shifted
-    return [base_of(x) if x in shifted else x for x in loads(unit, fused.view)]
-
-
-def base_of(node: Node) -> Node:
-    """The value of which a node is a shift."""
-    return node.all_input_nodes[0]
+    """The values in memory that a unit reads."""
+    return map(fused.view.base, unit.reads)
 
 
 def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
     """One line for each unit, and what nothing needs after it."""
-    last = {node: at for at, u in enumerate(fused.units) for node in needs(u, fused)}
+    last: dict[Node, int] = {}
+    for at, each in enumerate(fused.units):
+        gives = printed[each].gives if isinstance(each, Loop) else (each.node,)
+        made = (node for node in gives if node not in fused.view.shifted)
+        last |= dict.fromkeys((*made, *needs(each, fused)), at)
     last |= dict.fromkeys((n for n in fused.outputs if isinstance(n, Node)), len(fused.units))
     ending: dict[int, list[Node]] = {}
     for node, at in last.items():
@@ -130,25 +125,21 @@ def bodies(fused: Fused, printed: dict[Loop, Printed]) -> Iterator[str]:
     own = owned(fused, printed)
     begun: dict[Node, None] = {}
     for at, each in enumerate(fused.units):
-        made: tuple[Node, ...] = ()
+        spare = {x for x in ending.get(at, ()) if x in own}
         if isinstance(each, Loop):
-            made = printed[each].gives
-            piles = dict.fromkeys(fused.placed[x][0] for x in made if x in fused.placed)
-            yield from (pile_line(pile) for pile in piles if pile not in begun)
-            begun |= piles
-            ended = {x for x in printed[each].tensors if last.get(x) == at}
-            yield loop_line(each, printed[each], fused, own & ended)
-        elif each.node in begun:
-            made = (each.node,)
+            placed = (fused.placed[x][0] for x in printed[each].gives if x in fused.placed)
+            for stack in dict.fromkeys(placed):
+                if stack not in begun:
+                    yield from stack_lines(stack)
+                    begun[stack] = None
+            yield loop_line(each, printed[each], fused, spare)
+        elif each.node in begun or each.node in fused.view.shifted:
+            pass
         elif name_of(each.node) == "select.int" and each.node.args[1] == -1:
             yield from component_lines(each.node, begun)
-            made = (each.node,)
-        elif each.node not in fused.view.shifted:
-            ended = {x for x in each.node.all_input_nodes if last.get(x) == at}
-            yield f"{each.node.name} = {called(each.node, own & ended)}"
-            made = (each.node,)
-        ends = [n.name for n in ending.get(at, ()) if n.op != "placeholder"]
-        ends += [n.name for n in made if n not in last]
+        else:
+            yield f"{each.node.name} = {called(each.node, spare)}"
+        ends = [node.name for node in ending.get(at, ()) if node.op != "placeholder"]
         if ends:
             yield f"del {', '.join(ends)}"
 
@@ -162,14 +153,12 @@ def owned(fused: Fused, printed: dict[Loop, Printed]) -> set[Node]:
     }  # fmt: skip
 
 
-def pile_line(node: Node) -> str:
-    """Memory for a value whose components loops store one by one."""
+def stack_lines(node: Node) -> Iterator[str]:
+    """Memory for a value whose components loops store one by one, and each of them."""
     value = node.meta["val"]
-    first = is_stack(node)
-    sizes = listed(map(size, value.shape[1:] if first else value.shape[:-1]))
-    count = value.shape[0 if first else -1]
-    made = f"{'stacked' if first else 'components'}({sizes}, {count}, {value.dtype})"
-    return f"{node.name}, {node.name}_parts = {made}"
+    sizes = listed(map(size, value.shape))
+    yield f"{node.name} = torch.empty({sizes}, dtype={value.dtype}, device=device)"
+    yield f"{node.name}_parts = {node.name}.unbind()"
 
 
 def component_lines(node: Node, begun: dict[Node, None]) -> Iterator[str]:
@@ -186,27 +175,24 @@ def loop_line(loop: Loop, each: Printed, fused: Fused, own: set[Node]) -> str:
 
     own: the operands that no unit after it reads, and whose memory is the sequence's
     """
-    far = {base_of(x) for x in each.tensors if x in fused.view.shifted}
+    far = {fused.view.base(x) for x in each.tensors if x in fused.view.shifted}
     fitting = [x for x in each.tensors if x in own and sizes_of(x) == loop.shape]
     spare = [x for x in fitting if x not in far]
     into = []
     for node in each.gives:
         if node in fused.placed:
-            pile, number_of = fused.placed[node]
-            into.append(f"{pile.name}_parts[{number_of}]")
+            stack, number = fused.placed[node]
+            into.append(f"{stack.name}_parts[{number}]")
             continue
-        fit = (
-            x for x in spare
-            if x.meta["val"].dtype == node.meta["val"].dtype and each.last[x] <= each.last[node]
-        )  # fmt: skip
+        kind, end = node.meta["val"].dtype, each.last[node]
+        fit = (x for x in spare if x.meta["val"].dtype == kind and each.last[x] <= end)
         found = next(fit, None)
         if found is not None:
             spare.remove(found)
         into.append("None" if found is None else found.name)
     shape = loop.nodes[0].meta["val"].shape
-    read = (base_of(x) if x in fused.view.shifted else x for x in each.tensors)
     parts = [listed(map(size, shape)), listed(into), listed(map(text, each.numbers)),
-             listed(x.name for x in read)]  # fmt: skip
+             listed(fused.view.base(x).name for x in each.tensors)]  # fmt: skip
     return f"{listed(node.name for node in each.gives)} = {each.loop.name}({', '.join(parts)})"
 
 
@@ -230,18 +216,15 @@ def called(node: Node, own: set[Node]) -> str:
         return f"constants[{str(node.target)!r}]"
     arguments = [text(each) for each in node.args]
     arguments += [f"{name}={text(each)}" for name, each in node.kwargs.items()]
-    name = name_of(node)
-    target = str(node.target)
+    name, target = name_of(node), str(node.target)
     if name == "_fft_c2r.default" and not node.kwargs:
         return f"real_field({', '.join(arguments)}, {node.args[0] in own})"
     if name in METHODS:
         return f"{arguments[0]}.{METHODS[name]}({', '.join(arguments[1:])})"
-    if target.startswith("aten."):
-        target = f"torch.ops.aten.{RENAMED.get(name, name)}"
+    if isinstance(node.target, OpOverload):
+        target = f"torch.ops.{RENAMED.get(target, target)}"
     elif node.target in (torch.real, torch.imag):
         target = f"torch.{name}"
-    elif isinstance(node.target, OpOverload):
-        target = f"torch.ops.{target}"
     else:
         target = f"{getattr(node.target, '__module__', '').lstrip('_')}.{name}"
     return f"{target}({', '.join(arguments)})"

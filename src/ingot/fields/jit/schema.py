@@ -13,7 +13,7 @@ from ingot.fields.jit.fingerprint import stable, surroundings
 from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step
 
-__all__ = ["TRACED", "Schema", "digest", "named_sizes", "schema_of", "sources_of"]
+__all__ = ["TRACED", "Schema", "digest", "schema_of", "sources_of"]
 
 TRACED = {"n0": 101, "n1": 89, "n2": 73, "k0": 51, "k1": 45, "k2": 37}
 """The sizes that stand for the box (n) and its spectrum (k) while a graph is captured.
@@ -58,30 +58,18 @@ def sources_of(steps: Sequence[Step]) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def named_sizes(space: Space) -> tuple[dict[str, int], dict[str, int]] | None:
-    """The sizes of a box and of its spectrum by name; none where they cannot be told apart."""
-    if min(space.shape) < SMALLEST:
-        return None
-    grid = {f"n{axis}": size for axis, size in enumerate(space.shape)}
-    pairs = zip(space.shape, space.spectrum_shape, strict=True)
-    spectrum = {f"k{axis}": k for axis, (n, k) in enumerate(pairs) if k != n}
-    return grid, spectrum
-
-
 def schema_of(tensors: Sequence[Tensor], space: Space) -> Schema | None:
     """The schema of tensors on a box; none where its sizes do not tell its axes.
 
     Tensors that do not lie on one device have none either.
     """
-    sizes = named_sizes(space)
-    if sizes is None or any(each.device != space.k2.device for each in tensors):
+    if min(space.shape) < SMALLEST or any(each.device != space.k2.device for each in tensors):
         return None
-    grid, spectrum = sizes
+    both = [*zip(space.shape, space.spectrum_shape, strict=True)]
 
     def named(axis: int, size: int) -> str | int:
-        if axis < space.dim and size == grid[f"n{axis}"]:
-            return f"n{axis}"
-        return f"k{axis}" if spectrum.get(f"k{axis}") == size else size
+        grid, spectrum = both[axis] if axis < space.dim else (None, None)
+        return f"n{axis}" if size == grid else f"k{axis}" if size == spectrum else size
 
     return Schema(
         tuple(tuple(named(*pair) for pair in enumerate(each.shape)) for each in tensors),

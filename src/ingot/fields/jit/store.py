@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import torch
+from torch import Tensor
 
 from ingot.codegen.cache import open_cache
-from ingot.fields.jit.program import SequenceSource, Slot
+from ingot.fields.jit.program import SequenceSource
 
 __all__ = ["forget", "keep", "kept"]
 
@@ -22,37 +23,30 @@ LARGE = 4096
 def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
     """The program of a digest, if there is one; an entry that cannot be read is none."""
     content = open_cache(place).find(KIND, digest)
-    if content is None:
-        return None
     try:
-        found = json.loads(content)
-        slots = tuple(
-            Slot(s["name"], tuple(s["gives"]), tuple(s["varying"]), s["operations"], s["shifted"])
-            for s in found["kernels"]
-        )
-        constants = {
-            name: torch.tensor(values, dtype=getattr(torch, dtype), device=device).reshape(shape)
-            for name, (dtype, device, shape, values) in found["constants"].items()
-        }
-        counts = found["before"], found["after"], tuple(found["reads"])
-        texts = found["text"], found["source"]
-        return SequenceSource(*texts, slots, *counts, constants, found["device"])
-    except (ValueError, KeyError, TypeError, RuntimeError):
+        decode = msgspec.json.Decoder(SequenceSource, dec_hook=_read_tensor).decode
+        return None if content is None else decode(content)
+    except (ValueError, TypeError, RuntimeError):
         return None
 
 
 def keep(digest: str, program: SequenceSource, place: Path | None = None) -> None:
     """Write a program; one that holds large tensors is not written."""
-    if any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
-        return
-    constants = {
-        name: (
-            str(x.dtype).removeprefix("torch."), str(x.device), list(x.shape), x.flatten().tolist(),
-        )
-        for name, x in program.constants.items()
-    }  # fmt: skip
-    found = asdict(replace(program, constants={})) | {"constants": constants}
-    open_cache(place).put(KIND, digest, json.dumps(found).encode())
+    if not any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
+        content = msgspec.json.encode(program, enc_hook=_write_tensor)
+        open_cache(place).put(KIND, digest, content)
+
+
+def _write_tensor(x: Tensor) -> Any:
+    """A tensor by its bytes: numbers as text would lose what is not finite."""
+    kind = str(x.dtype).removeprefix("torch.")
+    return kind, str(x.device), x.shape, x.flatten().resolve_neg().view(torch.uint8).tolist()
+
+
+def _read_tensor(_: type, found: Any) -> Tensor:
+    kind, device, shape, content = found
+    x = torch.tensor(content, dtype=torch.uint8, device=device)
+    return x.view(getattr(torch, kind)).reshape(shape)
 
 
 def forget(digest: str, place: Path | None = None) -> None:

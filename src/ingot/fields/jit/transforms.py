@@ -10,6 +10,7 @@ import ctypes
 import math
 import weakref
 from collections.abc import Sequence
+from ctypes import c_double, c_long
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
@@ -71,9 +72,17 @@ def real_field(
 class MklPlan:
     """Inverse transforms that MKL has made ready; any thread may run it."""
 
-    def __init__(self, dfti: Any, handle: ctypes.c_void_p) -> None:
-        self.dfti, self.handle = dfti, handle
-        weakref.finalize(self, dfti.DftiFreeDescriptor, ctypes.byref(handle))
+    def __init__(
+        self, dfti: Any, domain: Dfti, sizes: Sequence[int], single: bool, settings: dict[Dfti, Any]
+    ) -> None:
+        self.dfti, self.handle = dfti, ctypes.c_void_p()
+        create = dfti.DftiCreateDescriptor_s_md if single else dfti.DftiCreateDescriptor_d_md
+        rank = c_long(len(sizes))
+        require(dfti, create(ctypes.byref(self.handle), domain, rank, longs(*sizes)))
+        weakref.finalize(self, dfti.DftiFreeDescriptor, ctypes.byref(self.handle))
+        for name, value in settings.items():
+            require(dfti, dfti.DftiSetValue(self.handle, name, value))
+        require(dfti, dfti.DftiCommitDescriptor(self.handle))
 
     def run(self, given: Tensor, into: Tensor) -> None:
         """Transform what lies in one tensor into another, or the same."""
@@ -99,42 +108,23 @@ def inverse_plans(
     together: dict[Dfti, Any] = {
         Dfti.PLACEMENT: Dfti.INPLACE if in_place else Dfti.NOT_INPLACE,
         Dfti.INPUT_STRIDES: longs(0, *strides), Dfti.OUTPUT_STRIDES: longs(0, *strides),
-        Dfti.NUMBER_OF_TRANSFORMS: half, Dfti.INPUT_DISTANCE: 1, Dfti.OUTPUT_DISTANCE: 1,
+        Dfti.NUMBER_OF_TRANSFORMS: c_long(half),
+        Dfti.INPUT_DISTANCE: c_long(1), Dfti.OUTPUT_DISTANCE: c_long(1),
     }  # fmt: skip
     alone: dict[Dfti, Any] = {
         Dfti.PLACEMENT: Dfti.NOT_INPLACE, Dfti.CONJUGATE_EVEN_STORAGE: Dfti.COMPLEX_COMPLEX,
-        Dfti.NUMBER_OF_TRANSFORMS: math.prod(outer),
-        Dfti.INPUT_DISTANCE: half, Dfti.OUTPUT_DISTANCE: size, Dfti.BACKWARD_SCALE: scale,
+        Dfti.NUMBER_OF_TRANSFORMS: c_long(math.prod(outer)), Dfti.BACKWARD_SCALE: c_double(scale),
+        Dfti.INPUT_DISTANCE: c_long(half), Dfti.OUTPUT_DISTANCE: c_long(size),
     }  # fmt: skip
     return (
-        make_plan(dfti, Dfti.COMPLEX, outer, single, together),
-        make_plan(dfti, Dfti.REAL, [size], single, alone),
+        MklPlan(dfti, Dfti.COMPLEX, outer, single, together),
+        MklPlan(dfti, Dfti.REAL, [size], single, alone),
     )
 
 
-def make_plan(
-    dfti: Any, domain: Dfti, sizes: Sequence[int], single: bool, settings: dict[Dfti, Any]
-) -> MklPlan:
-    """A plan of transforms of some sizes."""
-    handle = ctypes.c_void_p()
-    create = dfti.DftiCreateDescriptor_s_md if single else dfti.DftiCreateDescriptor_d_md
-    rank = ctypes.c_long(len(sizes))
-    require(dfti, create(ctypes.byref(handle), int(domain), rank, longs(*sizes)))
-    plan = MklPlan(dfti, handle)
-    for name, value in settings.items():
-        given = value
-        if isinstance(value, float):
-            given = ctypes.c_double(value)
-        elif isinstance(value, int) and not isinstance(value, Dfti):
-            given = ctypes.c_long(value)
-        require(dfti, dfti.DftiSetValue(handle, int(name), given))
-    require(dfti, dfti.DftiCommitDescriptor(handle))
-    return plan
-
-
-def longs(*values: int) -> ctypes.Array[ctypes.c_long]:
+def longs(*values: int) -> ctypes.Array[c_long]:
     """Numbers as MKL takes a list of them."""
-    return (ctypes.c_long * len(values))(*values)
+    return (c_long * len(values))(*values)
 
 
 def require(dfti: Any, status: int) -> None:

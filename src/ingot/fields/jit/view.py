@@ -40,7 +40,6 @@ class View:
     shifted: those that loops alone read, as another value some cells away
     """
 
-    real: torch.dtype
     constants: dict[Node, complex]
     through: dict[Node, Node]
     points: frozenset[Node]
@@ -53,6 +52,10 @@ class View:
         while node in self.through:
             node = self.through[node]
         return node
+
+    def base(self, node: Node) -> Node:
+        """The value in memory that a node is: of a shift the one that is shifted."""
+        return node.all_input_nodes[0] if node in self.shifted else node
 
 
 def viewed(captured: Captured) -> View:
@@ -78,7 +81,7 @@ def viewed(captured: Captured) -> View:
             through[node] = node.args[0]
         elif name in OPERATIONS and works(node, real) and is_on(node, device, constants):
             points.add(node)
-    view = View(real, constants, through, frozenset(points))
+    view = View(constants, through, frozenset(points))
     whole = needed_whole(captured.module.graph, view)
     floating = {n for n in points - whole if is_part(n, captured) and name_of(n) in CHEAP}
     shifted = {n for n in captured.module.graph.nodes if is_shifted(n, view, captured)}
@@ -95,7 +98,7 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
     open_axes = all(hint_of(value.shape[axis]) in TRACED.values() for axis in args[2])
     # up to the smallest box that is compiled, so that one wrap is enough
     near = all(abs(shift) <= SMALLEST for shift in args[1])
-    kinds = (view.real, view.real.to_complex(), torch.bool)
+    kinds = (captured.real, captured.real.to_complex(), torch.bool)
     held = value.dtype in kinds and is_on(node, torch.device(captured.schema.device), ())
     memory = source not in view.through and source not in view.constants
     alone = all(user in view.points for user in node.users)
@@ -104,17 +107,18 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
 
 def works(node: Node, real: torch.dtype) -> bool:
     """Whether a loop can hold an operation: its types, its sizes and its arguments."""
-    kinds = (real, real.to_complex(), torch.bool)
-    name, value = name_of(node), node.meta["val"]
-    tensors = [a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), Tensor)]
-    same = all(x.dtype in kinds for x in (*tensors, value))
-    if not same or not tensors or not known_sizes(node):
+    if not any(isinstance(each.meta.get("val"), Tensor) for each in node.all_input_nodes):
         return False
-    if name.startswith("rsub") and len(node.args) > 2:
+    # sizes are those of the box, of its spectrum, or fixed
+    shape = node.meta["val"].shape
+    if not all(isinstance(n, int) or hint_of(n) in TRACED.values() for n in shape):
         return False
-    if name in ("div.Tensor", "true_divide.Tensor") and node.kwargs.get("rounding_mode"):
+    b = Builder()
+    try:
+        lower(b, node, lambda each: placeholder(b, kind_of(each, real), each.name), real)
+    except (KeyError, TypeError):
         return False
-    return bool(printable(node, real))
+    return True
 
 
 def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
@@ -124,27 +128,10 @@ def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
     return all(value.device == device for value in values if isinstance(value, Tensor))
 
 
-def printable(node: Node, real: torch.dtype) -> bool:
-    """Whether an operation can be printed for the kinds of its arguments."""
-    b = Builder()
-    try:
-        lower(b, node, lambda each: placeholder(b, kind_of(each, real), each.name), real)
-    except (KeyError, TypeError):
-        return False
-    return True
-
-
-def known_sizes(node: Node) -> bool:
-    """Whether the sizes of a value are those of the box, of its spectrum, or fixed."""
-    known = set(TRACED.values())
-    return all(isinstance(n, int) or hint_of(n) in known for n in node.meta["val"].shape)
-
-
 def needed_whole(graph: Any, view: View) -> set[Node]:
     """The nodes whose values must lie in memory."""
-    calls = [n for n in graph.nodes if n.op == "call_function" and n not in view.points
-             and n not in view.through and n not in view.constants]  # fmt: skip
-    calls += [n for n in graph.nodes if n.op == "output"]
+    loops = view.points | view.through.keys() | view.constants.keys()
+    calls = (n for n in graph.nodes if n.op in ("call_function", "output") and n not in loops)
     pending = [a for n in calls for a in n.all_input_nodes]
     found: set[Node] = set()
     while pending:
@@ -164,12 +151,11 @@ def is_part(node: Node, captured: Captured) -> bool:
 
 def reads(node: Node, view: View) -> Iterator[Node]:
     """The values that a node takes from outside its loop or call, or from its own loop."""
-    is_loop = node in view.points
-    for each in node.all_input_nodes:
-        found = view.seen(each) if is_loop else each
-        if is_loop and found in view.constants:
-            continue
-        if is_loop and found in view.floating:
+    if node not in view.points:
+        yield from node.all_input_nodes
+        return
+    for found in map(view.seen, node.all_input_nodes):
+        if found in view.floating:
             yield from reads(found, view)
-        else:
+        elif found not in view.constants:
             yield found
