@@ -46,7 +46,6 @@ __all__ = [
     "MAX_OPERATIONS",
     "SLOW_OPERATIONS",
     "GraphPlan",
-    "compile_graphs",
     "compile_parts",
     "lower",
     "plan_graphs",
@@ -110,14 +109,8 @@ def lower(
     return plan.description
 
 
-def compile_graphs(program: Program, dtype: torch.dtype = torch.float64) -> InductorProgram:
-    """A program that runs as compiled graphs, of which nothing is left on disk."""
-    (only,) = compile_parts([program], dtype)
-    return only
-
-
 def compile_parts(programs: Sequence[Program], dtype: torch.dtype) -> list[InductorProgram]:
-    """Programs as compiled graphs, all by the same processes."""
+    """Programs as compiled graphs, all by the same processes; nothing is left on disk."""
     names = ["model", *(f"model_part{i}" for i in range(1, len(programs)))]
     plans = [plan_graphs(p, (), n, dtype=dtype) for p, n in zip(programs, names, strict=True)]
     with tempfile.TemporaryDirectory(prefix="ingot-") as name:
@@ -221,12 +214,11 @@ def _plan_forward(
     slopes: tuple[SlopeInfo, ...] = ()
     if passing:
         printed, found = print_tangents(segment, passing, dtype)
-        rows = zip(found.pairs, found.constant, strict=True)
-        slopes = tuple(SlopeInfo(y, x, constant) for (y, x), constant in rows)
+        slopes = tuple(SlopeInfo(*pair, constant) for pair, constant in found.items())
         if slopes:
             made.append(PlannedGraph(
                 f"{name}_jvp.pt2", segment, printed,
-                lambda t, x, y: t.judge_tangents(x, y, found.pairs),
+                lambda t, x, y: t.judge_tangents(x, y, [*found]),
             ))  # fmt: skip
     info = ForwardSegment(
         reads=segment.reads, gives=segment.gives, value=made[0].file,

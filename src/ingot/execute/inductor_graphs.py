@@ -18,7 +18,6 @@ __all__ = [
     "UNKNOWNS",
     "Pair",
     "PrintedGraph",
-    "SlopeBlocks",
     "find_columns",
     "find_guesses",
     "open_residuals",
@@ -109,21 +108,13 @@ def print_forward(segment: Segment, dtype: str) -> PrintedGraph:
     return w.finish([w.printer.write_value(v) for v in program.outputs])
 
 
-@dataclass(frozen=True, slots=True)
-class SlopeBlocks:
-    """The derivative blocks that a graph gives, in order.
-
-    constant: whether each is the same for all points, and has no batch.
-    """
-
-    pairs: tuple[Pair, ...]
-    constant: tuple[bool, ...]
-
-
 def print_tangents(
     segment: Segment, pairs: Sequence[Pair], dtype: str
-) -> tuple[PrintedGraph, SlopeBlocks]:
-    """Values read -> one block (rows, columns, batch) for each pair that is not zero."""
+) -> tuple[PrintedGraph, dict[Pair, bool]]:
+    """Values read -> one block (rows, columns, batch) for each pair that is not zero.
+
+    Also the pairs, in order, and whether each is the same for all points, and has no batch.
+    """
     program = segment.program
     builder = program.builder()
     known = {v.name: v for v in program.given}
@@ -133,17 +124,16 @@ def print_tangents(
         rows = [gives[y] for y, other in pairs if other == x]
         block = differentiate_rows(builder, rows, [known[x]], f"all of {x}")
         found |= {(v.name, x): block for v in rows if not block.is_zero(v)}
-    kept = [pair for pair in pairs if pair in found]
     axes = {a for d in found.values() for a in d.axes()}
     nodes = [n for d in found.values() for n in d.nodes()]
     w = _GraphWriter(builder, (), program.given, nodes, axes, dtype)
     w.printer.write_lines(w.lines)
-    flat = [found[pair].is_constant(gives[pair[0]]) for pair in kept]
+    constant = {p: found[p].is_constant(gives[p[0]]) for p in pairs if p in found}
     blocks = []
-    for pair, constant in zip(kept, flat, strict=True):
-        block = found[pair].write_block(w.printer, gives[pair[0]], "1" if constant else "batch")
-        blocks.append(w.function.write(f"{block}.select(-1, 0).clone()") if constant else block)
-    return w.finish(blocks), SlopeBlocks(tuple(kept), tuple(flat))
+    for pair, same in constant.items():
+        block = found[pair].write_block(w.printer, gives[pair[0]], "1" if same else "batch")
+        blocks.append(w.function.write(f"{block}.select(-1, 0).clone()") if same else block)
+    return w.finish(blocks), constant
 
 
 # implicit segments

@@ -98,14 +98,12 @@ class InductorProgram:
         outputs, statuses, _ = self.run(inputs, slopes=False)
         return outputs, statuses
 
-    def blocks(self, inputs: Mapping[str, Tensor]) -> dict[Pair, Tensor]:
-        """`(*batch, *axes, *axes, *base, *base)` of every pair; without batch where constant."""
-        return self.run(inputs, slopes=True)[2]
-
     def run(
         self, inputs: Mapping[str, Tensor], *, slopes: bool
     ) -> tuple[dict[str, Tensor], tuple[Status, ...], dict[Pair, Tensor]]:
-        """Outputs, statuses, and the derivative blocks if asked for."""
+        """Outputs, statuses, and if asked for the derivative blocks of every pair:
+        `(*batch, *axes, *axes, *base, *base)`, without batch where constant.
+        """
         given = {**self.parameters, **inputs}
         rows = [
             (v, given[name].detach().to(self.dtype).resolve_neg())
@@ -147,8 +145,8 @@ class InductorProgram:
         statuses = tuple(Status.without_points(name, self.dtype) for name in d.solves)
         if not slopes:
             return outputs, statuses, {}
-        one = self._run_segments(self._fill_ones(), slopes=True)
-        blocks = self._read_blocks(one, ())
+        ones = {v.name: self._allocate((v.width, 1)).fill_(1) for v in self._given.values()}
+        blocks = self._read_blocks(self._run_segments(ones, slopes=True), ())
         empty = {
             (s.output, s.input): blocks[s.output, s.input]
             if s.batch_independent
@@ -156,9 +154,6 @@ class InductorProgram:
             for s in d.slopes
         }
         return outputs, statuses, empty
-
-    def _fill_ones(self) -> Values:
-        return {v.name: self._allocate((v.width, 1)).fill_(1) for v in self._given.values()}
 
     def _allocate(self, shape: tuple[int, ...]) -> Tensor:
         """Room for numbers, whatever the default device is."""
@@ -264,17 +259,11 @@ class InductorProgram:
         for s in self.description.slopes:
             y, x = self._shape[s.output], self._given[s.input]
             block = self._read_block(found, s.output, s.input)
-            shape = (*y.sizes, *y.base, *x.sizes, *x.base)
-            a, b, c = len(y.sizes), len(y.base), len(x.sizes)
-            order = [*range(a), *range(a + b, a + b + c), *range(a, a + b),
-                     *range(a + b + c, len(shape))]  # fmt: skip
-            if block.ndim == 2:
-                result[s.output, s.input] = block.reshape(shape).permute(order)
-            else:
-                lead = len(batch)
-                whole = block.permute(2, 0, 1).reshape((*batch, *shape))
-                order = [*range(lead), *(lead + i for i in order)]
-                result[s.output, s.input] = whole.permute(order)
+            lead = batch if block.ndim == 3 else ()
+            groups = map(math.prod, (y.sizes, y.base, x.sizes, x.base, lead))
+            parts = block.reshape(*groups).transpose(1, 2).movedim(-1, 0)
+            shape = (*lead, *y.sizes, *x.sizes, *y.base, *x.base)
+            result[s.output, s.input] = parts.reshape(shape)
         return result
 
     def _read_block(self, found: CallResults, output: str, input: str) -> Tensor:
