@@ -14,7 +14,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from ingot.execute.batch_shape import ValueShape, flatten_batch, restore_batch
+from ingot.execute.batch_shape import flatten_batch, restore_batch
 from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor_metadata import (
     ForwardSegment,
@@ -125,11 +125,8 @@ class InductorProgram:
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
-        shapes = [self._shape[n] for n in self.description.inputs]
-        named = [
-            ValueShape(self.description.given.get(v.name, v.name), v.sizes, v.base) for v in shapes
-        ]
-        return step_calls(self, named, self.description.outputs, transient, self.dtype)
+        given = dict([*self._given.items()][: len(self.description.inputs)])
+        return step_calls(self, given, self.description.outputs, transient, self.dtype)
 
     def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""

@@ -17,7 +17,7 @@ from ingot.execute.interpret_parts import Parts, Record
 from ingot.execute.newton import run_newton
 from ingot.execute.newton_path import Part, PathRecorder
 from ingot.execute.status import Status, spoil_slopes
-from ingot.execute.transient import History, Transient, step_through
+from ingot.execute.transient import History, Transient, step_calls
 from ingot.program import Axis, Node, Program, Solve, Space, operation, sort_lines
 from ingot.program.arrays import ArrayLayout
 from ingot.program.differentiate import differentiate_along
@@ -111,7 +111,9 @@ class Interpreter:
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
-        return step_through(self, self.program, transient, self.dtype)
+        given = {v.name: shape_of(v, self.program) for v in self.program.inputs}
+        gives = [v.name for v in self.program.outputs]
+        return step_calls(self, given, gives, transient, self.dtype)
 
     def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""
