@@ -4,7 +4,6 @@ import ctypes
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, wraps
 from itertools import chain
 from sys import getrefcount
@@ -35,7 +34,7 @@ from ingot.options import Newton
 from ingot.types import lag
 
 __all__ = [
-    "KernelEntry", "KernelTransient", "NativeRunner", "Runner", "Runners", "SolveRules",
+    "KernelEntry", "KernelTransient", "NativeRunner", "Runner", "Runners",
     "open_native_runners",
 ]  # fmt: skip
 
@@ -82,14 +81,6 @@ UNREAD = count_references([np.empty(0)], 0)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Steps = Callable[[int, int, object, bytes], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SolveRules:
-    """A solve of the library and the rules it follows."""
-
-    name: str
-    newton: Newton
 
 
 class Runner(Protocol):
@@ -214,22 +205,23 @@ def _tell_full(method: F) -> F:
 class KernelEntry:
     """A kernel's entry function with the order, names and shapes of its arguments.
 
-    hidden: values of inputs that the caller does not give, after those that it gives.
+    hidden: values of inputs that the caller does not give, after those that it gives; solvers: the
+    names of its solves, and the rules that they follow.
     """
 
     def __init__(
         self, *, run: Runner, inputs: tuple[ValueShape, ...],
         hidden: tuple[tuple[ValueShape, Tensor], ...], outputs: tuple[ValueShape, ...],
-        solvers: tuple[SolveRules, ...], dtype: torch.dtype,
+        solvers: tuple[tuple[str, Newton], ...], dtype: torch.dtype,
     ) -> None:  # fmt: skip
         self.run, self.dtype, self.device = run, dtype, run.device
         self.inputs, self.outputs, self.solvers = inputs, outputs, solvers
         self.hidden = tuple((v, x.to(self.device)) for v, x in hidden)
-        self._names = tuple(v.name for v in outputs)
         self._reads = tuple(v.name for v in inputs)
-        self._solves = tuple(s.name for s in solvers)
-        self._knobs = pack_knobs([s.newton for s in solvers])
-        self._together = any(s.newton.stop == "batch" for s in solvers)
+        self._solves = tuple(name for name, _ in solvers)
+        self._rules = [newton for _, newton in solvers]
+        self._knobs = pack_knobs(self._rules)
+        self._together = any(newton.stop == "batch" for newton in self._rules)
         self._calls: CallCache[CallLayout] = CallCache()
         self._fast: CallCache[FastCall] = CallCache()
         self._rooms: dict[tuple[str, tuple[int, ...]], list[Array]] = {}
@@ -260,10 +252,10 @@ class KernelEntry:
             )
             ready = self._calls.keep(key, made)
         held, given = ready.pack_given(values)
-        outputs, gives = ready.allocate_outputs(self._allocate_output)
+        outputs, gives = ready.allocate_outputs(self._allocate_large)
         reports = self._run_reporting(given, gives, (ready.points,), range(1))
         del held  # until here the kernel reads them
-        return dict(zip(self._names, outputs, strict=True)), reports
+        return outputs, reports
 
     def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make a call like one that was made, if there is one."""
@@ -273,7 +265,7 @@ class KernelEntry:
         if not self.run.is_small(ready.points):
             return None
         make_task = partial(self.run.make_task, self._knobs)
-        return FastCall(make_task, self._names, self._solves, ready, values)
+        return FastCall(make_task, self._solves, ready, values)
 
     def run_steps(
         self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Array]
@@ -303,17 +295,11 @@ class KernelEntry:
             return torch.empty(shape, dtype=self.dtype, device=self.device)
         return self._reuse((name, shape))
 
-    def _allocate_output(self, which: int, size: int) -> Any:
-        """Memory for an output of a call, if it is worth keeping."""
+    def _allocate_large(self, name: str, size: int) -> Array | None:
+        """Memory for an output of a call or for what solves report, if it is worth keeping."""
         if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
             return None
-        return self._reuse((self._names[which], (size,)))
-
-    def _allocate_reports(self, size: int) -> Tensor | None:
-        """Memory for what solves report, if it is worth keeping."""
-        if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
-            return None
-        return torch.from_numpy(self._reuse(("", (size,))))
+        return self._reuse((name, (size,)))
 
     def _reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
         """Memory that nobody reads, of two that are kept: a loop that assigns its result to the
@@ -340,7 +326,7 @@ class KernelEntry:
         """Run steps on all points, and tell what the solves reported in tables."""
         points = tables[-1]
         reports = Reports.allocate(
-            self._solves, tables, self.dtype, self.device, steps.start, self._allocate_reports
+            self._solves, tables, self.dtype, self.device, steps.start, self._allocate_large
         )
 
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
@@ -354,13 +340,13 @@ class KernelEntry:
 
     def _run_in_lockstep(self, run: Steps, reports: Reports, steps: range) -> None:
         """`stop = batch`: each step once to see who needs most updates, then so many for all."""
-        rules = pack_knobs([s.newton for s in self.solvers])
+        rules = pack_knobs(self._rules)
         statuses = tuple(reports)
         for k, step in enumerate(steps):
             rows = reports.pack_rows(k)
             run(step, 1, rules, rows)
-            for rule, status, solver in zip(rules, statuses, self.solvers, strict=False):
-                if solver.newton.stop == "batch":
+            for rule, status, newton in zip(rules, statuses, self._rules, strict=False):
+                if newton.stop == "batch":
                     rule.min_its = int(torch.atleast_2d(status.iterations)[k].max())
             run(step, 1, rules, rows)
             for rule in rules:
@@ -379,28 +365,26 @@ class KernelTransient:
         self.batch = join_batches(_find_batches(entry, transient))
         self.points = math.prod(self.batch)
         self.slots = [self._lay_out_input(v, transient, outputs) for v in entry.inputs]
-        self.slots += [self._lay_out_fixed(v, x) for v, x in entry.hidden]
+        fixed = [self._flatten(v, x) for v, x in entry.hidden]
+        self.slots += [InputSlot(x, 0, *x.stride()) for x in fixed]
         begun = {name: x[0] for name, x in transient.prescribed.items()}
-        self.initial = {
-            name: self._lay_out_initial(outputs[name], x)
+        first = {
+            name: self._flatten(outputs[name], x).T
             for name, x in {**begun, **transient.initial}.items()
             if name in outputs
         }
+        self.initial = {name: x.numpy() if x.is_cpu else x for name, x in first.items()}
 
-    def _lay_out_initial(self, v: ValueShape, x: Tensor) -> Any:
-        """(components, points) of an initial value, as histories are on the device."""
-        flat = self._flatten(v, x).T
-        return flat.numpy() if flat.is_cpu else flat
+    def _flatten(self, v: ValueShape, x: Tensor, steps: tuple[int, ...] = ()) -> Tensor:
+        """(*steps, points, components) of a value `(*steps, *batch, *axes, *base)`.
 
-    def _flatten(self, v: ValueShape, x: Tensor) -> Tensor:
-        """(points, components) of a value `(*batch, *axes, *base)`."""
-        rest = x.shape[x.ndim - v.rank :]
-        spread = x.detach().to(self.entry.dtype).resolve_neg().expand((*self.batch, *rest))
-        return spread.reshape(self.points, math.prod(rest))
-
-    def _lay_out_fixed(self, v: ValueShape, x: Tensor) -> InputSlot:
-        flat = self._flatten(v, x)
-        return InputSlot(flat, 0, flat.stride(0), flat.stride(1))
+        It is viewed where the strides allow it.
+        """
+        x = x.detach().to(self.entry.dtype).resolve_neg()
+        own, rest = x.shape[len(steps) : x.ndim - v.rank], x.shape[x.ndim - v.rank :]
+        missing = (1,) * (len(self.batch) - len(own))
+        x = x.reshape((*steps, *missing, *own, *rest)).expand((*steps, *self.batch, *rest))
+        return x.reshape((*steps, self.points, math.prod(rest)))
 
     def _lay_out_input(
         self, v: ValueShape, transient: Transient, outputs: Mapping[str, ValueShape]
@@ -409,26 +393,16 @@ class KernelTransient:
         if back and base in outputs:
             return InputSlot(torch.empty(0, device="cpu"), 0, 0, 0, back, base)
         if base in transient.prescribed:
-            return self._lay_out_prescribed(v, transient.prescribed[base], back)
+            x = transient.prescribed[base]
+            rows = self._flatten(v, x, (len(x),))
+            return InputSlot(rows, *rows.stride(), back)
         if back and base in transient.initial:
             first = self._flatten(v, transient.initial[base])
             rows = first.new_zeros(self.count, *first.shape)
             rows[0] = first
-            return _slot_history(rows, back)
+            return InputSlot(rows, *rows.stride(), back)
         zero = torch.zeros(v.width, dtype=self.entry.dtype, device=self.entry.device)
         return InputSlot(zero, 0, 0, 1)
-
-    def _lay_out_prescribed(self, v: ValueShape, x: Tensor, back: int) -> InputSlot:
-        """(steps, points, components), viewed where the strides allow it."""
-        x = x.detach().to(self.entry.dtype).resolve_neg()
-        rank = x.ndim - 1 - v.rank
-        rest = x.shape[1 + rank :]
-        missing = (1,) * (len(self.batch) - rank)
-        x = x.reshape(len(x), *missing, *x.shape[1 : 1 + rank], *rest)
-        x = x.expand(len(x), *self.batch, *rest)
-        if len(self.batch) != 1 or len(rest) > 1:
-            x = x.reshape(len(x), self.points, math.prod(rest))
-        return _slot_history(x if x.ndim == 3 else x[..., None], back)
 
     @_tell_full
     def __call__(self) -> History:
@@ -437,17 +411,10 @@ class KernelTransient:
         found, statuses = self.entry.run_steps(self.slots, self.points, steps, self.initial)
         outputs = {}
         for v in self.entry.outputs:
-            rows = found[v.name]
-            rows = rows.transpose(1, 2) if isinstance(rows, Tensor) else rows.transpose(0, 2, 1)
+            rows = found[v.name].swapaxes(1, 2)
             rows = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
             outputs[v.name] = rows if isinstance(rows, Tensor) else torch.from_numpy(rows)
         return History(outputs, statuses)
-
-
-def _slot_history(x: Tensor, back: int) -> InputSlot:
-    """A slot over (steps, points, components)."""
-    step, point, component = x.stride()
-    return InputSlot(x, step, point, component, back)
 
 
 def _find_batches(entry: KernelEntry, transient: Transient) -> list[tuple[int, ...]]:
