@@ -35,7 +35,15 @@ from ingot.execute.inductor_metadata import (
 from ingot.execute.inductor_pool import CompilePool
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.inductor_trial import TRIAL_BATCHES, Arrays, Trial
-from ingot.program import Node, Program, Space, Variable, sort_lines
+from ingot.program import (
+    Node,
+    Program,
+    Space,
+    Variable,
+    is_batch_independent,
+    sort_lines,
+    with_jacobian,
+)
 from ingot.program.opaque import find_misplaced, walk_lines
 from ingot.program.partition import Segment, partition
 from ingot.program.program import find_arguments
@@ -169,6 +177,7 @@ def plan_graphs(
     inputs, parameters = _find_keys(program, segments)
     for key, v in (*inputs.items(), *parameters.items()):
         known.setdefault(key, _describe_value(v, program, key))
+    blocks = with_jacobian(program, pairs).outputs[len(program.outputs) :]
     description = InductorDescription(
         dtype=precision,
         values=tuple(known.values()),
@@ -177,7 +186,10 @@ def plan_graphs(
         given={k: v.name for k, v in {**inputs, **parameters}.items() if k != v.name},
         outputs=tuple(v.name for v in program.outputs),
         segments=tuple(infos),
-        slopes=tuple(_find_slopes(infos, pairs)),
+        slopes=tuple(
+            SlopeInfo(*pair, is_batch_independent(block))
+            for pair, block in zip(pairs, blocks, strict=True)
+        ),
     )
     return GraphPlan(tuple(made), description)
 
@@ -384,29 +396,3 @@ def _find_dependencies(segment: Segment) -> Iterator[tuple[str, set[str]]]:
         if segment.kind == "implicit":
             roots = find_arguments(segment.node)
         yield v.name, {known[n.id] for n in sort_lines(roots) if n.id in known}
-
-
-def _find_slopes(
-    segments: Sequence[ForwardSegment | ImplicitSegment], pairs: Sequence[Pair]
-) -> Iterator[SlopeInfo]:
-    """The requested blocks; one is constant where every way to it is."""
-    constant: dict[Pair, bool] = {}
-    wanted = {x for _, x in pairs}
-    made = {n for s in segments for n in s.gives}
-
-    def join(pair: Pair, flag: bool) -> None:
-        constant[pair] = constant.get(pair, True) and flag
-
-    for segment in segments:
-        if isinstance(segment, ForwardSegment):
-            local = {(s.output, s.input): s.batch_independent for s in segment.slopes}
-        else:
-            local = {(y, x): False for y in segment.gives for x in segment.varied}
-        for (y, by), flag in local.items():
-            if by not in made and source_name(by) in wanted:
-                join((y, source_name(by)), flag)
-            for (middle, x), inner in list(constant.items()):
-                if middle == by:
-                    join((y, x), flag and inner)
-    for y, x in pairs:
-        yield SlopeInfo(y, x, constant.get((y, x), True))

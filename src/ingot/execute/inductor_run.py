@@ -14,7 +14,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from ingot.execute.batch_shape import flatten_batch, restore_batch
+from ingot.execute.batch_shape import flatten_batch
 from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor_metadata import (
     ForwardSegment,
@@ -120,7 +120,8 @@ class InductorProgram:
         with run_alone(points < MIN_POINTS_FOR_THREADS):
             found = self._run_segments(values, slopes=slopes)
         names = self.description.outputs
-        outputs = {n: restore_batch(found.values[n].t(), batch, self._shape[n]) for n in names}
+        shapes = {n: (*batch, *self._shape[n].sizes, *self._shape[n].base) for n in names}
+        outputs = {n: found.values[n].t().reshape(shape) for n, shape in shapes.items()}
         return outputs, found.statuses, self._read_blocks(found, batch) if slopes else {}
 
     def transient(self, transient: Transient) -> History:

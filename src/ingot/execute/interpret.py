@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.batch_shape import find_slopes, flatten_batch, restore_batch, shape_of
+from ingot.execute.batch_shape import find_slopes, flatten_batch, shape_of
 from ingot.execute.interpret_parts import Parts, Record
 from ingot.execute.newton import run_newton
 from ingot.execute.newton_path import Part, PathRecorder
@@ -87,8 +87,8 @@ class Interpreter:
         for v in program.outputs:
             left = call.batch_of(v.nodes, batch)
             parts = [on.take(values[n.id], v.axes, math.prod(left)) for n in v.nodes]
-            stacked = torch.stack(parts, dim=-1)
-            outputs[v.name] = restore_batch(stacked, left, shape_of(v, program))
+            sizes = [program.extent(a) for a in v.axes]
+            outputs[v.name] = torch.stack(parts, dim=-1).reshape((*left, *sizes, *v.kind.base))
         for node in self._lines if self._couples_points else ():
             if operation(node.op).is_block and call.reduced[node.id] != ():
                 call.spread(node)
