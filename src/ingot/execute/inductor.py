@@ -16,9 +16,9 @@ from ingot.execute.inductor_graphs import (
     PrintedGraph,
     find_columns,
     find_guesses,
+    open_guesses,
     open_residuals,
     print_forward,
-    print_predictor,
     print_residual,
     print_sensitivity,
     print_step,
@@ -221,7 +221,7 @@ def _describe_value(v: Variable, space: Space, name: str | None = None) -> Value
 def _plan_forward(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
 ) -> tuple[ForwardSegment, list[PlannedGraph]]:
-    value = print_forward(segment, dtype)
+    value = print_forward(segment.program, dtype)
     made = [PlannedGraph(f"{name}.pt2", segment, value, Trial.judge_values)]
     slopes: tuple[SlopeInfo, ...] = ()
     if passing:
@@ -266,7 +266,7 @@ def _plan_implicit(
     guesses = find_guesses(segment)
     if guesses is None:
         predictor = f"{name}_predictor.pt2"
-        printed = print_predictor(segment, dtype)
+        printed = print_forward(open_guesses(segment), dtype, is_joined=True)
         made.append(PlannedGraph(predictor, segment, printed, Trial.judge_guess))
     info = ImplicitSegment(
         name=segment.name, reads=segment.reads, gives=segment.gives, rhs=rhs, step=step, ift=ift,

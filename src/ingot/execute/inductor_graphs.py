@@ -20,9 +20,9 @@ __all__ = [
     "PrintedGraph",
     "find_columns",
     "find_guesses",
+    "open_guesses",
     "open_residuals",
     "print_forward",
-    "print_predictor",
     "print_residual",
     "print_sensitivity",
     "print_step",
@@ -58,11 +58,12 @@ class PrintedGraph:
 
 
 class _GraphWriter:
-    """A function of a segment's values, under way."""
+    """A function of a segment's values, under way, with the lines that its roots need."""
 
     def __init__(
         self, space: Space, first: Sequence[tuple[str, int]], reads: Sequence[Variable],
         roots: Iterable[Node], axes: Iterable[Axis], dtype: str,
+        unknowns: Sequence[Variable] = (),
     ) -> None:  # fmt: skip
         self.arguments = [*first, *((v.name, shape_of(v, space).width) for v in reads)]
         names = [_ARGUMENT_NAMES[name] for name, _ in first]
@@ -74,6 +75,8 @@ class _GraphWriter:
         self.needed = {n.id for n in self.lines}
         for v, name in zip(reads, inputs, strict=True):
             self.printer.bind(v, name, self.needed)
+        self.bind(unknowns, _ARGUMENT_NAMES[UNKNOWNS], self.printer)
+        self.printer.write_lines(self.lines)
 
     def bind(self, variables: Sequence[Variable], argument: str, printer: TorchPrinter) -> None:
         """Take variables from an array that holds all of them."""
@@ -99,13 +102,12 @@ class _GraphWriter:
 # forward segments
 
 
-def print_forward(segment: Segment, dtype: str) -> PrintedGraph:
-    """Values read -> values given."""
-    program = segment.program
+def print_forward(program: Program, dtype: str, *, is_joined: bool = False) -> PrintedGraph:
+    """Values read -> values given, or an array of all of them."""
     axes = [a for v in program.outputs for a in v.axes]
     w = _GraphWriter(program, (), program.given, program.roots, axes, dtype)
-    w.printer.write_lines(w.lines)
-    return w.finish([w.printer.write_value(v) for v in program.outputs])
+    gives = [w.printer.write_value(v) for v in program.outputs]
+    return w.finish([w.join(gives)] if is_joined else gives)
 
 
 def print_tangents(
@@ -127,7 +129,6 @@ def print_tangents(
     axes = {a for d in found.values() for a in d.axes()}
     nodes = [n for d in found.values() for n in d.nodes()]
     w = _GraphWriter(builder, (), program.given, nodes, axes, dtype)
-    w.printer.write_lines(w.lines)
     constant = {p: found[p].is_constant(gives[p[0]]) for p in pairs if p in found}
     blocks = []
     for pair, same in constant.items():
@@ -142,24 +143,19 @@ def print_tangents(
 def find_guesses(segment: Segment) -> tuple[str, ...] | None:
     """The value that each unknown starts from, or None where a guess is computed."""
     known = {v.nodes: v.name for v in segment.program.given}
-    found, at = [], 0
-    for v in segment.solve.unknowns:
-        starts = segment.node.args[at : at + len(v.nodes)]
-        found.append(known.get(tuple(n.args[0] if n.op == "part" else n for n in starts)))
-        at += len(v.nodes)
+    starts = [v.nodes for v in open_guesses(segment).outputs]
+    found = [known.get(tuple(n.args[0] if n.op == "part" else n for n in x)) for x in starts]
     return tuple(n for n in found if n is not None) if None not in found else None
 
 
-def print_predictor(segment: Segment, dtype: str) -> PrintedGraph:
-    """Values read -> unknowns to start from."""
-    program, solve = segment.program, segment.solve
-    first = segment.node.args[: len(solve.columns)]
-    axes = [a for v in solve.unknowns for a in v.axes]
-    w = _GraphWriter(program, (), program.given, first, axes, dtype)
-    w.printer.write_lines(w.lines)
-    left = iter(first)
-    parts = [w.printer.write_stack([next(left) for _ in v.nodes], v.axes) for v in solve.unknowns]
-    return w.finish([w.join(parts)])
+def open_guesses(segment: Segment) -> Program:
+    """What the unknowns start from as a program: `start X` for each unknown X, of what is read."""
+    left = iter(segment.node.args)
+    starts = tuple(
+        replace(v, name=f"start {v.name}", nodes=tuple(next(left) for _ in v.nodes))
+        for v in segment.solve.unknowns
+    )
+    return replace(segment.program, outputs=starts)
 
 
 def open_residuals(segment: Segment) -> Program:
@@ -211,10 +207,9 @@ class _SegmentEquations:
     ) -> _GraphWriter:  # fmt: skip
         """A function of the unknowns and of what is read, with the lines that the roots need."""
         arguments = [(UNKNOWNS, self.size), *first]
-        w = _GraphWriter(self.builder, arguments, self.reads, roots, axes, dtype)
-        w.bind(self.unknowns, _ARGUMENT_NAMES[UNKNOWNS], w.printer)
-        w.printer.write_lines(w.lines)
-        return w
+        return _GraphWriter(
+            self.builder, arguments, self.reads, roots, axes, dtype, self.unknowns
+        )  # fmt: skip
 
     def write_residual(self, w: _GraphWriter, printer: TorchPrinter) -> str:
         """The residuals laid end to end, (rows, batch)."""

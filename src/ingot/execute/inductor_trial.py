@@ -11,7 +11,13 @@ import torch
 from torch import Tensor
 
 from ingot.execute.batch_shape import ValueShape, shape_of
-from ingot.execute.inductor_graphs import STEP_LENGTH, Pair, PrintedGraph, open_residuals
+from ingot.execute.inductor_graphs import (
+    STEP_LENGTH,
+    Pair,
+    PrintedGraph,
+    open_guesses,
+    open_residuals,
+)
 from ingot.execute.interpret import Interpreter
 from ingot.program import Program, with_jacobian
 from ingot.program.partition import Segment
@@ -135,13 +141,8 @@ class Trial:
 
     def judge_guess(self, x: Arrays, gives: Arrays) -> str | None:
         """`_predictor` gives the guesses."""
-        left = iter(self.segment.node.args)
-        starts = tuple(
-            replace(v, name=f"start {v.name}", nodes=tuple(next(left) for _ in v.nodes))
-            for v in self.segment.solve.unknowns
-        )
-        only = replace(self.segment.program, outputs=starts)
-        return self._compare(lambda *y: [torch.cat(self._evaluate(only, [*y]))], x, gives)
+        program = open_guesses(self.segment)
+        return self._compare(lambda *y: [torch.cat(self._evaluate(program, [*y]))], x, gives)
 
     def _compare(self, expected: Callable[..., Arrays], x: Arrays, gives: Arrays) -> str | None:
         """Compared within what a change of the arguments by rounding makes of the results."""
