@@ -4,6 +4,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def lower(
 
     # the longest first, so that no process is left alone with it at the end
     order = sorted(plan.graphs, key=lambda g: -g.printed.operations)
-    with CompilePool(jobs) as children:
+    with closing(CompilePool(jobs)) as children:
         for job in [children.threads.submit(work, graph) for graph in order]:
             job.result()
     return plan.description

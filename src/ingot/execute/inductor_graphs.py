@@ -106,7 +106,7 @@ def print_forward(program: Program, dtype: str, *, is_joined: bool = False) -> P
     """Values read -> values given, or an array of all of them."""
     axes = [a for v in program.outputs for a in v.axes]
     w = _GraphWriter(program, (), program.given, program.roots, axes, dtype)
-    gives = [w.printer.write_value(v) for v in program.outputs]
+    gives = [w.printer.write_stack(v.nodes, v.axes) for v in program.outputs]
     return w.finish([w.join(gives)] if is_joined else gives)
 
 
@@ -215,7 +215,7 @@ class _SegmentEquations:
         """The residuals laid end to end, (rows, batch)."""
         if not any(v.axes for v in self.residuals):
             return printer.write_stack(self.rows, ())
-        return w.join([printer.write_value(v) for v in self.residuals])
+        return w.join([printer.write_stack(v.nodes, v.axes) for v in self.residuals])
 
     def restore_order(self, w: _GraphWriter, slope: Derivative, x: str) -> str:
         """Rows that stand in the order of the matrix's columns, in the order of the unknowns."""

@@ -21,17 +21,15 @@ logger = logging.getLogger("ingot")
 
 
 class CompilePool:
-    """Up to `jobs` processes that compile; used as a context, they end with it."""
+    """Up to `jobs` processes that compile, until it is closed."""
 
     def __init__(self, jobs: int) -> None:
         self.threads = ThreadPoolExecutor(jobs)
         self._children = Children()
         self._cache = open_cache()
 
-    def __enter__(self) -> "CompilePool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End all work."""
         # threads may be waiting for children, and compilers be at work for them
         self.threads.shutdown(wait=False, cancel_futures=True)
         self._children.close()

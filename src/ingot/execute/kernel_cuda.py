@@ -3,6 +3,7 @@
 Nothing here waits for the GPU: outputs and reports stay there until they are read.
 """
 
+import math
 import struct
 from collections.abc import Callable, Iterator
 from ctypes import c_int64, sizeof
@@ -35,6 +36,8 @@ class DeviceRunner:
     rows: of inputs and parameters, of outputs, of solves
     """
 
+    task_points = math.inf  # whatever their number, it is one launch
+
     def __init__(self, function: DeviceFunction, rows: tuple[int, int, int]) -> None:
         self.function = function
         self.device = function.device
@@ -51,10 +54,6 @@ class DeviceRunner:
     def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
         """One step of all points."""
         return self._make(knobs, given, gives, rows, (points, 0, 1))
-
-    def is_small(self, points: int) -> bool:
-        """Whatever the number of points: it is one launch."""
-        return True
 
     def _make(
         self, knobs: Any, given: Any, gives: Any, rows: bytes, rest: tuple[int, int, int]

@@ -3,11 +3,12 @@
 import ctypes
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from sys import getrefcount
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -79,14 +80,17 @@ def count_references(rooms: list[Array], which: int) -> int:
 UNREAD = count_references([np.empty(0)], 0)
 """The references to an array that nothing but its list holds."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 Steps = Callable[[int, int, object, bytes], None]
 
 
 class Runner(Protocol):
-    """What runs a kernel on a device: steps of all points, given the rows of C structures."""
+    """What runs a kernel on a device: steps of all points, given the rows of C structures.
+
+    task_points: below so many points one step is best run as one task
+    """
 
     device: torch.device
+    task_points: float
 
     def __call__(
         self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
@@ -96,10 +100,6 @@ class Runner(Protocol):
 
     def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
         """The first step of all points, to be run again with other addresses."""
-        ...
-
-    def is_small(self, points: int) -> bool:
-        """Whether one step of so many points is one task."""
         ...
 
 
@@ -118,6 +118,7 @@ class NativeRunner:
     """A function of a library of C++, whose blocks of points are shared among threads."""
 
     device = CPU
+    task_points = 2 * MIN_WORK_FOR_THREADS  # from there on a second thread pays
 
     def __init__(self, function: Any, lanes: int) -> None:
         function.argtypes, function.restype = RUN_ARGTYPES, ctypes.c_int32
@@ -158,10 +159,6 @@ class NativeRunner:
 
         return Task(numbers, places, start)
 
-    def is_small(self, points: int) -> bool:
-        """Whether a second thread would not pay."""
-        return points < 2 * MIN_WORK_FOR_THREADS
-
 
 def open_native_runners(library: ctypes.CDLL, prefix: str) -> Runners:
     """What runs the entries of a library."""
@@ -181,25 +178,16 @@ def _find_function(library: ctypes.CDLL, name: str) -> Any:
         raise refuse("no symbol", name=name) from None
 
 
-def _tell_how_full(error: torch.OutOfMemoryError) -> IngotError:
-    """What to tell where torch finds no memory on a GPU."""
-    # its second sentence says how much was asked for, its third how much there is
-    told = ". ".join(str(error).split(". ")[1:3])
-    fix = "give it fewer points or steps at a time, or free memory of the GPU"
-    return IngotError([Problem("no-device-memory", f"the GPU is full: {told}", None, fix)])
-
-
-def _tell_full(method: F) -> F:
-    """The method, whose error tells a remedy where torch finds no memory on a GPU."""
-
-    @wraps(method)
-    def call(*given: Any) -> Any:
-        try:
-            return method(*given)
-        except torch.OutOfMemoryError as error:
-            raise _tell_how_full(error) from None
-
-    return cast(F, call)
+@contextmanager
+def _tell_full() -> Iterator[None]:
+    """An error that tells a remedy where torch finds no memory on a GPU."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        # its second sentence says how much was asked for, its third how much there is
+        told = f"the GPU is full: {'. '.join(str(error).split('. ')[1:3])}"
+        fix = "give it fewer points or steps at a time, or free memory of the GPU"
+        raise IngotError([Problem("no-device-memory", told, None, fix)]) from None
 
 
 class KernelEntry:
@@ -233,8 +221,8 @@ class KernelEntry:
         if fast is not None:
             try:
                 return fast(values)
-            except torch.OutOfMemoryError as error:
-                raise _tell_how_full(error) from None
+            except torch.OutOfMemoryError:
+                fast = None  # the slow way, which tells of it
         key = layouts_of(values)
         is_known = self._calls.find(key) is not None
         found = self.call(values, key)
@@ -242,7 +230,7 @@ class KernelEntry:
             self._fast.guard(None, values, fast)
         return found
 
-    @_tell_full
+    @_tell_full()
     def call(self, values: Sequence[Tensor], key: Layouts) -> tuple[dict[str, Tensor], Reports]:
         """The outputs of inputs in their order, whose signature is known, and the reports."""
         ready = self._calls.find(key)
@@ -260,9 +248,9 @@ class KernelEntry:
     def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make a call like one that was made, if there is one."""
         ready = self._calls.find(key)
-        if ready is None or not ready.in_place or not ready.points or self._together:
+        if ready is None or not ready.in_place or self._together:
             return None
-        if not self.run.is_small(ready.points):
+        if not 0 < ready.points < self.run.task_points:
             return None
         make_task = partial(self.run.make_task, self._knobs)
         return FastCall(make_task, self._solves, ready, values)
@@ -356,7 +344,7 @@ class KernelEntry:
 class KernelTransient:
     """A transient whose arrays lie as the kernel reads them."""
 
-    @_tell_full
+    @_tell_full()
     def __init__(self, entry: KernelEntry, transient: Transient) -> None:
         self.entry = entry
         raise_if(find_elsewhere({**transient.prescribed, **transient.initial}, entry.device))
@@ -404,7 +392,7 @@ class KernelTransient:
         zero = torch.zeros(v.width, dtype=self.entry.dtype, device=self.entry.device)
         return InputSlot(zero, 0, 0, 1)
 
-    @_tell_full
+    @_tell_full()
     def __call__(self) -> History:
         """Run all steps."""
         steps = range(1, self.count)

@@ -215,10 +215,6 @@ class TorchPrinter:
             name = to.write(f"{name}.permute({_join([*back, len(order)])})")
         return name
 
-    def write_value(self, variable: Variable) -> str:
-        """A variable as (components, batch), the entries of its axes outermost."""
-        return self.write_stack(variable.nodes, variable.axes)
-
     def write_stack(
         self, nodes: Sequence[Node], axes: Sequence[Axis], seed: Axis | None = None,
         batch: str = "batch",
