@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ingot.codegen.abi import GivenStruct, GivesStruct, Knobs
+from ingot.codegen.abi import GIVEN_NUMBERS, GIVES_NUMBERS, REPORT_NUMBERS, Knobs
 from ingot.codegen.cuda import DeviceFunction
 from ingot.errors import Problem, raise_if
 from ingot.execute.call_layout import Task
@@ -25,9 +25,6 @@ MAX_TASK_BYTES = 32_764
 
 MAX_BLOCKS = 1 << 20
 """The most groups of threads that are started; with more points each takes several."""
-
-_REPORT_BYTES = 40
-"""`Reports::One` of newton.h."""
 
 
 class DeviceRunner:
@@ -74,8 +71,8 @@ class DeviceRunner:
 def _measure_task(rows: tuple[int, int, int]) -> tuple[int, ...]:
     """The bytes of each array of a task, which has one row at least."""
     given, gives, solves = (max(n, 1) for n in rows)
-    sizes = given * sizeof(GivenStruct), gives * sizeof(GivesStruct), solves * _REPORT_BYTES
-    return (*sizes, solves * sizeof(Knobs))
+    numbers = given * GIVEN_NUMBERS, gives * GIVES_NUMBERS, solves * REPORT_NUMBERS
+    return (*(8 * n for n in numbers), solves * sizeof(Knobs))
 
 
 def find_too_large(rows: tuple[int, int, int]) -> Iterator[Problem]:
