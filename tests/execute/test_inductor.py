@@ -22,10 +22,10 @@ from ingot.errors import IngotError
 from ingot.execute import Status, Transient, inductor_pool
 from ingot.execute import inductor as backend
 from ingot.execute.inductor import GraphPlan, lower, plan_graphs
-from ingot.execute.inductor_graphs import PrintedGraph
 from ingot.execute.inductor_run import InductorDescription, InductorProgram
 from ingot.execute.inductor_trial import TRIAL_BATCHES, Trial
 from ingot.execute.interpret import Interpreter
+from ingot.execute.torch_source import PrintedGraph
 from ingot.graphs.torch_private import load_graph
 from ingot.hit import read, read_text
 from ingot.model import build

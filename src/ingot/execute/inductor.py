@@ -14,7 +14,6 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.inductor_graphs import (
     Pair,
-    PrintedGraph,
     find_columns,
     find_guesses,
     open_guesses,
@@ -36,6 +35,7 @@ from ingot.execute.inductor_metadata import (
 from ingot.execute.inductor_pool import CompilePool
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.inductor_trial import TRIAL_BATCHES, Arrays, Trial
+from ingot.execute.torch_source import PrintedGraph
 from ingot.program import (
     Node,
     Program,

@@ -11,7 +11,7 @@ from torch import Tensor
 from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
 from ingot.execute import inductor_child
-from ingot.execute.inductor_graphs import PrintedGraph
+from ingot.execute.torch_source import PrintedGraph
 from ingot.graphs import torch_private
 from ingot.graphs.child import Children
 

@@ -14,11 +14,11 @@ from ingot.execute.batch_shape import ValueShape, shape_of
 from ingot.execute.inductor_graphs import (
     STEP_LENGTH,
     Pair,
-    PrintedGraph,
     open_guesses,
     open_residuals,
 )
 from ingot.execute.interpret import Interpreter
+from ingot.execute.torch_source import PrintedGraph
 from ingot.program import Program, with_jacobian
 from ingot.program.partition import Segment
 from ingot.types import lag
