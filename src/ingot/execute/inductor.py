@@ -49,7 +49,7 @@ from ingot.program.opaque import find_misplaced, walk_lines
 from ingot.program.partition import Segment, partition
 from ingot.program.program import find_arguments
 from ingot.program.substeps import find_parts
-from ingot.types.history import given_name, source_name
+from ingot.types.history import given_name
 
 __all__ = [
     "MAX_OPERATIONS",
@@ -162,7 +162,9 @@ def plan_graphs(
     )  # fmt: skip
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
-    local = _find_local_pairs(segments, pairs)
+    inputs, parameters = _find_keys(program, segments)
+    keys = {v.name: key for key, v in (inputs | parameters).items()}
+    local = _find_local_pairs(segments, [(y, keys[x]) for y, x in pairs])
     made: list[PlannedGraph] = []
     infos: list[ForwardSegment | ImplicitSegment] = []
     for i, (segment, passing) in enumerate(zip(segments, local, strict=True)):
@@ -175,8 +177,7 @@ def plan_graphs(
     known = {
         v.name: _describe_value(v, program) for s in segments for v in _list_variables(s.program)
     }
-    inputs, parameters = _find_keys(program, segments)
-    for key, v in (*inputs.items(), *parameters.items()):
+    for key, v in (inputs | parameters).items():
         known.setdefault(key, _describe_value(v, program, key))
     blocks = with_jacobian(program, pairs).outputs[len(program.outputs) :]
     description = InductorDescription(
@@ -184,7 +185,7 @@ def plan_graphs(
         values=tuple(known.values()),
         inputs=tuple(inputs),
         parameters=tuple(parameters),
-        given={k: v.name for k, v in {**inputs, **parameters}.items() if k != v.name},
+        given={key: name for name, key in keys.items() if key != name},
         outputs=tuple(v.name for v in program.outputs),
         segments=tuple(infos),
         slopes=tuple(
@@ -203,15 +204,10 @@ def _find_keys(
     program: Program, segments: Sequence[Segment]
 ) -> tuple[dict[str, Variable], dict[str, Variable]]:
     """Inputs and parameters by the names under which segments read them."""
-    read = {n for s in segments for n in s.reads}
-    renamed = {source_name(n): n for n in read if source_name(n) != n}
-    given = {n for s in segments for n in s.gives}
-
-    def key(name: str) -> str:
-        return renamed.get(name, given_name(name) if name in given else name)
-
-    parameters = {key(p.variable.name): p.variable for p in program.parameters}
-    return {key(v.name): v for v in program.inputs}, parameters
+    gives = {n for s in segments for n in s.gives}
+    keys = {v.name: given_name(v.name) if v.name in gives else v.name for v in program.given}
+    parameters = {keys[p.variable.name]: p.variable for p in program.parameters}
+    return {keys[v.name]: v for v in program.inputs}, parameters
 
 
 def _describe_value(v: Variable, space: Space, name: str | None = None) -> ValueInfo:
@@ -365,10 +361,9 @@ def _check_sizes(made: Sequence[PlannedGraph]) -> None:
 def _find_local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[list[Pair]]:
     """For each segment the (given, read) pairs that some requested pair passes through."""
     depends = [dict(_find_dependencies(s)) for s in segments]
-    keys = {source_name(n): n for s in segments for n in s.reads if source_name(n) != n}
     ahead: dict[str, set[str]] = {}
     for x in {x for _, x in pairs}:
-        found = ahead[x] = {keys.get(x, x)}
+        found = ahead[x] = {x}
         for step in depends:
             found |= {y for y, reads in step.items() if reads & found}
     behind: dict[str, set[str]] = {}
