@@ -38,9 +38,9 @@ class StepsInParts:
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """The points that go on, and where in the step their parts begin and end, from 0 to 1."""
         while len(index := (~self.done & (self._length > 0)).nonzero()[:, 0]):
-            begin = self._begin[index]
-            ends = (begin, begin + self._length[index])
-            yield index, *((x / self._whole).to(self.unknowns.dtype) for x in ends)
+            begin, length, dtype = self._begin[index], self._length[index], self.unknowns.dtype
+            after = begin + length
+            yield index, (begin / self._whole).to(dtype), (after / self._whole).to(dtype)
 
     def keep(self, index: Tensor, unknowns: Tensor, part: Status) -> Tensor:
         """What became of parts; returns the places of those that converged.

@@ -114,9 +114,6 @@ class Reports(Sequence[Status]):
     def __getitem__(self, which: int | slice) -> Status | tuple[Status, ...]:
         return self._read_all()[which]
 
-    def __iter__(self) -> Iterator[Status]:
-        return iter(self._read_all())
-
     def _read_all(self) -> tuple[Status, ...]:
         """All statuses; their tables are views of the memory."""
         if self._read is not None or not self.solves:

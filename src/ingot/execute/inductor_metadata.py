@@ -42,7 +42,7 @@ class _AbstractSegment(
     """What JSON tells apart by `segment`."""
 
 
-class ForwardSegment(_AbstractSegment, kw_only=True, tag="forward"):
+class ForwardSegment(_AbstractSegment, frozen=True, kw_only=True, tag="forward"):
     """Graphs from values to values.
 
     value: reads -> gives; jvp: reads -> the blocks of `slopes` (rows, columns, points).
@@ -70,7 +70,7 @@ class PartInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     other: str
 
 
-class ImplicitSegment(_AbstractSegment, kw_only=True, tag="implicit"):
+class ImplicitSegment(_AbstractSegment, frozen=True, kw_only=True, tag="implicit"):
     """Graphs of one solve; `gives` are its unknowns, laid end to end in u.
 
     rhs: u, reads -> -r; step: u, step lengths (points,), reads -> u after an update, -r there;

@@ -33,7 +33,7 @@ class DeviceRunner:
     rows: of inputs and parameters, of outputs, of solves
     """
 
-    task_points = math.inf  # whatever their number, it is one launch
+    task_points: float = math.inf  # whatever their number, it is one launch
 
     def __init__(self, function: DeviceFunction, rows: tuple[int, int, int]) -> None:
         self.function = function

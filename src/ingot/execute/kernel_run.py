@@ -118,7 +118,7 @@ class NativeRunner:
     """A function of a library of C++, whose blocks of points are shared among threads."""
 
     device = CPU
-    task_points = 2 * MIN_WORK_FOR_THREADS  # from there on a second thread pays
+    task_points: float = 2 * MIN_WORK_FOR_THREADS  # from there on a second thread pays
 
     def __init__(self, function: Any, lanes: int) -> None:
         function.argtypes, function.restype = RUN_ARGTYPES, ctypes.c_int32
@@ -256,7 +256,7 @@ class KernelEntry:
         return FastCall(make_task, self._solves, ready, values)
 
     def run_steps(
-        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Array]
+        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Any]
     ) -> tuple[dict[str, Any], Reports]:
         """Run a range of steps; outputs are (steps.stop, components, points), zero before it.
 
@@ -353,8 +353,7 @@ class KernelTransient:
         self.batch = join_batches(_find_batches(entry, transient))
         self.points = math.prod(self.batch)
         self.slots = [self._lay_out_input(v, transient, outputs) for v in entry.inputs]
-        fixed = [self._flatten(v, x) for v, x in entry.hidden]
-        self.slots += [InputSlot(x, 0, *x.stride()) for x in fixed]
+        self.slots += [_make_slot(self._flatten(v, x)) for v, x in entry.hidden]
         begun = {name: x[0] for name, x in transient.prescribed.items()}
         first = {
             name: self._flatten(outputs[name], x).T
@@ -382,15 +381,13 @@ class KernelTransient:
             return InputSlot(torch.empty(0, device="cpu"), 0, 0, 0, back, base)
         if base in transient.prescribed:
             x = transient.prescribed[base]
-            rows = self._flatten(v, x, (len(x),))
-            return InputSlot(rows, *rows.stride(), back)
+            return _make_slot(self._flatten(v, x, (len(x),)), back)
         if back and base in transient.initial:
             first = self._flatten(v, transient.initial[base])
             rows = first.new_zeros(self.count, *first.shape)
             rows[0] = first
-            return InputSlot(rows, *rows.stride(), back)
-        zero = torch.zeros(v.width, dtype=self.entry.dtype, device=self.entry.device)
-        return InputSlot(zero, 0, 0, 1)
+            return _make_slot(rows, back)
+        return _make_slot(torch.zeros(v.width, dtype=self.entry.dtype, device=self.entry.device))
 
     @_tell_full()
     def __call__(self) -> History:
@@ -403,6 +400,12 @@ class KernelTransient:
             rows = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
             outputs[v.name] = rows if isinstance(rows, Tensor) else torch.from_numpy(rows)
         return History(outputs, statuses)
+
+
+def _make_slot(x: Tensor, back: int = 0) -> InputSlot:
+    """A slot over ([[steps,] points,] components)."""
+    step, point, component = (0,) * (3 - x.ndim) + x.stride()
+    return InputSlot(x, step, point, component, back)
 
 
 def _find_batches(entry: KernelEntry, transient: Transient) -> list[tuple[int, ...]]:
