@@ -162,8 +162,9 @@ def plan_graphs(
     )  # fmt: skip
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
-    inputs, parameters = _find_keys(program, segments)
-    keys = {v.name: key for key, v in (inputs | parameters).items()}
+    computed = {n for s in segments for n in s.gives}
+    # the names under which segments read what is given
+    keys = {v.name: given_name(v.name) if v.name in computed else v.name for v in program.given}
     local = _find_local_pairs(segments, [(y, keys[x]) for y, x in pairs])
     made: list[PlannedGraph] = []
     infos: list[ForwardSegment | ImplicitSegment] = []
@@ -173,18 +174,17 @@ def plan_graphs(
         info, found = write(segment, passing, name, precision)
         infos.append(info)
         made += found
-    _check_sizes(made)
-    known = {
-        v.name: _describe_value(v, program) for s in segments for v in _list_variables(s.program)
-    }
-    for key, v in (inputs | parameters).items():
-        known.setdefault(key, _describe_value(v, program, key))
+    raise_if(_find_long_graphs(made))
+    parts = [s.program for s in segments]
+    known = {v.name: _describe_value(v, program) for p in parts for v in (*p.given, *p.outputs)}
+    for v in program.given:
+        known.setdefault(keys[v.name], _describe_value(v, program, keys[v.name]))
     blocks = with_jacobian(program, pairs).outputs[len(program.outputs) :]
     description = InductorDescription(
         dtype=precision,
         values=tuple(known.values()),
-        inputs=tuple(inputs),
-        parameters=tuple(parameters),
+        inputs=tuple(keys[v.name] for v in program.inputs),
+        parameters=tuple(keys[p.variable.name] for p in program.parameters),
         given={key: name for name, key in keys.items() if key != name},
         outputs=tuple(v.name for v in program.outputs),
         segments=tuple(infos),
@@ -194,20 +194,6 @@ def plan_graphs(
         ),
     )
     return GraphPlan(tuple(made), description)
-
-
-def _list_variables(program: Program) -> tuple[Variable, ...]:
-    return (*program.given, *program.outputs)
-
-
-def _find_keys(
-    program: Program, segments: Sequence[Segment]
-) -> tuple[dict[str, Variable], dict[str, Variable]]:
-    """Inputs and parameters by the names under which segments read them."""
-    gives = {n for s in segments for n in s.gives}
-    keys = {v.name: given_name(v.name) if v.name in gives else v.name for v in program.given}
-    parameters = {keys[p.variable.name]: p.variable for p in program.parameters}
-    return {keys[v.name]: v for v in program.inputs}, parameters
 
 
 def _describe_value(v: Variable, space: Space, name: str | None = None) -> ValueInfo:
@@ -336,23 +322,21 @@ def _count_copies(node: Node) -> int:
     return node.attr.count * sum(map(_count_copies, sort_lines(node.attr.roots)))
 
 
-def _check_sizes(made: Sequence[PlannedGraph]) -> None:
-    problems = []
+def _find_long_graphs(made: Sequence[PlannedGraph]) -> Iterator[Problem]:
+    """A problem for each graph that is too long; one that is long is told to take its time."""
     for graph in made:
         count = graph.printed.operations
         if count > MAX_OPERATIONS:
-            problems.append(Problem(
+            yield Problem(
                 "program-too-long",
                 f"the graph '{graph.file}' has {count} operations; torch is asked to compile"
                 f" {MAX_OPERATIONS} at most", None,
                 "compile with --backend kernel, or ask for fewer derivative pairs",
-            ))  # fmt: skip
+            )  # fmt: skip
         elif count > SLOW_OPERATIONS:
             logger.warning(
                 "%s has %d operations; torch will take a minute or more", graph.file, count
             )
-    if problems:
-        raise IngotError(problems)
 
 
 # which derivative blocks pass through which segment
