@@ -80,8 +80,6 @@ def count_references(rooms: list[Array], which: int) -> int:
 UNREAD = count_references([np.empty(0)], 0)
 """The references to an array that nothing but its list holds."""
 
-Steps = Callable[[int, int, object, bytes], None]
-
 
 class Runner(Protocol):
     """What runs a kernel on a device: steps of all points, given the rows of C structures.
@@ -320,25 +318,18 @@ class KernelEntry:
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
             self.run(given, gives, rules, rows, points, first, count)
 
-        if self._together and points:
-            self._run_in_lockstep(run, reports, steps)
-        else:
+        if not self._together or not points:
             run(steps.start, len(steps), self._knobs, reports.pack_rows())
-        return reports
-
-    def _run_in_lockstep(self, run: Steps, reports: Reports, steps: range) -> None:
-        """`stop = batch`: each step once to see who needs most updates, then so many for all."""
-        rules = pack_knobs(self._rules)
-        statuses = tuple(reports)
+            return reports
+        # `stop = batch`: each step once to see who needs most updates, then so many for all
         for k, step in enumerate(steps):
-            rows = reports.pack_rows(k)
+            rules, rows = pack_knobs(self._rules), reports.pack_rows(k)
             run(step, 1, rules, rows)
-            for rule, status, newton in zip(rules, statuses, self._rules, strict=False):
+            for rule, status, newton in zip(rules, reports, self._rules, strict=False):
                 if newton.stop == "batch":
                     rule.min_its = int(torch.atleast_2d(status.iterations)[k].max())
             run(step, 1, rules, rows)
-            for rule in rules:
-                rule.min_its = 0
+        return reports
 
 
 class KernelTransient:
