@@ -113,7 +113,10 @@ class _OutlineWriter:
         self._assign_steps()
         if not self.member:
             return [self.printer.write_line(n, {}, self.fused) for n in self.nodes]
-        readers = self._find_readers()
+        readers: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for arg in find_operands(node, self.fused):
+                readers.setdefault(arg.id, []).append(node)
         twin: dict[int, tuple[Twins, int]] = {}
         for line in (t for group in self.groups for t in group):
             for alike in (line, *self._find_operands(line)):
@@ -152,13 +155,6 @@ class _OutlineWriter:
                 return False
         reads = self._find_operands(line)
         return len({r[0].id for r in reads}) == len(set(reads))
-
-    def _find_readers(self) -> dict[int, list[Node]]:
-        found: dict[int, list[Node]] = {}
-        for node in self.nodes:
-            for arg in find_operands(node, self.fused):
-                found.setdefault(arg.id, []).append(node)
-        return found
 
     # which lines run together
 

@@ -105,7 +105,10 @@ def lower(
         gives = children.compile(folder / graph.file, graph.printed, precision, given)
         if gives is not None:
             for x, y in zip(points, gives, strict=True):
-                _require_right(graph.file, len(x[0][0]), graph.judge(trial, x, y))
+                if (wrong := graph.judge(trial, x, y)) is not None:
+                    told = f"the graph '{graph.file}' at {len(x[0][0])} points: {wrong}"
+                    fix = "report this with the model; --backend kernel compiles it meanwhile"
+                    raise IngotError([Problem("graph-differs", told, None, fix)])
             children.keep(folder / graph.file, graph.printed, precision)
         if progress is not None:
             progress(graph.file)
@@ -135,14 +138,6 @@ def compile_parts(programs: Sequence[Program], dtype: torch.dtype) -> list[Induc
             )
             for plan, program in zip(plans, programs, strict=True)
         ]  # fmt: skip
-
-
-def _require_right(file: str, points: int, wrong: str | None) -> None:
-    if wrong is not None:
-        raise IngotError([Problem(
-            "graph-differs", f"the graph '{file}' at {points} points: {wrong}", None,
-            "report this with the model; --backend kernel compiles it meanwhile",
-        )])  # fmt: skip
 
 
 def plan_graphs(
@@ -231,7 +226,11 @@ def _plan_implicit(
     rhs = step = ift = inner = None
     columns = by
     if any(n.op == "solve" for n in sort_lines(segment.solve.rows)):
-        plan = _plan_residuals(segment, by, f"{name}_rhs", dtype)
+        # segments themselves, with their derivatives
+        residuals = open_residuals(segment)
+        unknowns = [v.name for v in residuals.inputs[: len(segment.solve.unknowns)]]
+        pairs = [(r.name, x) for r in residuals.outputs for x in (*unknowns, *by)]
+        plan = plan_graphs(residuals, pairs, f"{name}_rhs", dtype=getattr(torch, dtype))
         inner, made = plan.description, list(plan.graphs)
     else:
         rhs, step = f"{name}_rhs.pt2", f"{name}_step.pt2"
@@ -292,14 +291,6 @@ def _find_parts(segment: Segment) -> tuple[PartInfo, ...]:
                 " itself for compiled graphs", None, "compile with --backend kernel",
             )])  # fmt: skip
     return tuple(info for info in found.values() if info is not None)
-
-
-def _plan_residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> GraphPlan:
-    """The residuals of a solve that solve another: segments themselves, with their derivatives."""
-    residuals = open_residuals(segment)
-    unknowns = [v.name for v in residuals.inputs[: len(segment.solve.unknowns)]]
-    pairs = [(r.name, x) for r in residuals.outputs for x in (*unknowns, *by)]
-    return plan_graphs(residuals, pairs, stem, dtype=getattr(torch, dtype))
 
 
 def _find_long_loops(program: Program) -> Iterator[Problem]:

@@ -164,27 +164,28 @@ class InductorProgram:
         known: dict[Pair, Tensor] = {}
         for segment in self.description.segments:
             reads = [values[n] for n in segment.reads]
+            local: dict[Pair, Tensor] = {}
             if isinstance(segment, ForwardSegment):
                 # values are those of a call without derivatives, to the last bit
                 found = self._graphs[segment.value](list(reads))
                 values.update(zip(segment.gives, found, strict=True))
-                local = self._run_tangents(segment, reads) if slopes else {}
+                if slopes and segment.jvp is not None:
+                    pairs = [(s.output, s.input) for s in segment.slopes]
+                    blocks = self._graphs[segment.jvp](list(reads))
+                    local = dict(zip(pairs, blocks, strict=True))
             else:
-                u, solved, taken = self._solve(segment, reads)
-                statuses |= {s.solve: s for s in solved}
+                u, status, inside = self._run_newton(segment, reads)
+                taken: list[TakenPart] = []
+                if segment.level and not bool(status.converged.all()):
+                    u, status, taken = self._take_in_parts(segment, reads, u, status)
+                # solves inside the residuals tell of their last call, before the solve itself
+                statuses |= {s.solve: s for s in (*inside, status)}
                 widths = [self._shape[n].width for n in segment.gives]
                 values.update(zip(segment.gives, u.split(widths), strict=True))
-                local = self._run_sensitivity(segment, u, reads, taken) if slopes else {}
-            if slopes:
-                self._chain(local, known)
+                if slopes:
+                    local = self._run_sensitivity(segment, u, reads, taken)
+            self._chain(local, known)
         return CallResults(values, tuple(statuses.values()), known)
-
-    def _run_tangents(self, segment: ForwardSegment, reads: Sequence[Tensor]) -> dict[Pair, Tensor]:
-        if segment.jvp is None:
-            return {}
-        blocks = self._graphs[segment.jvp](list(reads))
-        pairs = [(s.output, s.input) for s in segment.slopes]
-        return dict(zip(pairs, blocks, strict=True))
 
     def _run_sensitivity(
         self,
@@ -274,20 +275,6 @@ class InductorProgram:
         return none.fill_diagonal_(1) if output == x.name else none
 
     # Newton
-
-    def _solve(
-        self, segment: ImplicitSegment, reads: Sequence[Tensor]
-    ) -> tuple[Tensor, list[Status], "list[TakenPart]"]:
-        """The unknowns, NaN where a point did not converge, what became of every point, and the
-        parts in which steps that failed were taken.
-
-        Solves inside the residuals tell of their last call, before the solve itself.
-        """
-        u, status, inside = self._run_newton(segment, reads)
-        taken: list[TakenPart] = []
-        if segment.level and not bool(status.converged.all()):
-            u, status, taken = self._take_in_parts(segment, reads, u, status)
-        return u, [*inside, status], taken
 
     def _run_newton(
         self, segment: ImplicitSegment, reads: Sequence[Tensor], *, in_parts: bool = False

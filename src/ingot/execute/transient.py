@@ -100,9 +100,11 @@ def step_calls(
         first = torch.zeros_like(rows[0]) if first is None else first.to(rows[0].dtype)
         # an initial value that nothing reads may be for more points than what is computed
         histories[name] = torch.stack(torch.broadcast_tensors(first, *rows))
-    return History(
-        histories, tuple(_stack_statuses(column) for column in zip(*statuses, strict=True))
-    )
+    stacked = []
+    for column in zip(*statuses, strict=True):
+        rows = {n: torch.stack([getattr(s, n) for s in column]) for n in STATUS_ROWS}
+        stacked.append(Status(column[0].solve, **rows, begin=1))
+    return History(histories, tuple(stacked))
 
 
 def find_inputs(
@@ -124,8 +126,3 @@ def find_inputs(
         else:
             inputs[name] = past[step - back].get(base, zero)
     return inputs
-
-
-def _stack_statuses(column: Sequence[Status]) -> Status:
-    rows = {n: torch.stack([getattr(s, n) for s in column]) for n in STATUS_ROWS}
-    return Status(column[0].solve, **rows, begin=1)
