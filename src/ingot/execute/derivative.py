@@ -37,10 +37,6 @@ class Derivative:
         """Every line of the matrix."""
         return [n for row in self.tangents for t in row for n in t.values()]
 
-    def is_zero(self, row: Variable) -> bool:
-        """Whether a row variable does not depend on any column."""
-        return not any(self.tangents[self.rows.index(row)])
-
     def is_constant(self, row: Variable) -> bool:
         """Whether a row variable's derivative is the same for all points."""
         nodes = [n for t in self.tangents[self.rows.index(row)] for n in t.values()]

@@ -77,7 +77,7 @@ def print_tangents(
     for x in dict.fromkeys(x for _, x in pairs):
         rows = [gives[y] for y, other in pairs if other == x]
         block = differentiate_rows(builder, rows, [known[x]], f"all of {x}")
-        found |= {(v.name, x): block for v in rows if not block.is_zero(v)}
+        found |= {(v.name, x): block for v, t in zip(rows, block.tangents, strict=True) if any(t)}
     axes = {a for d in found.values() for a in d.axes()}
     nodes = [n for d in found.values() for n in d.nodes()]
     to = _open_printer(builder, {}, program.given, nodes, axes, dtype)

@@ -143,9 +143,11 @@ class TorchPrinter:
         for node in nodes:
             if node.id not in self.names and node.op != "const":
                 row = ELEMENTWISE.get(node.op)
-                self.names[node.id] = (
-                    self._apply(row, node.args) if row is not None else self._evaluate(node)
-                )
+                if row is not None:
+                    self.names[node.id] = self._apply(row, node.args)
+                else:
+                    args = [self.read_tensor(a) for a in node.args]
+                    self.names[node.id] = operation(node.op).evaluate(self, self.space, node, args)
                 # of a block's results some may be the same at all points
                 varies = any(a.id in self.varies for a in node.args)
                 if varies and not operation(node.op).is_block:
@@ -159,10 +161,6 @@ class TorchPrinter:
             for i, a in enumerate(args)
         ]
         return self.write(row.torch.format(*operands))
-
-    def _evaluate(self, node: Node) -> str:
-        args = [self.read_tensor(a) for a in node.args]
-        return operation(node.op).evaluate(self, self.space, node, args)
 
     # operands
 
