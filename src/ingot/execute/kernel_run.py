@@ -341,7 +341,12 @@ class KernelTransient:
         raise_if(find_elsewhere({**transient.prescribed, **transient.initial}, entry.device))
         self.count = transient.steps
         outputs = {v.name: v for v in entry.outputs}
-        self.batch = join_batches(_find_batches(entry, transient))
+        # of everything that is known before the first step
+        bases = ((v, lag(v.name)[0]) for v in entry.inputs)
+        known = [(v, transient.prescribed[n][0]) for v, n in bases if n in transient.prescribed]
+        known += [(outputs[n], x) for n, x in transient.initial.items() if n in outputs]
+        batches = [tuple(x.shape[: x.ndim - v.rank]) for v, x in (*known, *entry.hidden)]
+        self.batch = join_batches(batches)
         self.points = math.prod(self.batch)
         self.slots = [self._lay_out_input(v, transient, outputs) for v in entry.inputs]
         self.slots += [_make_slot(self._flatten(v, x)) for v, x in entry.hidden]
@@ -397,15 +402,3 @@ def _make_slot(x: Tensor, back: int = 0) -> InputSlot:
     """A slot over ([[steps,] points,] components)."""
     step, point, component = (0,) * (3 - x.ndim) + x.stride()
     return InputSlot(x, step, point, component, back)
-
-
-def _find_batches(entry: KernelEntry, transient: Transient) -> list[tuple[int, ...]]:
-    """The batch shapes of everything that is known before the first step."""
-    outputs = {v.name: v for v in entry.outputs}
-    found = [
-        (v, transient.prescribed[base][0])
-        for v in entry.inputs
-        if (base := lag(v.name)[0]) in transient.prescribed
-    ]
-    found += [(outputs[n], x) for n, x in transient.initial.items() if n in outputs]
-    return [tuple(x.shape[: x.ndim - v.rank]) for v, x in (*found, *entry.hidden)]
