@@ -70,10 +70,10 @@ class Reports(Sequence[Status]):
         allocate: what has memory for some
         """
         size = len(solves) * _count_report_bytes(tables, dtype) // dtype.itemsize
-        kept = None if allocate is None else allocate("", size)
-        memory = torch.empty(size, dtype=dtype, device=device)
-        if kept is not None:
+        if allocate is not None and (kept := allocate("", size)) is not None:
             memory = torch.from_numpy(kept)
+        else:
+            memory = torch.empty(size, dtype=dtype, device=device)
         return Reports(solves, tables, dtype, memory, begin)
 
     def pack_rows(self, step: int = 0) -> bytes:

@@ -322,13 +322,16 @@ class KernelEntry:
             run(steps.start, len(steps), self._knobs, reports.pack_rows())
             return reports
         # `stop = batch`: each step once to see who needs most updates, then so many for all
+        rules = pack_knobs(self._rules)
         for k, step in enumerate(steps):
-            rules, rows = pack_knobs(self._rules), reports.pack_rows(k)
+            rows = reports.pack_rows(k)
             run(step, 1, rules, rows)
             for rule, status, newton in zip(rules, reports, self._rules, strict=False):
                 if newton.stop == "batch":
                     rule.min_its = int(torch.atleast_2d(status.iterations)[k].max())
             run(step, 1, rules, rows)
+            for rule in rules:
+                rule.min_its = 0
         return reports
 
 
