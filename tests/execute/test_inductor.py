@@ -22,10 +22,10 @@ from ingot.errors import IngotError
 from ingot.execute import Status, Transient, inductor_pool
 from ingot.execute import inductor as backend
 from ingot.execute.inductor import GraphPlan, lower, plan_graphs
-from ingot.execute.inductor_graphs import PrintedGraph
 from ingot.execute.inductor_run import InductorDescription, InductorProgram
 from ingot.execute.inductor_trial import TRIAL_BATCHES, Trial
 from ingot.execute.interpret import Interpreter
+from ingot.execute.torch_source import PrintedGraph
 from ingot.graphs.torch_private import load_graph
 from ingot.hit import read, read_text
 from ingot.model import build
@@ -342,7 +342,7 @@ def test_promoted_parameter_of_a_solve_inside_a_residual_has_slopes() -> None:
     inputs = sampled(program, (4,))
     inputs["f"] = inputs["f"] * 10
     pairs = [("y", paths[k]) for k in ("flow", "harden")]
-    found = printing(program, pairs).blocks(inputs)
+    _, _, found = printing(program, pairs).run(inputs, slopes=True)
     wanted = derivatives(together, [("y", theirs[k]) for k in ("flow", "harden")], inputs)
     for (_, mine), (_, other) in zip(found, wanted, strict=True):
         assert_close({0: found["y", mine]}, {0: wanted["y", other]})
@@ -756,5 +756,5 @@ def test_a_failed_point_has_nan_tangents(law: Any) -> None:
     run = printing(implicit(law, 2, 2, Newton(max_its=1)), BLOCKS)
     inputs = {n: torch.zeros(3, dtype=torch.float64) for n in ("u0", "u1", "g0", "g1")}
     inputs["g0"] = torch.tensor([0.0, 1.0, torch.nan], dtype=torch.float64)
-    for block in run.blocks(inputs).values():
+    for block in run.run(inputs, slopes=True)[2].values():
         assert block.isnan().tolist() == [False, True, True]

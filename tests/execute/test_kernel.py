@@ -22,10 +22,11 @@ from ingot.execute import (
     executor,
     kernel,
 )
+from ingot.execute.batch_shape import shape_of
 from ingot.execute.call_layout import CallLayout
 from ingot.execute.kernel import Kernel
 from ingot.execute.kernel_run import NativeRunner
-from ingot.execute.transient import step_through
+from ingot.execute.transient import step_calls
 from ingot.hit import read_text
 from ingot.model import build
 from ingot.program import (
@@ -318,7 +319,9 @@ def test_single_precision_is_close_to_double(plastic: Program, plastic_kernel: K
 def assert_same_history(run: Kernel, transient: Transient) -> History:
     """All steps in one call are the calls of each step, to the bit."""
     once = run.transient(transient)
-    steps = step_through(run, run.program, transient, torch.float64)
+    given = {v.name: shape_of(v, run.program) for v in run.program.inputs}
+    gives = [v.name for v in run.program.outputs]
+    steps = step_calls(run, given, gives, transient, torch.float64)
     assert once.outputs.keys() == steps.outputs.keys()
     for name, x in steps.outputs.items():
         assert torch.equal(once.outputs[name], x), name

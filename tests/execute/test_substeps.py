@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ingot.errors import IngotError
-from ingot.execute import Reason
-from ingot.execute.bisection import Bisection
+from ingot.execute import Reason, Status
+from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor import lower, plan_graphs
 from ingot.execute.inductor_metadata import ImplicitSegment
 from ingot.execute.inductor_run import InductorProgram
@@ -526,6 +526,11 @@ def test_parts_are_those_of_recursive_bisection() -> None:
         right = walk(begin + length // 2, length // 2, level, fails) if left is not None else None
         return None if left is None or right is None else [*left, *right]
 
+    def judged(is_taken: bool) -> Status:
+        reason = torch.tensor([Reason.CONVERGED if is_taken else Reason.OUT_OF_STEPS])
+        count = torch.ones_like(reason)
+        return Status("update", reason, count, torch.zeros(1), count, count)
+
     draws = torch.Generator().manual_seed(0)
     for level in (1, 2, 5):
         every = [
@@ -534,15 +539,16 @@ def test_parts_are_those_of_recursive_bisection() -> None:
         for _ in range(60):
             few = torch.rand(len(every), generator=draws) < 0.4
             fails = {s for s, fail in zip(every, few, strict=True) if fail} | {(0, 1 << level)}
-            bisection = Bisection(level, 1, torch.device("cpu"))
+            unknowns = torch.zeros(1, 1, dtype=torch.float64)
+            steps = StepsInParts(level, unknowns, judged(False))
             taken = []
-            while len(index := bisection.next(torch.float64)[0]):
-                part = int(bisection.begin[0]), int(bisection.length[0])
+            for index, begin, end in steps:
+                part = int(begin * 2**level), int((end - begin) * 2**level)
                 if part not in fails:
                     taken.append(part)
-                bisection.judge(index, torch.tensor([part not in fails]))
+                steps.keep(index, unknowns, judged(part not in fails))
             wanted = walk(0, 1 << level, level, fails)
-            assert bool(bisection.done) == (wanted is not None)
+            assert bool(steps.done) == (wanted is not None)
             assert wanted is None or taken == wanted
 
 

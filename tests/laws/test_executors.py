@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vjp
 
-from ingot.execute import Executor
-from ingot.execute.inductor import compile_graphs
+from ingot.execute import Executor, executor
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
 from ingot.program import Choices
@@ -230,10 +229,10 @@ def test_inputs_that_are_not_batched_are_spread(name: Name, part: str, first: in
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["double", "single"])
 def test_graphs_agree_with_plain_torch(family: str, dtype: Precision) -> None:
     cases = FAMILIES[family]
-    executor = compile_graphs(with_slopes(cases, dtype), dtype)
+    run = executor(with_slopes(cases, dtype), "inductor", dtype)
     allowed = SINGLE if dtype == torch.float32 else DOUBLE
     inputs = {n: x.to(dtype) for n, x in given(cases, "at random").items()}
-    assert disagreements(cases, executor, inputs, allowed) == {}
+    assert disagreements(cases, run, inputs, allowed) == {}
 
 
 def same_bits(one: Tensor, other: Tensor) -> bool:

@@ -9,9 +9,10 @@ from torch import Tensor
 from ingot.options import Newton, knobs_of
 
 __all__ = [
+    "GIVEN_NUMBERS",
+    "GIVES_NUMBERS",
+    "REPORT_NUMBERS",
     "RUN_ARGTYPES",
-    "GivenStruct",
-    "GivesStruct",
     "InputSlot",
     "Knobs",
     "pack_knobs",
@@ -34,18 +35,8 @@ class InputSlot(NamedTuple):
     link: str | None = None
 
 
-class GivenStruct(ctypes.Structure):
-    """`Given` of entry.h."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
-                ("component", ctypes.c_int64), ("lag", ctypes.c_int64)]  # fmt: skip
-
-
-class GivesStruct(ctypes.Structure):
-    """`Gives` of entry.h."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("step", ctypes.c_int64), ("point", ctypes.c_int64),
-                ("component", ctypes.c_int64)]  # fmt: skip
+GIVEN_NUMBERS, GIVES_NUMBERS, REPORT_NUMBERS = 5, 4, 5
+"""Of 8 bytes in a row of `Given` and of `Gives` (entry.h), and of `Reports::One` (newton.h)."""
 
 
 _CTYPES = {"double": ctypes.c_double, "int32_t": ctypes.c_int32}

@@ -63,11 +63,12 @@ def _write_lanes(loop: GridLoop) -> list[str]:
     """The stages of a loop as functions, and what runs them over rows is told of it."""
     number, several = range(len(loop.stages)), len(loop.stages) > 1
     shifts = ", ".join(str(by) for row in loop.shifts for by in row)
+    varying = ["true" if k in loop.varying else "false" for k in range(len(loop.kinds))]
     return [
         "namespace ingot {", "namespace {", f"namespace {loop.name}_loop {{",
         *(row for at in number for row in _write_stage(loop, at)),
         f"constexpr int bytes[] = {{{', '.join(f'bytes_of<{k}>' for k in loop.kinds)}}};",
-        f"constexpr bool varying[] = {{{_write_varying(loop)}}};",
+        f"constexpr bool varying[] = {{{', '.join(varying)}}};",
         f"constexpr int shifts[] = {{{shifts}}};",
         f"constexpr Stage stages[] = {{{', '.join(f'stage_{at}' for at in number)}}};",
         f"constexpr Kernel kernel = {{{len(loop.kinds)}, {loop.inputs}, {loop.axes}, {loop.reach},",
@@ -78,10 +79,6 @@ def _write_lanes(loop: GridLoop) -> list[str]:
         "    const int64_t* layout) {",
         f"  ingot::run_all(ingot::{loop.name}_loop::kernel, operands, numbers, layout);", "}", "",
     ]  # fmt: skip
-
-
-def _write_varying(loop: GridLoop) -> str:
-    return ", ".join("true" if k in loop.varying else "false" for k in range(len(loop.kinds)))
 
 
 def _write_stage(loop: GridLoop, number: int) -> list[str]:

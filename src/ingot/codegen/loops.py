@@ -82,7 +82,9 @@ class Loops:
                 if self._find_next_axis(node, done) != axis or self._waits(node, waiting, inside):
                     continue
                 across = operation(node.op).reads_across and axis is not None
-                if across and any(a.id in inside and self._keeps(node, a) for a in node.args):
+                # an operand whose axes are all the line's own may be read across any of them
+                own = (a for a in node.args if set(a.axes) <= set(node.axes))
+                if across and any(a.id in inside for a in own):
                     continue
                 inside[node.id] = node
             for i in inside:
@@ -94,10 +96,6 @@ class Loops:
     ) -> bool:
         """Whether a line reads one that has not run yet, nor runs before it in its group."""
         return any(a.id in waiting and a.id not in inside for a in find_operands(node, self.fused))
-
-    def _keeps(self, node: Node, arg: Node) -> bool:
-        """Whether all axes of an operand are a line's own, so that it may read across any."""
-        return set(arg.axes) <= set(node.axes)
 
     def _write_loop(
         self, axis: Axis, group: Sequence[Node], done: tuple[Axis, ...], place: Place

@@ -4,6 +4,7 @@ In: straight lines, and which of them are twins. Out: functions, and statements 
 loops over the instances. Every operation stays as it is, so results do not depend on outlining.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -112,19 +113,23 @@ class _OutlineWriter:
         self._assign_steps()
         if not self.member:
             return [self.printer.write_line(n, {}, self.fused) for n in self.nodes]
-        readers = self._find_readers()
+        readers: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for arg in find_operands(node, self.fused):
+                readers.setdefault(arg.id, []).append(node)
         twin: dict[int, tuple[Twins, int]] = {}
         for line in (t for group in self.groups for t in group):
             for alike in (line, *self._find_operands(line)):
                 for k, node in enumerate(alike if len(set(alike)) == len(alike) else ()):
                     twin.setdefault(node.id, (alike, k))
-        sums = SumLoops(self.printer, self.fused, self.kept, twin, readers, self._find_reads)
+        sums = SumLoops(self.printer, self.fused, self.kept, twin, readers)
         rows: list[Row] = []
         for step in range(max(self.step.values()) + 1):
             here = [n for n in self.nodes if self.step[n.id] == step]
             rows += sums.write([n for n in here if n.id not in self.member])
             for group in range(len(self.groups)):
-                inside = [n for n in here if self._find_group(n) == group]
+                inside = [n for n in here if n.id in self.member
+                          and self.member[n.id].group == group]  # fmt: skip
                 if inside:
                     rows += self._write_region(group, inside, readers)
         return rows
@@ -151,19 +156,6 @@ class _OutlineWriter:
         reads = self._find_operands(line)
         return len({r[0].id for r in reads}) == len(set(reads))
 
-    def _find_group(self, node: Node) -> int:
-        return self.member[node.id].group if node.id in self.member else -1
-
-    def _find_reads(self, node: Node) -> list[Node]:
-        return find_operands(node, self.fused)
-
-    def _find_readers(self) -> dict[int, list[Node]]:
-        found: dict[int, list[Node]] = {}
-        for node in self.nodes:
-            for arg in self._find_reads(node):
-                found.setdefault(arg.id, []).append(node)
-        return found
-
     # which lines run together
 
     def _assign_steps(self) -> None:
@@ -178,15 +170,10 @@ class _OutlineWriter:
             if not self.member or not self._find_steps():
                 self.member, self.step = {}, {}
                 return
-            sizes: dict[tuple[int, int], int] = {}
-            for g, group in enumerate(self.groups):
-                for line in group:
-                    at = g, self.step[line[0].id]
-                    sizes[at] = sizes.get(at, 0) + 1
-            worth = [
-                [t for t in group if sizes[g, self.step[t[0].id]] >= self.outline.short]
-                for g, group in enumerate(self.groups)
-            ]
+            worth = []
+            for group in self.groups:
+                sizes = Counter(self.step[t[0].id] for t in group)
+                worth.append([t for t in group if sizes[self.step[t[0].id]] >= self.outline.short])
             if worth == self.groups:
                 return
             self.groups = worth
@@ -197,12 +184,8 @@ class _OutlineWriter:
         for _ in range(60):
             changed = False
             for node in self.nodes:
-                now = max(
-                    [
-                        step[node.id],
-                        *(self._find_first_step(node, r, step) for r in self._find_reads(node)),
-                    ]
-                )
+                reads = find_operands(node, self.fused)
+                now = max([step[node.id], *(self._find_first_step(node, r, step) for r in reads)])
                 at = self.member.get(node.id)
                 line = self.groups[at.group][at.position] if at is not None else (node,)
                 for twin in line:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import count
+from itertools import accumulate, count
 from typing import Any
 
 from ingot.codegen.abi import write_rules_struct
@@ -86,9 +86,8 @@ class _KernelWriter:
         self.inline: Inline = inline
         self.numbers = count()
         self.tables: dict[Definition, None] = {}
-        asked = (n.attr for n in program.lines if n.op == "accumulate")
         self.accumulated: dict[Solve, list[Accumulate]] = {}
-        for each in asked:
+        for each in (n.attr for n in program.lines if n.op == "accumulate"):
             self.accumulated.setdefault(each.solve, []).append(each)
         outer = {n.attr for n in program.lines if n.op == "solve"}
         spills = frame.spills and program.count_entries(program.hoisted) <= MAX_HOISTED_TO_SPILL
@@ -269,10 +268,8 @@ class _KernelWriter:
         kind = "adjoint" if linear.is_transposed else "linear"
         sides = [linear.side(node, i) for i in range(linear.sides)]
         rows = lines([n for side in sides for n in side])
-        starts, seeds = [0], []
-        for i in range(linear.sides):
-            seeds.append(linear.seeds(node, i))
-            starts.append(starts[-1] + self.program.size(seeds[-1]))
+        seeds = [linear.seeds(node, i) for i in range(linear.sides)]
+        starts = [0, *accumulate(self.program.size(s) for s in seeds)]
         total = writer.size * starts[-1]
         rows.append(f"const Array<V, {total}> b{tag}, x{tag};")
         if any(n.is_constant(0.0) for side in sides for n in side):

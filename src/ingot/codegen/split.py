@@ -3,9 +3,10 @@
 The split is where liveness is least; values that are live across it lie in a scratch array.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from ingot.codegen.lines import Access, Lines
 from ingot.codegen.statements import write_function
@@ -61,8 +62,7 @@ def split_functions(
         done |= {n.id for n in lines}
         chunks += [(phase, part) for part in _split_lines(lines)]
     last = _find_last_reads(phases, chunks)
-    home = {n.id: i for i, (_, part) in enumerate(chunks) for n in part}
-    slots, size = _assign_slots(chunks, home, last)
+    slots, size = _assign_slots(chunks, last)
     places: dict[int, Access] = {}
     functions: list[str] = []
     calls: list[list[str]] = [[] for _ in phases]
@@ -95,41 +95,24 @@ def _split_lines(lines: list[Node]) -> list[list[Node]]:
 
 
 def _count_alive(lines: list[Node]) -> list[int]:
-    """How many values cross the gap before each line."""
+    """How many values cross the gap before each line, and after the last."""
     place = {n.id: i for i, n in enumerate(lines)}
-    ends = {n.id: i for i, n in enumerate(lines)}
-    for i, node in enumerate(lines):
-        for arg in node.args:
-            if arg.id in place:
-                ends[arg.id] = i
-    change = [0] * (len(lines) + 2)
-    for node in lines:
-        change[place[node.id] + 1] += 1
-        change[ends[node.id] + 1] -= 1
-    total, alive = 0, []
-    for step in change[: len(lines) + 1]:
-        total += step
-        alive.append(total)
-    return alive
+    ends = place | {a.id: i for i, n in enumerate(lines) for a in n.args if a.id in place}
+    born, dead = Counter(place.values()), Counter(ends.values())
+    change = (born[i] - dead[i] for i in range(len(lines)))
+    return [*accumulate(change, initial=0)]
 
 
 def _find_last_reads(
     phases: Sequence[Sequence[Node]], chunks: Sequence[tuple[int, list[Node]]]
 ) -> dict[int, int]:
     """The last chunk that reads each line; roots are read after everything."""
-    last: dict[int, int] = {}
-    for i, (_, part) in enumerate(chunks):
-        for node in part:
-            for arg in node.args:
-                last[arg.id] = i
-    for roots in phases:
-        for root in roots:
-            last[root.id] = len(chunks)
-    return last
+    last = {a.id: i for i, (_, part) in enumerate(chunks) for n in part for a in n.args}
+    return last | {root.id: len(chunks) for roots in phases for root in roots}
 
 
 def _assign_slots(
-    chunks: Sequence[tuple[int, list[Node]]], home: Mapping[int, int], last: Mapping[int, int]
+    chunks: Sequence[tuple[int, list[Node]]], last: Mapping[int, int]
 ) -> tuple[dict[int, int], int]:
     """A place in the scratch for every value read beyond its own chunk, reused when it is dead."""
     slots: dict[int, int] = {}
@@ -138,7 +121,7 @@ def _assign_slots(
     ending: dict[int, list[int]] = {}
     for i, (_, part) in enumerate(chunks):
         for node in part:
-            if last.get(node.id, -1) > home[node.id]:
+            if last.get(node.id, -1) > i:
                 if not free:
                     free.append(size)
                     size += 1

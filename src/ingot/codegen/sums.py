@@ -1,11 +1,11 @@
 """Straight lines -> statements; reductions over the instances of a region become loops."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ingot.codegen.statements import Block, Row, count_up
-from ingot.codegen.values import ArrayEntry, read_name
+from ingot.codegen.values import ArrayEntry, find_operands, read_name
 from ingot.program import Node
 from ingot.program.regions import Twins
 from ingot.types.elementwise import ELEMENTWISE
@@ -24,7 +24,7 @@ class SumLoops:
     """Writes straight lines. A sum is a chain of lines that each add the next instance's term.
 
     fused: products written where they are read; kept: lines read by others than these;
-    twin: the twins that a node is one of, and its instance; readers, reads: who reads whom;
+    twin: the twins that a node is one of, and its instance; readers: who reads each line;
     spacing: where twins lie, as far as it was asked for.
     """
 
@@ -33,7 +33,6 @@ class SumLoops:
     kept: set[int]
     twin: Mapping[int, tuple[Twins, int]]
     readers: Mapping[int, list[Node]]
-    reads: Callable[[Node], list[Node]]
     spacing: dict[Twins, tuple[str, int, int] | None] = field(default_factory=dict)
 
     def write(self, nodes: Sequence[Node]) -> list[Row]:
@@ -67,7 +66,7 @@ class SumLoops:
             for node in nodes:
                 chain = inside.get(node.id, [node])
                 own = {n.id for n in chain}
-                for read in self.reads(node):
+                for read in find_operands(node, self.fused):
                     if read.id in wave and read.id not in own:
                         after = wave[read.id] + (read.id in inside)
                         if after > wave[node.id]:
@@ -149,8 +148,9 @@ class SumLoops:
             total, first = chain[:2]
             term = self._find_term(first, total)
             assert term is not None
-            before = {r.id: self.printer.names[r.id] for r in self.reads(first)}
-            for read in self.reads(first):
+            reads = find_operands(first, self.fused)
+            before = {r.id: self.printer.names[r.id] for r in reads}
+            for read in reads:
                 place = self._find_stride(read) if read is not total else None
                 if place is not None:
                     _, array, start, stride = place

@@ -30,7 +30,7 @@ from ingot.execute.batch_shape import shape_of
 from ingot.execute.interpret import Interpreter
 from ingot.execute.newton_path import NewtonPath, PathRecorder
 from ingot.execute.status import find_no_length
-from ingot.execute.transient import Transient, find_inputs, step_calls
+from ingot.execute.transient import Transient, find_inputs
 from ingot.keywords import check_keywords
 from ingot.model import lag
 from ingot.program import Program
@@ -222,7 +222,7 @@ class _Search:
     def inputs(self, step: int) -> dict[str, Tensor]:
         """What the model was given at a step."""
         assert self.program is not None
-        given = [shape_of(v, self.program) for v in self.program.inputs]
+        given = {v.name: shape_of(v, self.program) for v in self.program.inputs}
         past = [self.outputs(k) for k in range(step)]
         transient = self.driver.transient
         return find_inputs(step, given, list(self.result.outputs), transient, past, torch.float64)
@@ -260,8 +260,7 @@ class _Search:
     def find_parts(self, place: Place) -> int | None:
         """In how many equal parts the step converges, of what is prescribed; None if in none."""
         assert self.program is not None
-        given = [shape_of(v, self.program) for v in self.program.inputs]
-        gives, transient = list(self.result.outputs), self.driver.transient
+        transient = self.driver.transient
         first, last = max(place.step - 2, 0), place.step
         count = 2
         while count <= MAX_PARTS:
@@ -272,8 +271,7 @@ class _Search:
             }
             start = self.outputs(first)
             parts = Transient(last - first + count, prescribed, start)
-            run = Interpreter(self.program)
-            history = step_calls(run, given, gives, parts, torch.float64)
+            history = Interpreter(self.program).transient(parts)
             if self.converged(history.statuses, place.point):
                 return count
             count *= 2

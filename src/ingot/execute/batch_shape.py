@@ -18,7 +18,6 @@ __all__ = [
     "find_slopes",
     "flatten_batch",
     "join_batches",
-    "restore_batch",
     "shape_of",
 ]
 
@@ -96,8 +95,3 @@ def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | No
     pairs = zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True)
     sizes = [(y if x == 1 else x, x == y or 1 in (x, y)) for x, y in pairs]
     return tuple(n for n, _ in sizes) if all(fits for _, fits in sizes) else None
-
-
-def restore_batch(rows: Tensor, batch: tuple[int, ...], shape: ValueShape) -> Tensor:
-    """A result `(B, components)` in the batch shape, axes and base of its variable."""
-    return rows.reshape((*batch, *shape.sizes, *shape.base))

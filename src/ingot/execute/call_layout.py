@@ -28,8 +28,8 @@ __all__ = [
 
 NO_MEMORY = "the kernel found no memory for this call"
 
-Allocate = Callable[[int, int], Any]
-"""The number of an output and of its entries -> an array of NumPy, or None."""
+Allocate = Callable[[str, int], Any]
+"""The name of an output, none of reports, and how many numbers -> an array of NumPy, or None."""
 
 CPU = torch.device("cpu")
 data_ptr = Tensor.data_ptr
@@ -41,10 +41,6 @@ def find_elsewhere(values: Mapping[str, Tensor], device: torch.device) -> Iterat
         if x.device != device:
             told = f"'{name}' is on {x.device}, and the kernel runs on {device}"
             yield Problem("wrong-device", told, None, f"move it to {device}")
-
-
-Room = Callable[[int], Tensor | None]
-"""What has memory for so many numbers, or none."""
 
 
 class Reports(Sequence[Status]):
@@ -67,15 +63,17 @@ class Reports(Sequence[Status]):
     @staticmethod
     def allocate(
         solves: tuple[str, ...], tables: tuple[int, ...], dtype: torch.dtype,
-        device: torch.device = CPU, begin: int = 0, room: Room | None = None,
+        device: torch.device = CPU, begin: int = 0, allocate: Allocate | None = None,
     ) -> "Reports":  # fmt: skip
         """Room for residuals, iterations, pivoted updates, reasons and criteria, in this order.
 
-        room: what has memory for so many numbers, or none
+        allocate: what has memory for some
         """
         size = len(solves) * _count_report_bytes(tables, dtype) // dtype.itemsize
-        kept = None if room is None else room(size)
-        memory = torch.empty(size, dtype=dtype, device=device) if kept is None else kept
+        if allocate is not None and (kept := allocate("", size)) is not None:
+            memory = torch.from_numpy(kept)
+        else:
+            memory = torch.empty(size, dtype=dtype, device=device)
         return Reports(solves, tables, dtype, memory, begin)
 
     def pack_rows(self, step: int = 0) -> bytes:
@@ -115,9 +113,6 @@ class Reports(Sequence[Status]):
     def __getitem__(self, which: slice) -> tuple[Status, ...]: ...
     def __getitem__(self, which: int | slice) -> Status | tuple[Status, ...]:
         return self._read_all()[which]
-
-    def __iter__(self) -> Iterator[Status]:
-        return iter(self._read_all())
 
     def _read_all(self) -> tuple[Status, ...]:
         """All statuses; their tables are views of the memory."""
@@ -168,7 +163,7 @@ class CallLayout:
         self._given = [n for row in given for n in row]
         self._given[5 * count :: 5] = [x.data_ptr() for x in self._held]
         self._gives = [0, 0, 1, self.points] * len(outputs)
-        self.layouts = [lay_out_output(v, self.batch) for v in outputs]
+        self.layouts = {v.name: lay_out_output(v, self.batch) for v in outputs}
         self._pack_given = struct.Struct(f"{len(self._given)}q").pack
         self._pack_gives = struct.Struct(f"{len(self._gives)}q").pack
 
@@ -179,17 +174,17 @@ class CallLayout:
         row[0 : 5 * len(held) : 5] = [x.data_ptr() for x in held]
         return held, self._pack_given(*row)
 
-    def allocate_outputs(self, allocate: Allocate | None = None) -> tuple[list[Tensor], bytes]:
+    def allocate_outputs(self, allocate: Allocate | None = None) -> tuple[dict[str, Tensor], bytes]:
         """Arrays for the outputs, and rows of `Gives`; allocate: what has memory for some."""
-        made = [
+        made = {
             # whatever the default device is: the kernel writes to the addresses of these
-            torch.empty_strided(*layout, dtype=self.dtype, device=self.device)
-            if allocate is None or (memory := allocate(i, math.prod(layout[0]))) is None
+            name: torch.empty_strided(*layout, dtype=self.dtype, device=self.device)
+            if allocate is None or (memory := allocate(name, math.prod(layout[0]))) is None
             else torch.from_numpy(memory).as_strided(*layout)
-            for i, layout in enumerate(self.layouts)
-        ]
+            for name, layout in self.layouts.items()
+        }
         row = self._gives.copy()
-        row[::4] = [x.data_ptr() for x in made]
+        row[::4] = [x.data_ptr() for x in made.values()]
         return made, self._pack_gives(*row)
 
     def _flatten(self, values: Sequence[Tensor]) -> tuple[list[Tensor], tuple[int, ...]]:
@@ -223,12 +218,12 @@ class FastCall:
     """
 
     def __init__(
-        self, make_task: MakeTask, names: Sequence[str], solves: tuple[str, ...],
-        ready: CallLayout, values: Sequence[Tensor],
+        self, make_task: MakeTask, solves: tuple[str, ...], ready: CallLayout,
+        values: Sequence[Tensor],
     ) -> None:  # fmt: skip
         _, gives = ready.allocate_outputs()
         self._ready = ready  # whose arrays of parameters the tasks read
-        self._outputs = [*zip(names, ready.layouts, strict=True)]
+        self._outputs = [*ready.layouts.items()]
         reports = Reports.allocate(solves, (ready.points,), ready.dtype, ready.device)
         rows = ready.pack_given(values)[1], gives, reports.pack_rows(), ready.points
         self._make_task: Callable[[], Task] = partial(make_task, *rows)

@@ -37,10 +37,6 @@ class Derivative:
         """Every line of the matrix."""
         return [n for row in self.tangents for t in row for n in t.values()]
 
-    def is_zero(self, row: Variable) -> bool:
-        """Whether a row variable does not depend on any column."""
-        return not any(self.tangents[self.rows.index(row)])
-
     def is_constant(self, row: Variable) -> bool:
         """Whether a row variable's derivative is the same for all points."""
         nodes = [n for t in self.tangents[self.rows.index(row)] for n in t.values()]
@@ -51,17 +47,13 @@ class Derivative:
         found = {self.seed} | {a for v in (*self.rows, *self.columns) for a in v.axes}
         return found | {seed_axis(a) for v in self.columns for a in v.axes if self.dense}
 
-    def width(self, variable: Variable) -> int:
-        """The number of rows or columns of a variable."""
-        return len(variable.nodes) * self.builder.size(variable.axes)
-
     def write_matrix(self, printer: TorchPrinter) -> str:
         """All rows, (rows, columns, batch)."""
         if not any(v.axes for v in (*self.rows, *self.columns)):
             nodes = [self._node(t, _SCALARS) for row in self.tangents for t in row]
             return printer.write_stack(nodes, (), self.seed)
         blocks = [self.write_block(printer, row) for row in self.rows]
-        return printer.to.write(f"torch.cat([{', '.join(blocks)}])")
+        return printer.write(f"torch.cat([{', '.join(blocks)}])")
 
     def write_block(self, printer: TorchPrinter, row: Variable, batch: str = "batch") -> str:
         """The rows of one variable, (rows, columns, batch)."""
@@ -77,7 +69,7 @@ class Derivative:
             at += len(column.nodes)
         if len(parts) == 1:
             return parts[0]
-        return printer.to.write(f"torch.cat([{', '.join(parts)}], 1)")
+        return printer.write(f"torch.cat([{', '.join(parts)}], 1)")
 
     def _node(self, tangent: Tangent, key: tuple[int, tuple[int, ...]]) -> Node:
         return tangent.get(key, self.builder.zero)
@@ -87,30 +79,32 @@ class Derivative:
         first: int, batch: str,
     ) -> str:  # fmt: skip
         """The block of a column on axes: its entries laid end to end, then put in their places."""
-        to, b = printer.to, self.builder
+        b = self.builder
         seeds = tuple(seed_axis(a) for a in column.axes) if self.dense else ()
         own = [b.extent(a) for a in row.axes]
         theirs = [b.extent(a) for a in column.axes]
         entries, others = math.prod(own), math.prod(theirs)
         size = entries * (others if self.dense else 1)
         place = np.zeros((entries, len(tangents), others, len(column.nodes)), dtype=np.int64)
-        parts = [to.write(f"tables.new_zeros(1, 1).expand(1, {batch})")]
+        parts = [printer.write(f"tables.new_zeros(1, 1).expand(1, {batch})")]
         at = 1
         for i, tangent in enumerate(tangents):
             for (j, shifts), node in tangent.items():
                 if not first <= j < first + len(column.nodes):
                     continue
                 name = printer.spread(node, (*row.axes, *seeds), batch)
-                parts.append(to.write(f"{name}.reshape({size}, {batch})"))
+                parts.append(printer.write(f"{name}.reshape({size}, {batch})"))
                 if self.dense:
                     place[:, i, :, j - first] = at + np.arange(size).reshape(entries, others)
                 else:
                     here, there = _find_neighbours(row.axes, own, column.axes, theirs, shifts)
                     place[here, i, there, j - first] = at + here
                 at += size
-        flat = to.write(f"torch.cat([{', '.join(parts)}])")
+        flat = printer.write(f"torch.cat([{', '.join(parts)}])")
         shape = f"{entries * len(tangents)}, {others * len(column.nodes)}, {batch}"
-        return to.write(f"{flat}.index_select(0, {to.write_index(place)}).reshape({shape})")
+        return printer.write(
+            f"{flat}.index_select(0, {printer.write_index(place)}).reshape({shape})"
+        )
 
 
 def _find_neighbours(

@@ -4,6 +4,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,11 @@ from ingot.errors import IngotError, Problem, raise_if
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.inductor_graphs import (
     Pair,
-    PrintedGraph,
     find_columns,
     find_guesses,
+    open_guesses,
     open_residuals,
     print_forward,
-    print_predictor,
     print_residual,
     print_sensitivity,
     print_step,
@@ -35,18 +35,26 @@ from ingot.execute.inductor_metadata import (
 from ingot.execute.inductor_pool import CompilePool
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.inductor_trial import TRIAL_BATCHES, Arrays, Trial
-from ingot.program import Node, Program, Space, Variable, sort_lines
+from ingot.execute.torch_source import PrintedGraph
+from ingot.program import (
+    Node,
+    Program,
+    Space,
+    Variable,
+    is_batch_independent,
+    sort_lines,
+    with_jacobian,
+)
 from ingot.program.opaque import find_misplaced, walk_lines
 from ingot.program.partition import Segment, partition
 from ingot.program.program import find_arguments
 from ingot.program.substeps import find_parts
-from ingot.types.history import given_name, source_name
+from ingot.types.history import given_name
 
 __all__ = [
     "MAX_OPERATIONS",
     "SLOW_OPERATIONS",
     "GraphPlan",
-    "compile_graphs",
     "compile_parts",
     "lower",
     "plan_graphs",
@@ -97,27 +105,24 @@ def lower(
         gives = children.compile(folder / graph.file, graph.printed, precision, given)
         if gives is not None:
             for x, y in zip(points, gives, strict=True):
-                _require_right(graph.file, len(x[0][0]), graph.judge(trial, x, y))
+                if (wrong := graph.judge(trial, x, y)) is not None:
+                    told = f"the graph '{graph.file}' at {len(x[0][0])} points: {wrong}"
+                    fix = "report this with the model; --backend kernel compiles it meanwhile"
+                    raise IngotError([Problem("graph-differs", told, None, fix)])
             children.keep(folder / graph.file, graph.printed, precision)
         if progress is not None:
             progress(graph.file)
 
     # the longest first, so that no process is left alone with it at the end
     order = sorted(plan.graphs, key=lambda g: -g.printed.operations)
-    with CompilePool(jobs) as children:
+    with closing(CompilePool(jobs)) as children:
         for job in [children.threads.submit(work, graph) for graph in order]:
             job.result()
     return plan.description
 
 
-def compile_graphs(program: Program, dtype: torch.dtype = torch.float64) -> InductorProgram:
-    """A program that runs as compiled graphs, of which nothing is left on disk."""
-    (only,) = compile_parts([program], dtype)
-    return only
-
-
 def compile_parts(programs: Sequence[Program], dtype: torch.dtype) -> list[InductorProgram]:
-    """Programs as compiled graphs, all by the same processes."""
+    """Programs as compiled graphs, all by the same processes; nothing is left on disk."""
     names = ["model", *(f"model_part{i}" for i in range(1, len(programs)))]
     plans = [plan_graphs(p, (), n, dtype=dtype) for p, n in zip(programs, names, strict=True)]
     with tempfile.TemporaryDirectory(prefix="ingot-") as name:
@@ -133,14 +138,6 @@ def compile_parts(programs: Sequence[Program], dtype: torch.dtype) -> list[Induc
             )
             for plan, program in zip(plans, programs, strict=True)
         ]  # fmt: skip
-
-
-def _require_right(file: str, points: int, wrong: str | None) -> None:
-    if wrong is not None:
-        raise IngotError([Problem(
-            "graph-differs", f"the graph '{file}' at {points} points: {wrong}", None,
-            "report this with the model; --backend kernel compiles it meanwhile",
-        )])  # fmt: skip
 
 
 def plan_graphs(
@@ -160,7 +157,10 @@ def plan_graphs(
     )  # fmt: skip
     segments = partition(program) if segments is None else segments
     precision = str(dtype).removeprefix("torch.")
-    local = _find_local_pairs(segments, pairs)
+    computed = {n for s in segments for n in s.gives}
+    # the names under which segments read what is given
+    keys = {v.name: given_name(v.name) if v.name in computed else v.name for v in program.given}
+    local = _find_local_pairs(segments, [(y, keys[x]) for y, x in pairs])
     made: list[PlannedGraph] = []
     infos: list[ForwardSegment | ImplicitSegment] = []
     for i, (segment, passing) in enumerate(zip(segments, local, strict=True)):
@@ -169,43 +169,26 @@ def plan_graphs(
         info, found = write(segment, passing, name, precision)
         infos.append(info)
         made += found
-    _check_sizes(made)
-    known = {
-        v.name: _describe_value(v, program) for s in segments for v in _list_variables(s.program)
-    }
-    inputs, parameters = _find_keys(program, segments)
-    for key, v in (*inputs.items(), *parameters.items()):
-        known.setdefault(key, _describe_value(v, program, key))
+    raise_if(_find_long_graphs(made))
+    parts = [s.program for s in segments]
+    known = {v.name: _describe_value(v, program) for p in parts for v in (*p.given, *p.outputs)}
+    for v in program.given:
+        known.setdefault(keys[v.name], _describe_value(v, program, keys[v.name]))
+    blocks = with_jacobian(program, pairs).outputs[len(program.outputs) :]
     description = InductorDescription(
         dtype=precision,
         values=tuple(known.values()),
-        inputs=tuple(inputs),
-        parameters=tuple(parameters),
-        given={k: v.name for k, v in {**inputs, **parameters}.items() if k != v.name},
+        inputs=tuple(keys[v.name] for v in program.inputs),
+        parameters=tuple(keys[p.variable.name] for p in program.parameters),
+        given={key: name for name, key in keys.items() if key != name},
         outputs=tuple(v.name for v in program.outputs),
         segments=tuple(infos),
-        slopes=tuple(_find_slopes(infos, pairs)),
+        slopes=tuple(
+            SlopeInfo(*pair, is_batch_independent(block))
+            for pair, block in zip(pairs, blocks, strict=True)
+        ),
     )
     return GraphPlan(tuple(made), description)
-
-
-def _list_variables(program: Program) -> tuple[Variable, ...]:
-    return (*program.given, *program.outputs)
-
-
-def _find_keys(
-    program: Program, segments: Sequence[Segment]
-) -> tuple[dict[str, Variable], dict[str, Variable]]:
-    """Inputs and parameters by the names under which segments read them."""
-    read = {n for s in segments for n in s.reads}
-    renamed = {source_name(n): n for n in read if source_name(n) != n}
-    given = {n for s in segments for n in s.gives}
-
-    def key(name: str) -> str:
-        return renamed.get(name, given_name(name) if name in given else name)
-
-    parameters = {key(p.variable.name): p.variable for p in program.parameters}
-    return {key(v.name): v for v in program.inputs}, parameters
 
 
 def _describe_value(v: Variable, space: Space, name: str | None = None) -> ValueInfo:
@@ -216,17 +199,16 @@ def _describe_value(v: Variable, space: Space, name: str | None = None) -> Value
 def _plan_forward(
     segment: Segment, passing: Sequence[Pair], name: str, dtype: str
 ) -> tuple[ForwardSegment, list[PlannedGraph]]:
-    value = print_forward(segment, dtype)
+    value = print_forward(segment.program, dtype)
     made = [PlannedGraph(f"{name}.pt2", segment, value, Trial.judge_values)]
     slopes: tuple[SlopeInfo, ...] = ()
     if passing:
         printed, found = print_tangents(segment, passing, dtype)
-        rows = zip(found.pairs, found.constant, strict=True)
-        slopes = tuple(SlopeInfo(y, x, constant) for (y, x), constant in rows)
+        slopes = tuple(SlopeInfo(*pair, constant) for pair, constant in found.items())
         if slopes:
             made.append(PlannedGraph(
                 f"{name}_jvp.pt2", segment, printed,
-                lambda t, x, y: t.judge_tangents(x, y, found.pairs),
+                lambda t, x, y: t.judge_tangents(x, y, [*found]),
             ))  # fmt: skip
     info = ForwardSegment(
         reads=segment.reads, gives=segment.gives, value=made[0].file,
@@ -244,7 +226,11 @@ def _plan_implicit(
     rhs = step = ift = inner = None
     columns = by
     if any(n.op == "solve" for n in sort_lines(segment.solve.rows)):
-        plan = _plan_residuals(segment, by, f"{name}_rhs", dtype)
+        # segments themselves, with their derivatives
+        residuals = open_residuals(segment)
+        unknowns = [v.name for v in residuals.inputs[: len(segment.solve.unknowns)]]
+        pairs = [(r.name, x) for r in residuals.outputs for x in (*unknowns, *by)]
+        plan = plan_graphs(residuals, pairs, f"{name}_rhs", dtype=getattr(torch, dtype))
         inner, made = plan.description, list(plan.graphs)
     else:
         rhs, step = f"{name}_rhs.pt2", f"{name}_step.pt2"
@@ -262,7 +248,7 @@ def _plan_implicit(
     guesses = find_guesses(segment)
     if guesses is None:
         predictor = f"{name}_predictor.pt2"
-        printed = print_predictor(segment, dtype)
+        printed = print_forward(open_guesses(segment), dtype, is_joined=True)
         made.append(PlannedGraph(predictor, segment, printed, Trial.judge_guess))
     info = ImplicitSegment(
         name=segment.name, reads=segment.reads, gives=segment.gives, rhs=rhs, step=step, ift=ift,
@@ -307,14 +293,6 @@ def _find_parts(segment: Segment) -> tuple[PartInfo, ...]:
     return tuple(info for info in found.values() if info is not None)
 
 
-def _plan_residuals(segment: Segment, by: Sequence[str], stem: str, dtype: str) -> GraphPlan:
-    """The residuals of a solve that solve another: segments themselves, with their derivatives."""
-    residuals = open_residuals(segment)
-    unknowns = [v.name for v in residuals.inputs[: len(segment.solve.unknowns)]]
-    pairs = [(r.name, x) for r in residuals.outputs for x in (*unknowns, *by)]
-    return plan_graphs(residuals, pairs, stem, dtype=getattr(torch, dtype))
-
-
 def _find_long_loops(program: Program) -> Iterator[Problem]:
     """A problem for each loop that is too long as copies of its body, before they are written."""
     for node in walk_lines(program):
@@ -335,23 +313,21 @@ def _count_copies(node: Node) -> int:
     return node.attr.count * sum(map(_count_copies, sort_lines(node.attr.roots)))
 
 
-def _check_sizes(made: Sequence[PlannedGraph]) -> None:
-    problems = []
+def _find_long_graphs(made: Sequence[PlannedGraph]) -> Iterator[Problem]:
+    """A problem for each graph that is too long; one that is long is told to take its time."""
     for graph in made:
         count = graph.printed.operations
         if count > MAX_OPERATIONS:
-            problems.append(Problem(
+            yield Problem(
                 "program-too-long",
                 f"the graph '{graph.file}' has {count} operations; torch is asked to compile"
                 f" {MAX_OPERATIONS} at most", None,
                 "compile with --backend kernel, or ask for fewer derivative pairs",
-            ))  # fmt: skip
+            )  # fmt: skip
         elif count > SLOW_OPERATIONS:
             logger.warning(
                 "%s has %d operations; torch will take a minute or more", graph.file, count
             )
-    if problems:
-        raise IngotError(problems)
 
 
 # which derivative blocks pass through which segment
@@ -360,10 +336,9 @@ def _check_sizes(made: Sequence[PlannedGraph]) -> None:
 def _find_local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[list[Pair]]:
     """For each segment the (given, read) pairs that some requested pair passes through."""
     depends = [dict(_find_dependencies(s)) for s in segments]
-    keys = {source_name(n): n for s in segments for n in s.reads if source_name(n) != n}
     ahead: dict[str, set[str]] = {}
     for x in {x for _, x in pairs}:
-        found = ahead[x] = {keys.get(x, x)}
+        found = ahead[x] = {x}
         for step in depends:
             found |= {y for y, reads in step.items() if reads & found}
     behind: dict[str, set[str]] = {}
@@ -392,29 +367,3 @@ def _find_dependencies(segment: Segment) -> Iterator[tuple[str, set[str]]]:
         if segment.kind == "implicit":
             roots = find_arguments(segment.node)
         yield v.name, {known[n.id] for n in sort_lines(roots) if n.id in known}
-
-
-def _find_slopes(
-    segments: Sequence[ForwardSegment | ImplicitSegment], pairs: Sequence[Pair]
-) -> Iterator[SlopeInfo]:
-    """The requested blocks; one is constant where every way to it is."""
-    constant: dict[Pair, bool] = {}
-    wanted = {x for _, x in pairs}
-    made = {n for s in segments for n in s.gives}
-
-    def join(pair: Pair, flag: bool) -> None:
-        constant[pair] = constant.get(pair, True) and flag
-
-    for segment in segments:
-        if isinstance(segment, ForwardSegment):
-            local = {(s.output, s.input): s.batch_independent for s in segment.slopes}
-        else:
-            local = {(y, x): False for y in segment.gives for x in segment.varied}
-        for (y, by), flag in local.items():
-            if by not in made and source_name(by) in wanted:
-                join((y, source_name(by)), flag)
-            for (middle, x), inner in list(constant.items()):
-                if middle == by:
-                    join((y, x), flag and inner)
-    for y, x in pairs:
-        yield SlopeInfo(y, x, constant.get((y, x), True))

@@ -1,11 +1,12 @@
 """A segment -> the torch functions that its graphs are compiled from."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 from ingot.execute.batch_shape import shape_of
 from ingot.execute.derivative import Derivative, differentiate_rows
-from ingot.execute.torch_source import GraphSource, TorchPrinter
+from ingot.execute.torch_source import PrintedGraph, TorchPrinter
 from ingot.program import Axis, Node, Program, Space, Variable, sort_lines
 from ingot.program.arrays import ArrayLayout
 from ingot.program.differentiate import jacobian
@@ -17,13 +18,11 @@ __all__ = [
     "STEP_LENGTH",
     "UNKNOWNS",
     "Pair",
-    "PrintedGraph",
-    "SlopeBlocks",
     "find_columns",
     "find_guesses",
+    "open_guesses",
     "open_residuals",
     "print_forward",
-    "print_predictor",
     "print_residual",
     "print_sensitivity",
     "print_step",
@@ -34,96 +33,42 @@ STEP_LENGTH = "step length"
 UNKNOWNS = "all unknowns"
 """Arguments that are no values of the model, and so have a blank in their names."""
 
-_ARGUMENT_NAMES = {STEP_LENGTH: "alpha", UNKNOWNS: "u"}
-
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedGraph:
-    """A torch function as text: `graph(tables, index, *arguments)`.
-
-    arguments: names and numbers of rows of (rows, batch) arrays, 0 for a (batch,) array;
-    operations: how many lines it has.
-    """
-
-    arguments: tuple[tuple[str, int], ...]
-    source: str
-    tables: tuple[float, ...]
-    index: tuple[int, ...]
-    operations: int
-
-    def __str__(self) -> str:
-        names = ", ".join(f"{n} ({rows})" for n, rows in self.arguments)
-        return f"# {names}; {self.operations} operations\n{self.source}"
-
-
-class _GraphWriter:
-    """A function of a segment's values, under way."""
-
-    def __init__(
-        self, space: Space, first: Sequence[tuple[str, int]], reads: Sequence[Variable],
-        roots: Iterable[Node], axes: Iterable[Axis], dtype: str,
-    ) -> None:  # fmt: skip
-        self.arguments = [*first, *((v.name, shape_of(v, space).width) for v in reads)]
-        names = [_ARGUMENT_NAMES[name] for name, _ in first]
-        inputs = [f"x{i}" for i in range(len(reads))]
-        self.lines = sort_lines(roots)
-        layout = ArrayLayout(space, self.lines, [*axes, *(a for v in reads for a in v.axes)])
-        self.function = GraphSource(layout, [*names, *inputs])
-        self.printer = TorchPrinter(self.function, dtype)
-        self.needed = {n.id for n in self.lines}
-        for v, name in zip(reads, inputs, strict=True):
-            self.printer.bind(v, name, self.needed)
-
-    def bind(self, variables: Sequence[Variable], argument: str, printer: TorchPrinter) -> None:
-        """Take variables from an array that holds all of them."""
-        at = 0
-        for v in variables:
-            printer.bind(v, argument, self.needed, at)
-            at += shape_of(v, self.function.space).width
-
-    def join(self, parts: Sequence[str]) -> str:
-        """Rows laid end to end."""
-        whole = f"torch.cat([{', '.join(parts)}])"
-        return parts[0] if len(parts) == 1 else self.function.write(whole)
-
-    def finish(self, gives: Sequence[str]) -> PrintedGraph:
-        """The function that returns these."""
-        f = self.function
-        count = len(f.rows)
-        return PrintedGraph(
-            tuple(self.arguments), f.write_text(gives), tuple(f.tables), tuple(f.index), count
-        )
+def _open_printer(
+    space: Space, first: Mapping[str, tuple[str, int]], reads: Sequence[Variable],
+    roots: Iterable[Node], axes: Iterable[Axis], dtype: str,
+) -> TorchPrinter:  # fmt: skip
+    """A function of a segment's values, in which the lines that the roots need will stand."""
+    lines = sort_lines(roots)
+    inputs = {f"x{i}": (v.name, shape_of(v, space).width) for i, v in enumerate(reads)}
+    layout = ArrayLayout(space, lines, [*axes, *(a for v in reads for a in v.axes)])
+    printer = TorchPrinter(layout, {**first, **inputs}, lines, dtype)
+    for v, name in zip(reads, inputs, strict=True):
+        printer.bind([v], name)
+    return printer
 
 
 # forward segments
 
 
-def print_forward(segment: Segment, dtype: str) -> PrintedGraph:
-    """Values read -> values given."""
-    program = segment.program
+def print_forward(program: Program, dtype: str, *, is_joined: bool = False) -> PrintedGraph:
+    """Values read -> values given, or an array of all of them."""
     axes = [a for v in program.outputs for a in v.axes]
-    w = _GraphWriter(program, (), program.given, program.roots, axes, dtype)
-    w.printer.write_lines(w.lines)
-    return w.finish([w.printer.write_value(v) for v in program.outputs])
-
-
-@dataclass(frozen=True, slots=True)
-class SlopeBlocks:
-    """The derivative blocks that a graph gives, in order.
-
-    constant: whether each is the same for all points, and has no batch.
-    """
-
-    pairs: tuple[Pair, ...]
-    constant: tuple[bool, ...]
+    to = _open_printer(program, {}, program.given, program.roots, axes, dtype)
+    to.write_lines(to.lines)
+    gives = [to.write_stack(v.nodes, v.axes) for v in program.outputs]
+    return to.finish([to.join(gives)] if is_joined else gives)
 
 
 def print_tangents(
     segment: Segment, pairs: Sequence[Pair], dtype: str
-) -> tuple[PrintedGraph, SlopeBlocks]:
-    """Values read -> one block (rows, columns, batch) for each pair that is not zero."""
+) -> tuple[PrintedGraph, dict[Pair, bool]]:
+    """Values read -> one block (rows, columns, batch) for each pair that is not zero.
+
+    Also the pairs, in order, and whether each is the same for all points, and has no batch.
+    """
     program = segment.program
     builder = program.builder()
     known = {v.name: v for v in program.given}
@@ -132,18 +77,17 @@ def print_tangents(
     for x in dict.fromkeys(x for _, x in pairs):
         rows = [gives[y] for y, other in pairs if other == x]
         block = differentiate_rows(builder, rows, [known[x]], f"all of {x}")
-        found |= {(v.name, x): block for v in rows if not block.is_zero(v)}
-    kept = [pair for pair in pairs if pair in found]
+        found |= {(v.name, x): block for v, t in zip(rows, block.tangents, strict=True) if any(t)}
     axes = {a for d in found.values() for a in d.axes()}
     nodes = [n for d in found.values() for n in d.nodes()]
-    w = _GraphWriter(builder, (), program.given, nodes, axes, dtype)
-    w.printer.write_lines(w.lines)
-    flat = [found[pair].is_constant(gives[pair[0]]) for pair in kept]
+    to = _open_printer(builder, {}, program.given, nodes, axes, dtype)
+    to.write_lines(to.lines)
+    constant = {p: found[p].is_constant(gives[p[0]]) for p in pairs if p in found}
     blocks = []
-    for pair, constant in zip(kept, flat, strict=True):
-        block = found[pair].write_block(w.printer, gives[pair[0]], "1" if constant else "batch")
-        blocks.append(w.function.write(f"{block}.select(-1, 0).clone()") if constant else block)
-    return w.finish(blocks), SlopeBlocks(tuple(kept), tuple(flat))
+    for pair, same in constant.items():
+        block = found[pair].write_block(to, gives[pair[0]], "1" if same else "batch")
+        blocks.append(to.write(f"{block}.select(-1, 0).clone()") if same else block)
+    return to.finish(blocks), constant
 
 
 # implicit segments
@@ -152,24 +96,19 @@ def print_tangents(
 def find_guesses(segment: Segment) -> tuple[str, ...] | None:
     """The value that each unknown starts from, or None where a guess is computed."""
     known = {v.nodes: v.name for v in segment.program.given}
-    found, at = [], 0
-    for v in segment.solve.unknowns:
-        starts = segment.node.args[at : at + len(v.nodes)]
-        found.append(known.get(tuple(n.args[0] if n.op == "part" else n for n in starts)))
-        at += len(v.nodes)
+    starts = [v.nodes for v in open_guesses(segment).outputs]
+    found = [known.get(tuple(n.args[0] if n.op == "part" else n for n in x)) for x in starts]
     return tuple(n for n in found if n is not None) if None not in found else None
 
 
-def print_predictor(segment: Segment, dtype: str) -> PrintedGraph:
-    """Values read -> unknowns to start from."""
-    program, solve = segment.program, segment.solve
-    first = segment.node.args[: len(solve.columns)]
-    axes = [a for v in solve.unknowns for a in v.axes]
-    w = _GraphWriter(program, (), program.given, first, axes, dtype)
-    w.printer.write_lines(w.lines)
-    left = iter(first)
-    parts = [w.printer.write_stack([next(left) for _ in v.nodes], v.axes) for v in solve.unknowns]
-    return w.finish([w.join(parts)])
+def open_guesses(segment: Segment) -> Program:
+    """What the unknowns start from as a program: `start X` for each unknown X, of what is read."""
+    left = iter(segment.node.args)
+    starts = tuple(
+        replace(v, name=f"start {v.name}", nodes=tuple(next(left) for _ in v.nodes))
+        for v in segment.solve.unknowns
+    )
+    return replace(segment.program, outputs=starts)
 
 
 def open_residuals(segment: Segment) -> Program:
@@ -216,38 +155,36 @@ class _SegmentEquations:
         return differentiate_rows(self.builder, self.residuals, self.unknowns, UNKNOWNS)
 
     def write(
-        self, first: Sequence[tuple[str, int]], roots: Iterable[Node], axes: Iterable[Axis],
+        self, first: Mapping[str, tuple[str, int]], roots: Iterable[Node], axes: Iterable[Axis],
         dtype: str,
-    ) -> _GraphWriter:  # fmt: skip
+    ) -> TorchPrinter:  # fmt: skip
         """A function of the unknowns and of what is read, with the lines that the roots need."""
-        arguments = [(UNKNOWNS, self.size), *first]
-        w = _GraphWriter(self.builder, arguments, self.reads, roots, axes, dtype)
-        w.bind(self.unknowns, _ARGUMENT_NAMES[UNKNOWNS], w.printer)
-        w.printer.write_lines(w.lines)
-        return w
+        first = {"u": (UNKNOWNS, self.size), **first}
+        to = _open_printer(self.builder, first, self.reads, roots, axes, dtype)
+        to.bind(self.unknowns, "u")
+        to.write_lines(to.lines)
+        return to
 
-    def write_residual(self, w: _GraphWriter, printer: TorchPrinter) -> str:
+    def write_residual(self, to: TorchPrinter) -> str:
         """The residuals laid end to end, (rows, batch)."""
         if not any(v.axes for v in self.residuals):
-            return printer.write_stack(self.rows, ())
-        return w.join([printer.write_value(v) for v in self.residuals])
+            return to.write_stack(self.rows, ())
+        return to.join([to.write_stack(v.nodes, v.axes) for v in self.residuals])
 
-    def restore_order(self, w: _GraphWriter, slope: Derivative, x: str) -> str:
+    def restore_order(self, to: TorchPrinter, slope: Derivative, x: str) -> str:
         """Rows that stand in the order of the matrix's columns, in the order of the unknowns."""
         if slope.columns == self.unknowns:
             return x
-        starts, at = {}, 0
-        for v in slope.columns:
-            starts[v.name] = (at, at + slope.width(v))
-            at += slope.width(v)
-        return w.join([f"{x}[{a}:{b}]" for a, b in (starts[v.name] for v in self.unknowns)])
+        ends = [0, *accumulate(shape_of(v, self.builder).width for v in slope.columns)]
+        starts = {v.name: edges for v, edges in zip(slope.columns, pairwise(ends), strict=True)}
+        return to.join([f"{x}[{a}:{b}]" for a, b in (starts[v.name] for v in self.unknowns)])
 
 
 def print_residual(segment: Segment, dtype: str) -> PrintedGraph:
     r"""Unknowns, values read -> $-r(u, g)$."""
     e = _SegmentEquations(segment)
-    w = e.write((), e.rows, [a for v in e.residuals for a in v.axes], dtype)
-    return w.finish([w.function.write(f"-{e.write_residual(w, w.printer)}")])
+    to = e.write({}, e.rows, [a for v in e.residuals for a in v.axes], dtype)
+    return to.finish([to.write(f"-{e.write_residual(to)}")])
 
 
 def print_step(segment: Segment, dtype: str) -> PrintedGraph:
@@ -257,18 +194,18 @@ def print_step(segment: Segment, dtype: str) -> PrintedGraph:
     """
     e = _SegmentEquations(segment)
     slope = e.differentiate()
-    w = e.write([(STEP_LENGTH, 0)], [*e.rows, *slope.nodes()], slope.axes(), dtype)
-    write = w.function.write
-    matrix = slope.write_matrix(w.printer)
-    right = f"{e.write_residual(w, w.printer)}.permute(1, 0).unsqueeze(-1)"
-    solution = write(f"torch.linalg.solve_ex({matrix}.permute(2, 0, 1), {right})[0]")
-    update = e.restore_order(w, slope, write(f"{solution}.squeeze(-1).permute(1, 0)"))
-    moved = write(f"torch.where(alpha != 0, u - alpha * {update}, u)")
+    first = {"alpha": (STEP_LENGTH, 0)}
+    to = e.write(first, [*e.rows, *slope.nodes()], slope.axes(), dtype)
+    matrix = slope.write_matrix(to)
+    right = f"{e.write_residual(to)}.permute(1, 0).unsqueeze(-1)"
+    solution = to.write(f"torch.linalg.solve_ex({matrix}.permute(2, 0, 1), {right})[0]")
+    update = e.restore_order(to, slope, to.write(f"{solution}.squeeze(-1).permute(1, 0)"))
+    moved = to.write(f"torch.where(alpha != 0, u - alpha * {update}, u)")
     columns = [n for v in e.unknowns for n in v.nodes]
-    again = w.printer.forget(find_dependent(e.rows, columns))
-    w.bind(e.unknowns, moved, again)
+    again = to.forget(find_dependent(e.rows, columns))
+    again.bind(e.unknowns, moved)
     again.write_lines(sort_lines(e.rows))
-    return w.finish([moved, write(f"-{e.write_residual(w, again)}")])
+    return to.finish([moved, to.write(f"-{e.write_residual(again)}")])
 
 
 def print_sensitivity(
@@ -279,9 +216,8 @@ def print_sensitivity(
     known = {v.name: v for v in e.reads}
     left = e.differentiate()
     right = differentiate_rows(e.builder, e.residuals, [known[x] for x in by], "all given")
-    roots = [*left.nodes(), *right.nodes()]
-    w = e.write((), roots, left.axes() | right.axes(), dtype)
-    a, b = (f"{d.write_matrix(w.printer)}.permute(2, 0, 1)" for d in (left, right))
-    x = w.function.write(f"torch.linalg.solve_ex({a}, -{b})[0]")
-    solution = e.restore_order(w, left, w.function.write(f"{x}.permute(1, 2, 0)"))
-    return w.finish([solution]), tuple(v.name for v in right.columns)
+    to = e.write({}, [*left.nodes(), *right.nodes()], left.axes() | right.axes(), dtype)
+    a, b = (f"{d.write_matrix(to)}.permute(2, 0, 1)" for d in (left, right))
+    x = to.write(f"torch.linalg.solve_ex({a}, -{b})[0]")
+    solution = e.restore_order(to, left, to.write(f"{x}.permute(1, 2, 0)"))
+    return to.finish([solution]), tuple(v.name for v in right.columns)

@@ -36,14 +36,13 @@ class SlopeInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     batch_independent: bool
 
 
-class ForwardSegment(
-    msgspec.Struct,
-    forbid_unknown_fields=True,
-    frozen=True,
-    kw_only=True,
-    tag="forward",
-    tag_field="segment",
+class _AbstractSegment(
+    msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, tag_field="segment"
 ):
+    """What JSON tells apart by `segment`."""
+
+
+class ForwardSegment(_AbstractSegment, frozen=True, kw_only=True, tag="forward"):
     """Graphs from values to values.
 
     value: reads -> gives; jvp: reads -> the blocks of `slopes` (rows, columns, points).
@@ -71,14 +70,7 @@ class PartInfo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     other: str
 
 
-class ImplicitSegment(
-    msgspec.Struct,
-    forbid_unknown_fields=True,
-    frozen=True,
-    kw_only=True,
-    tag="implicit",
-    tag_field="segment",
-):
+class ImplicitSegment(_AbstractSegment, frozen=True, kw_only=True, tag="implicit"):
     """Graphs of one solve; `gives` are its unknowns, laid end to end in u.
 
     rhs: u, reads -> -r; step: u, step lengths (points,), reads -> u after an update, -r there;

@@ -11,7 +11,7 @@ from torch import Tensor
 from ingot.codegen import compiler
 from ingot.codegen.cache import key_of, open_cache
 from ingot.execute import inductor_child
-from ingot.execute.inductor_graphs import PrintedGraph
+from ingot.execute.torch_source import PrintedGraph
 from ingot.graphs import torch_private
 from ingot.graphs.child import Children
 
@@ -21,17 +21,15 @@ logger = logging.getLogger("ingot")
 
 
 class CompilePool:
-    """Up to `jobs` processes that compile; used as a context, they end with it."""
+    """Up to `jobs` processes that compile, until it is closed."""
 
     def __init__(self, jobs: int) -> None:
         self.threads = ThreadPoolExecutor(jobs)
         self._children = Children()
         self._cache = open_cache()
 
-    def __enter__(self) -> "CompilePool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End all work."""
         # threads may be waiting for children, and compilers be at work for them
         self.threads.shutdown(wait=False, cancel_futures=True)
         self._children.close()

@@ -14,7 +14,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from ingot.execute.batch_shape import ValueShape, flatten_batch, restore_batch
+from ingot.execute.batch_shape import flatten_batch
 from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor_metadata import (
     ForwardSegment,
@@ -98,14 +98,12 @@ class InductorProgram:
         outputs, statuses, _ = self.run(inputs, slopes=False)
         return outputs, statuses
 
-    def blocks(self, inputs: Mapping[str, Tensor]) -> dict[Pair, Tensor]:
-        """`(*batch, *axes, *axes, *base, *base)` of every pair; without batch where constant."""
-        return self.run(inputs, slopes=True)[2]
-
     def run(
         self, inputs: Mapping[str, Tensor], *, slopes: bool
     ) -> tuple[dict[str, Tensor], tuple[Status, ...], dict[Pair, Tensor]]:
-        """Outputs, statuses, and the derivative blocks if asked for."""
+        """Outputs, statuses, and if asked for the derivative blocks of every pair:
+        `(*batch, *axes, *axes, *base, *base)`, without batch where constant.
+        """
         given = {**self.parameters, **inputs}
         rows = [
             (v, given[name].detach().to(self.dtype).resolve_neg())
@@ -122,16 +120,14 @@ class InductorProgram:
         with run_alone(points < MIN_POINTS_FOR_THREADS):
             found = self._run_segments(values, slopes=slopes)
         names = self.description.outputs
-        outputs = {n: restore_batch(found.values[n].t(), batch, self._shape[n]) for n in names}
+        shapes = {n: (*batch, *self._shape[n].sizes, *self._shape[n].base) for n in names}
+        outputs = {n: found.values[n].t().reshape(shape) for n, shape in shapes.items()}
         return outputs, found.statuses, self._read_blocks(found, batch) if slopes else {}
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
-        shapes = [self._shape[n] for n in self.description.inputs]
-        named = [
-            ValueShape(self.description.given.get(v.name, v.name), v.sizes, v.base) for v in shapes
-        ]
-        return step_calls(self, named, self.description.outputs, transient, self.dtype)
+        given = dict([*self._given.items()][: len(self.description.inputs)])
+        return step_calls(self, given, self.description.outputs, transient, self.dtype)
 
     def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""
@@ -147,8 +143,8 @@ class InductorProgram:
         statuses = tuple(Status.without_points(name, self.dtype) for name in d.solves)
         if not slopes:
             return outputs, statuses, {}
-        one = self._run_segments(self._fill_ones(), slopes=True)
-        blocks = self._read_blocks(one, ())
+        ones = {v.name: self._allocate((v.width, 1)).fill_(1) for v in self._given.values()}
+        blocks = self._read_blocks(self._run_segments(ones, slopes=True), ())
         empty = {
             (s.output, s.input): blocks[s.output, s.input]
             if s.batch_independent
@@ -156,9 +152,6 @@ class InductorProgram:
             for s in d.slopes
         }
         return outputs, statuses, empty
-
-    def _fill_ones(self) -> Values:
-        return {v.name: self._allocate((v.width, 1)).fill_(1) for v in self._given.values()}
 
     def _allocate(self, shape: tuple[int, ...]) -> Tensor:
         """Room for numbers, whatever the default device is."""
@@ -171,27 +164,28 @@ class InductorProgram:
         known: dict[Pair, Tensor] = {}
         for segment in self.description.segments:
             reads = [values[n] for n in segment.reads]
+            local: dict[Pair, Tensor] = {}
             if isinstance(segment, ForwardSegment):
                 # values are those of a call without derivatives, to the last bit
                 found = self._graphs[segment.value](list(reads))
                 values.update(zip(segment.gives, found, strict=True))
-                local = self._run_tangents(segment, reads) if slopes else {}
+                if slopes and segment.jvp is not None:
+                    pairs = [(s.output, s.input) for s in segment.slopes]
+                    blocks = self._graphs[segment.jvp](list(reads))
+                    local = dict(zip(pairs, blocks, strict=True))
             else:
-                u, solved, taken = self._solve(segment, reads)
-                statuses |= {s.solve: s for s in solved}
+                u, status, inside = self._run_newton(segment, reads)
+                taken: list[TakenPart] = []
+                if segment.level and not bool(status.converged.all()):
+                    u, status, taken = self._take_in_parts(segment, reads, u, status)
+                # solves inside the residuals tell of their last call, before the solve itself
+                statuses |= {s.solve: s for s in (*inside, status)}
                 widths = [self._shape[n].width for n in segment.gives]
                 values.update(zip(segment.gives, u.split(widths), strict=True))
-                local = self._run_sensitivity(segment, u, reads, taken) if slopes else {}
-            if slopes:
-                self._chain(local, known)
+                if slopes:
+                    local = self._run_sensitivity(segment, u, reads, taken)
+            self._chain(local, known)
         return CallResults(values, tuple(statuses.values()), known)
-
-    def _run_tangents(self, segment: ForwardSegment, reads: Sequence[Tensor]) -> dict[Pair, Tensor]:
-        if segment.jvp is None:
-            return {}
-        blocks = self._graphs[segment.jvp](list(reads))
-        pairs = [(s.output, s.input) for s in segment.slopes]
-        return dict(zip(pairs, blocks, strict=True))
 
     def _run_sensitivity(
         self,
@@ -264,17 +258,11 @@ class InductorProgram:
         for s in self.description.slopes:
             y, x = self._shape[s.output], self._given[s.input]
             block = self._read_block(found, s.output, s.input)
-            shape = (*y.sizes, *y.base, *x.sizes, *x.base)
-            a, b, c = len(y.sizes), len(y.base), len(x.sizes)
-            order = [*range(a), *range(a + b, a + b + c), *range(a, a + b),
-                     *range(a + b + c, len(shape))]  # fmt: skip
-            if block.ndim == 2:
-                result[s.output, s.input] = block.reshape(shape).permute(order)
-            else:
-                lead = len(batch)
-                whole = block.permute(2, 0, 1).reshape((*batch, *shape))
-                order = [*range(lead), *(lead + i for i in order)]
-                result[s.output, s.input] = whole.permute(order)
+            lead = batch if block.ndim == 3 else ()
+            groups = map(math.prod, (y.sizes, y.base, x.sizes, x.base, lead))
+            parts = block.reshape(*groups).transpose(1, 2).movedim(-1, 0)
+            shape = (*lead, *y.sizes, *x.sizes, *y.base, *x.base)
+            result[s.output, s.input] = parts.reshape(shape)
         return result
 
     def _read_block(self, found: CallResults, output: str, input: str) -> Tensor:
@@ -287,20 +275,6 @@ class InductorProgram:
         return none.fill_diagonal_(1) if output == x.name else none
 
     # Newton
-
-    def _solve(
-        self, segment: ImplicitSegment, reads: Sequence[Tensor]
-    ) -> tuple[Tensor, list[Status], "list[TakenPart]"]:
-        """The unknowns, NaN where a point did not converge, what became of every point, and the
-        parts in which steps that failed were taken.
-
-        Solves inside the residuals tell of their last call, before the solve itself.
-        """
-        u, status, inside = self._run_newton(segment, reads)
-        taken: list[TakenPart] = []
-        if segment.level and not bool(status.converged.all()):
-            u, status, taken = self._take_in_parts(segment, reads, u, status)
-        return u, [*inside, status], taken
 
     def _run_newton(
         self, segment: ImplicitSegment, reads: Sequence[Tensor], *, in_parts: bool = False

@@ -10,10 +10,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ingot.execute.batch_shape import shape_of
-from ingot.execute.inductor_graphs import STEP_LENGTH, Pair, PrintedGraph, open_residuals
+from ingot.execute.batch_shape import ValueShape, shape_of
+from ingot.execute.inductor_graphs import (
+    STEP_LENGTH,
+    Pair,
+    open_guesses,
+    open_residuals,
+)
 from ingot.execute.interpret import Interpreter
-from ingot.program import Program, Space, Variable, with_jacobian
+from ingot.execute.torch_source import PrintedGraph
+from ingot.program import Program, with_jacobian
 from ingot.program.partition import Segment
 from ingot.types import lag
 
@@ -57,70 +63,55 @@ class Trial:
 
     # the interpreter's answers, in the layout of graphs
 
-    def _run(self, program: Program, x: Arrays) -> dict[str, Tensor]:
+    def _evaluate(self, program: Program, x: Arrays) -> Arrays:
+        """The outputs as (components, batch), where parameters are given as inputs are."""
+        program = replace(program, inputs=program.given, parameters=())
         inputs = {}
         for v, rows in zip(program.inputs, x, strict=True):
             shape = shape_of(v, program)
             inputs[v.name] = rows.T.reshape(rows.shape[-1], *shape.sizes, *shape.base)
-        return Interpreter(program, dtype=self.dtype)(inputs)[0]
+        found, _ = Interpreter(program, dtype=self.dtype)(inputs)
+        return [found[v.name].reshape(len(found[v.name]), -1).T for v in program.outputs]
 
-    def compute_values(self, x: Arrays) -> Arrays:
-        """What a forward segment gives."""
-        program = _open_parameters(self.segment.program)
-        found = self._run(program, x)
-        return [_to_rows(found[v.name]) for v in program.outputs]
+    def _differentiate(self, program: Program, pairs: Sequence[Pair], x: Arrays) -> Arrays:
+        """The blocks of derivatives, (rows, columns, batch)."""
+        wide = with_jacobian(program, pairs)
+        only = replace(wide, outputs=wide.outputs[len(program.outputs) :], value_count=0)
+        shapes = {v.name: shape_of(v, program) for v in (*program.given, *program.outputs)}
+        found = zip(pairs, self._evaluate(only, x), strict=True)
+        return [_reorder_block(rows, shapes[y], shapes[by]) for (y, by), rows in found]
 
-    def compute_tangents(self, x: Arrays, pairs: Sequence[Pair]) -> Arrays:
-        """The derivative blocks of a forward segment."""
-        program = _open_parameters(self.segment.program)
-        found = self._run(_drop_values(program, pairs), x)
-        rows = {v.name: v for v in program.outputs}
-        columns = {v.name: v for v in program.inputs}
-        return [
-            _reorder_block(found[f"{y}:{by}"], program, rows[y], columns[by]) for y, by in pairs
-        ]
-
-    def _open_residuals(self) -> Program:
-        return _open_parameters(open_residuals(self.segment))
-
-    def compute_residual(self, u: Tensor, x: Arrays) -> Tensor:
+    def _compute_residual(self, u: Tensor, x: Arrays) -> Tensor:
         """The residuals laid end to end."""
-        program = self._open_residuals()
-        found = self._run(program, self._split(u, x))
-        return torch.cat([_to_rows(found[v.name]) for v in program.outputs])
+        return torch.cat(self._evaluate(open_residuals(self.segment), self._split(u, x)))
 
     def _split(self, u: Tensor, x: Arrays) -> Arrays:
         segment = self.segment
         return [*u.split([shape_of(v, segment.program).width for v in segment.solve.unknowns]), *x]
 
-    def compute_matrix(self, u: Tensor, x: Arrays, by: Sequence[str] | None = None) -> Tensor:
+    def _compute_matrix(self, u: Tensor, x: Arrays, by: Sequence[str] | None = None) -> Tensor:
         """The residuals' derivative by the unknowns, or by values read, (rows, columns, batch)."""
-        program = self._open_residuals()
-        rows = program.outputs
-        count = len(self.segment.solve.unknowns)
-        known = {v.name: v for v in program.inputs}
-        columns = [known[n] for n in (by or list(known)[:count])]
-        pairs = [(r.name, c.name) for r in rows for c in columns]
-        found = self._run(_drop_values(program, pairs), self._split(u, x))
-        return torch.cat([
-            torch.cat([
-                _reorder_block(found[f"{r.name}:{c.name}"], program, r, c) for c in columns
-            ], 1) for r in rows
-        ])  # fmt: skip
+        program = open_residuals(self.segment)
+        columns = by or [v.name for v in program.given[: len(self.segment.solve.unknowns)]]
+        pairs = [(r.name, c) for r in program.outputs for c in columns]
+        blocks = iter(self._differentiate(program, pairs, self._split(u, x)))
+        rows = [torch.cat([next(blocks) for _ in columns], 1) for _ in program.outputs]
+        return torch.cat(rows)
 
     # verdicts: what is wrong, or None
 
     def judge_values(self, x: Arrays, gives: Arrays) -> str | None:
         """A forward graph gives the interpreter's values."""
-        return self._compare(lambda *y: self.compute_values(list(y)), x, gives)
+        return self._compare(lambda *y: self._evaluate(self.segment.program, [*y]), x, gives)
 
     def judge_tangents(self, x: Arrays, gives: Arrays, pairs: Sequence[Pair]) -> str | None:
         """`_jvp` gives the interpreter's blocks."""
-        return self._compare(lambda *y: self.compute_tangents(list(y), pairs), x, gives)
+        program = self.segment.program
+        return self._compare(lambda *y: self._differentiate(program, pairs, [*y]), x, gives)
 
     def judge_residual(self, x: Arrays, gives: Arrays) -> str | None:
         r"""`_rhs` gives $-r$."""
-        return self._compare(lambda u, *y: [-self.compute_residual(u, list(y))], x, gives)
+        return self._compare(lambda u, *y: [-self._compute_residual(u, [*y])], x, gives)
 
     def judge_step(self, x: Arrays, gives: Arrays) -> str | None:
         r"""`_step` solves $A \Delta u = -r$, moves by it, and gives $-r$ there."""
@@ -129,42 +120,29 @@ class Trial:
         still = alpha == 0
         if not torch.equal(moved[:, still], u[:, still]):
             return "points of step length 0 move"
-        there = self._compare(
-            lambda v, *y: [-self.compute_residual(v, list(y))], [moved, *rest], [after]
-        )
+        there = self.judge_residual([moved, *rest], [after])
         if there is not None:
             return there
         going = ~still
         update = ((moved - u) / alpha)[:, going]
-        right = -self.compute_residual(u, rest)[:, going]
+        right = -self._compute_residual(u, rest)[:, going]
         # the update is read off the difference of unknowns, which rounds by their size
         noise = u.abs().amax(0)[going]
-        matrix = self.compute_matrix(u, rest)[..., going]
+        matrix = self._compute_matrix(u, rest)[..., going]
         return self._check_solution(matrix, update[:, None], right[:, None], noise)
 
     def judge_sensitivity(self, x: Arrays, gives: Arrays, by: Sequence[str]) -> str | None:
         """`_ift` solves $A X = -B$."""
         u, *rest = x
-        right = -self.compute_matrix(u, rest, by)
+        right = -self._compute_matrix(u, rest, by)
         return self._check_solution(
-            self.compute_matrix(u, rest), gives[0], right, torch.zeros(u.shape[-1])
+            self._compute_matrix(u, rest), gives[0], right, torch.zeros(u.shape[-1])
         )
 
     def judge_guess(self, x: Arrays, gives: Arrays) -> str | None:
         """`_predictor` gives the guesses."""
-        program = _open_parameters(self.segment.program)
-        left = iter(self.segment.node.args)
-        starts = tuple(
-            replace(v, name=f"start {v.name}", nodes=tuple(next(left) for _ in v.nodes))
-            for v in self.segment.solve.unknowns
-        )
-        only = replace(program, outputs=starts)
-
-        def start(*y: Tensor) -> Arrays:
-            found = self._run(only, list(y))
-            return [torch.cat([_to_rows(found[v.name]) for v in starts])]
-
-        return self._compare(start, x, gives)
+        program = open_guesses(self.segment)
+        return self._compare(lambda *y: [torch.cat(self._evaluate(program, [*y]))], x, gives)
 
     def _compare(self, expected: Callable[..., Arrays], x: Arrays, gives: Arrays) -> str | None:
         """Compared within what a change of the arguments by rounding makes of the results."""
@@ -202,28 +180,8 @@ class Trial:
         return None
 
 
-def _open_parameters(program: Program) -> Program:
-    """The same with its parameters as inputs."""
-    return replace(program, inputs=program.given, parameters=())
-
-
-def _drop_values(program: Program, pairs: Sequence[Pair]) -> Program:
-    """The derivatives of a program, without its values."""
-    wide = with_jacobian(program, pairs)
-    return replace(wide, outputs=wide.outputs[len(program.outputs) :], value_count=0)
-
-
-def _reorder_block(x: Tensor, space: Space, row: Variable, column: Variable) -> Tensor:
-    """A block (batch, *axes, *axes, *base, *base) as (rows, columns, batch)."""
-    y, by = shape_of(row, space), shape_of(column, space)
-    shape = (*y.sizes, *by.sizes, *y.base, *by.base)
-    a, b, c = len(y.sizes), len(by.sizes), len(y.base)
-    rank = len(shape)
-    order = [*range(a), *range(a + b, a + b + c), *range(a, a + b), *range(a + b + c, rank)]
-    x = x.reshape(-1, *shape).permute(*(1 + i for i in order), 0)
-    return x.reshape(y.width, by.width, -1)
-
-
-def _to_rows(x: Tensor) -> Tensor:
-    """(batch, *axes, *base) as (components, batch)."""
-    return x.reshape(x.shape[0], -1).T
+def _reorder_block(rows: Tensor, y: ValueShape, by: ValueShape) -> Tensor:
+    """A block (*axes, *axes, *base, *base, batch) as (rows, columns, batch)."""
+    own, other, base = (math.prod(shape) for shape in (y.sizes, by.sizes, y.base))
+    parts = rows.reshape(own, other, base, -1, rows.shape[-1]).transpose(1, 2)
+    return parts.reshape(y.width, by.width, -1)

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
-from ingot.execute.batch_shape import find_slopes, flatten_batch, restore_batch, shape_of
+from ingot.execute.batch_shape import find_slopes, flatten_batch, shape_of
 from ingot.execute.interpret_parts import Parts, Record
 from ingot.execute.newton import run_newton
 from ingot.execute.newton_path import Part, PathRecorder
 from ingot.execute.status import Status, spoil_slopes
-from ingot.execute.transient import History, Transient, step_through
+from ingot.execute.transient import History, Transient, step_calls
 from ingot.program import Axis, Node, Program, Solve, Space, operation, sort_lines
 from ingot.program.arrays import ArrayLayout
 from ingot.program.differentiate import differentiate_along
@@ -87,8 +87,8 @@ class Interpreter:
         for v in program.outputs:
             left = call.batch_of(v.nodes, batch)
             parts = [on.take(values[n.id], v.axes, math.prod(left)) for n in v.nodes]
-            stacked = torch.stack(parts, dim=-1)
-            outputs[v.name] = restore_batch(stacked, left, shape_of(v, program))
+            sizes = [program.extent(a) for a in v.axes]
+            outputs[v.name] = torch.stack(parts, dim=-1).reshape((*left, *sizes, *v.kind.base))
         for node in self._lines if self._couples_points else ():
             if operation(node.op).is_block and call.reduced[node.id] != ():
                 call.spread(node)
@@ -111,7 +111,9 @@ class Interpreter:
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
-        return step_through(self, self.program, transient, self.dtype)
+        given = {v.name: shape_of(v, self.program) for v in self.program.inputs}
+        gives = [v.name for v in self.program.outputs]
+        return step_calls(self, given, gives, transient, self.dtype)
 
     def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""
@@ -204,9 +206,12 @@ class _TorchArrays:
 
     def replay(self, roots: Sequence[Node], known: Mapping[int, Any]) -> list[Any]:
         """The lines inside an operation, given those they are over."""
-        values = dict(known)
         inner = _TorchArrays(self.layout, self.call.inside(self.call.batch))
-        inner.run([n for n in sort_lines(roots) if n.id not in values], values)
+        return inner.run_roots(roots, dict(known))
+
+    def run_roots(self, roots: Sequence[Node], values: Values) -> list[Any]:
+        """The roots, given what they are over; all lines that they take become known."""
+        self.run([n for n in sort_lines(roots) if n.id not in values], values)
         return [values[r.id] for r in roots]
 
     def fill(self, number: float) -> Tensor:
@@ -323,8 +328,8 @@ class _Equations:
         self.size = builder.count_entries(solve.columns)
         self.seed = Axis(f"unknowns of {solve.name}", 0, 1)
         builder.add_axis(self.seed.name, self.size)
-        seeded = [(*axes, self.seed) for axes in self.axes]
-        self.seeds = builder.components("unknown", ("direction",), seeded)
+        self.seeded = [(*axes, self.seed) for axes in self.axes]
+        self.seeds = builder.components("unknown", ("direction",), self.seeded)
         self.slopes = differentiate_along(builder, solve.rows, solve.columns, self.seeds)
         known = [*solve.columns, *solve.given, *self.seeds]
         varying = find_dependent((*solve.rows, *self.slopes), solve.columns)
@@ -342,10 +347,9 @@ class _Equations:
         for node, x in zip(self.solve.given, given, strict=True):
             values[node.id] = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
         eye = torch.eye(self.size, dtype=around.call.dtype, device=around.call.device)
-        seeded = [(*axes, self.seed) for axes in self.axes]
-        shapes = [[on.layout.space.extent(a) for a in axes] for axes in seeded]
+        shapes = [[on.layout.space.extent(a) for a in axes] for axes in self.seeded]
         parts = eye.split([math.prod(s[:-1]) for s in shapes])
-        for node, part, shape, axes in zip(self.seeds, parts, shapes, seeded, strict=True):
+        for node, part, shape, axes in zip(self.seeds, parts, shapes, self.seeded, strict=True):
             values[node.id] = on.place(part.reshape(1, *shape), axes)
         on.run(self.fixed, values)
         return _EquationsAt(self, on, values)
@@ -379,8 +383,8 @@ class _EquationsAt:
         e, on = self.equations, self.on
         on.run(e.slope_lines, self.values)
         blocks = [
-            on.take(self.values[n.id], (*axes, e.seed)).reshape(on.call.points, -1, e.size)
-            for n, axes in zip(e.slopes, e.axes, strict=True)
+            on.take(self.values[n.id], axes).reshape(on.call.points, -1, e.size)
+            for n, axes in zip(e.slopes, e.seeded, strict=True)
         ]
         return torch.cat(blocks, dim=1)
 

@@ -38,6 +38,11 @@ class RecordedPart:
     given: Sequence[Tensor]
     unknowns: Tensor
 
+    def select(self, at: Tensor, points: Tensor) -> "RecordedPart":
+        """The same of some of its points, whose places in the record are given."""
+        given = [_choose(x, at) for x in self.given]
+        return RecordedPart(points, _pick(self.known, at), given, self.unknowns[:, at])
+
 
 @dataclass(slots=True)
 class Record:
@@ -53,10 +58,7 @@ class Record:
         kept = []
         for part in self.parts:
             at = done[part.points].nonzero()[:, 0]
-            kept.append(RecordedPart(
-                place[part.points[at]], _pick(part.known, at),
-                [_choose(x, at) for x in part.given], part.unknowns[:, at],
-            ))  # fmt: skip
+            kept.append(part.select(at, place[part.points[at]]))
         at = done.nonzero()[:, 0]
         return Record(self.points[at], _pick(self.known, at), kept)
 
@@ -73,21 +75,22 @@ class Parts:
         self.level = self.solve.substeps.level
 
     @cached_property
-    def _values(self) -> "_Lines":
+    def _values(self) -> ArrayLayout:
         p = self.part
-        return _Lines(p.builder, (*p.guesses, *p.given, *p.follows, *p.first))
+        return self._lay_out((*p.guesses, *p.given, *p.follows, *p.first))
 
     @cached_property
-    def _tangents(self) -> "_Lines":
+    def _tangents(self) -> ArrayLayout:
         t = self.part.tangents
-        return _Lines(self.part.builder, (*t.sides, *t.follows, *t.first, *t.leaves, *t.carried))
+        return self._lay_out((*t.sides, *t.follows, *t.first, *t.leaves, *t.carried))
 
     @cached_property
-    def _adjoints(self) -> "_Lines":
+    def _adjoints(self) -> ArrayLayout:
         a = self.part.adjoints
-        return _Lines(
-            self.part.builder, (*a.leaves, *a.carried, *a.first, *a.rows, *a.follows)
-        )  # fmt: skip
+        return self._lay_out((*a.leaves, *a.carried, *a.first, *a.rows, *a.follows))
+
+    def _lay_out(self, roots: Sequence[Node]) -> ArrayLayout:
+        return ArrayLayout(self.part.builder, sort_lines(roots))
 
     # values
 
@@ -97,25 +100,25 @@ class Parts:
         """The unknowns and the status where failed points were tried in parts, and the record."""
         steps = StepsInParts(self.level, unknowns, status)
         failed = steps.failed
-        on = around.over(self._values.layout, len(failed))
+        on = around.over(self._values, len(failed))
         known: Values = {}
         for node, x in zip(self.solve.given, given, strict=True):
             whole = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
             known[node.id] = _choose(whole, failed)
         p = self.part
-        first = self._values.run(on, p.first, known)
+        first = on.run_roots(p.first, known)
         carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
         record = Record(failed, known)
         for index, begin, end in steps:
-            on = around.over(self._values.layout, len(index))
+            on = around.over(self._values, len(index))
             here = _pick(known, index)
             here |= {n.id: x[..., index] for n, x in zip(p.carried, carried, strict=True)}
             here |= {n.id: on.place(x, ()) for n, x in zip(p.ends, (begin, end), strict=True)}
             values = dict(here)
-            guesses = self._values.run(on, p.guesses, values)
-            read = self._values.run(on, p.given, values)
+            guesses = on.run_roots(p.guesses, values)
+            read = on.run_roots(p.given, values)
             others = [f for f, s in zip(p.follows, p.states, strict=True) if s is None]
-            left = iter(self._values.run(on, others, values))
+            left = iter(on.run_roots(others, values))
             at = self.equations.start(on, read)
             guess = on.flatten(guesses, self.equations.axes)
             u, part = at.solve(guess, Part(failed[index], begin, end))
@@ -124,9 +127,7 @@ class Parts:
             for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
                 new = next(left) if state is None else solved[state]
                 carried[i][..., index[good]] = _spread(new, on, node)[..., good]
-            record.parts.append(RecordedPart(
-                index[good], _pick(here, good), [_choose(x, good) for x in read], u[:, good]
-            ))  # fmt: skip
+            record.parts.append(RecordedPart(index, here, read, u).select(good, index[good]))
         return *steps.finish(), record.keep(steps.done)
 
     # derivatives
@@ -165,23 +166,23 @@ class Parts:
         """The tangents of each unknown, (points, entries, directions), along so many directions
         each; along: those of leaves, (points * directions, *axes).
         """
-        p, t, lines = self.part, self.part.tangents, self._tangents
+        p, t, layout = self.part, self.part.tangents, self._tangents
         count = len(record.points)
-        on = around.over(lines.layout, count * many)
+        on = around.over(layout, count * many)
         directions = {n.id: on.place(x, n.axes) for n, x in zip(t.leaves, along, strict=True)}
-        first = lines.run(on, t.first, _repeat(record.known, many) | directions)
+        first = on.run_roots(t.first, _repeat(record.known, many) | directions)
         carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
         size = self.equations.size
         found = along[0].new_empty((count, size, many)) if along else torch.empty(0)
-        for part, index, on, values in self._walk_parts(around, record, many, lines.layout):
+        for part, index, on, values in self._walk_parts(around, record, many, layout):
             values |= _pick(directions, index)
             values |= {n.id: x[..., index] for n, x in zip(t.carried, carried, strict=True)}
-            right = on.flatten(lines.run(on, t.sides, values), self.equations.axes)
+            right = on.flatten(on.run_roots(t.sides, values), self.equations.axes)
             right = right.reshape(size, -1, many).permute(1, 0, 2)
             x = self._solve(around, part, right, is_transposed=False)
             found[part.points] = x
             solved = on.split(x.permute(1, 0, 2).reshape(size, -1), self.equations.axes)
-            follows = lines.run(on, t.follows, values)
+            follows = on.run_roots(t.follows, values)
             for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
                 new = follows[i] if state is None else solved[state]
                 carried[i][..., index] = _spread(new, on, node)
@@ -215,14 +216,14 @@ class Parts:
 
     def _pull_back(self, around: Any, record: Record, ends: Tensor) -> list[Tensor]:
         """The adjoints of leaves, (points, *axes), given those of unknowns in the end."""
-        p, a, lines = self.part, self.part.adjoints, self._adjoints
+        p, a, layout = self.part, self.part.adjoints, self._adjoints
         count = len(record.points)
-        whole = around.over(lines.layout, count)
+        whole = around.over(layout, count)
         zero = whole.fill(0.0)
         carried = [_spread(zero, whole, n) for n in p.carried]
         leaves = [_spread(zero, whole, n) for n in p.leaves]
         ends = ends.clone()
-        for part, index, on, values in self._walk_parts(around, record, 1, lines.layout, back=True):
+        for part, index, on, values in self._walk_parts(around, record, 1, layout, back=True):
             bars = on.split(ends[:, index], self.equations.axes)
             for i, state in enumerate(p.states):
                 if state is not None:
@@ -233,12 +234,12 @@ class Parts:
             solved = on.split(x, self.equations.axes)
             values |= {n.id: y for n, y in zip(a.rows, solved, strict=True)}
             values |= {n.id: y[..., index] for n, y in zip(a.follows, carried, strict=True)}
-            for i, x in enumerate(lines.run(on, a.leaves, values)):
+            for i, x in enumerate(on.run_roots(a.leaves, values)):
                 leaves[i][..., index] += x
-            for i, x in enumerate(lines.run(on, a.carried, values)):
+            for i, x in enumerate(on.run_roots(a.carried, values)):
                 carried[i][..., index] = _spread(x, on, p.carried[i])
         values = record.known | {n.id: y for n, y in zip(a.follows, carried, strict=True)}
-        first = lines.run(whole, a.first, values)
+        first = whole.run_roots(a.first, values)
         return [
             whole.take(x + y, n.axes) for x, y, n in zip(leaves, first, p.leaves, strict=True)
         ]  # fmt: skip
@@ -262,7 +263,7 @@ class Parts:
         self, around: Any, part: RecordedPart, right: Tensor, *, is_transposed: bool
     ) -> Tensor:
         """Solutions (points, unknowns, sides) of linear systems where a part ended."""
-        on = around.over(self._values.layout, len(part.points))
+        on = around.over(self._values, len(part.points))
         at = self.equations.start(on, part.given)
         at.evaluate(part.unknowns)
         matrix = at.matrix()
@@ -270,18 +271,6 @@ class Parts:
 
     def _find_sizes(self, node: Node) -> list[int]:
         return [self.part.builder.extent(a) for a in node.axes]
-
-
-class _Lines:
-    """Lines over placeholders that are known."""
-
-    def __init__(self, space: Space, roots: Sequence[Node]) -> None:
-        self.layout = ArrayLayout(space, sort_lines(roots))
-
-    def run(self, on: Any, roots: Sequence[Node], values: Values) -> list[Tensor]:
-        """The roots, given what they are over; all lines become known."""
-        on.run([n for n in sort_lines(roots) if n.id not in values], values)
-        return [values[r.id] for r in roots]
 
 
 def _choose(x: Tensor, index: Tensor) -> Tensor:

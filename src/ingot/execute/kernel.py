@@ -20,7 +20,6 @@ from ingot.execute.kernel_run import (
     KernelEntry,
     KernelTransient,
     Runners,
-    SolveRules,
     open_native_runners,
 )
 from ingot.execute.status import Status, spoil_slopes
@@ -59,7 +58,7 @@ class Kernel:
                 for p in program.parameters
             ),
             outputs=tuple(shape_of(v, program) for v in program.outputs),
-            solvers=tuple(SolveRules(s.name, s.newton) for s in self.compiled.solves),
+            solvers=tuple((s.name, s.newton) for s in self.compiled.solves),
             dtype=dtype,
         )
 

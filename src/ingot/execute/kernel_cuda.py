@@ -3,6 +3,7 @@
 Nothing here waits for the GPU: outputs and reports stay there until they are read.
 """
 
+import math
 import struct
 from collections.abc import Callable, Iterator
 from ctypes import c_int64, sizeof
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ingot.codegen.abi import GivenStruct, GivesStruct, Knobs
+from ingot.codegen.abi import GIVEN_NUMBERS, GIVES_NUMBERS, REPORT_NUMBERS, Knobs
 from ingot.codegen.cuda import DeviceFunction
 from ingot.errors import Problem, raise_if
 from ingot.execute.call_layout import Task
@@ -25,15 +26,14 @@ MAX_TASK_BYTES = 32_764
 MAX_BLOCKS = 1 << 20
 """The most groups of threads that are started; with more points each takes several."""
 
-_REPORT_BYTES = 40
-"""`Reports::One` of newton.h."""
-
 
 class DeviceRunner:
     """A kernel and how many rows of each kind its task has (`Task` of threads.h).
 
     rows: of inputs and parameters, of outputs, of solves
     """
+
+    task_points: float = math.inf  # whatever their number, it is one launch
 
     def __init__(self, function: DeviceFunction, rows: tuple[int, int, int]) -> None:
         self.function = function
@@ -51,10 +51,6 @@ class DeviceRunner:
     def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
         """One step of all points."""
         return self._make(knobs, given, gives, rows, (points, 0, 1))
-
-    def is_small(self, points: int) -> bool:
-        """Whatever the number of points: it is one launch."""
-        return True
 
     def _make(
         self, knobs: Any, given: Any, gives: Any, rows: bytes, rest: tuple[int, int, int]
@@ -75,8 +71,8 @@ class DeviceRunner:
 def _measure_task(rows: tuple[int, int, int]) -> tuple[int, ...]:
     """The bytes of each array of a task, which has one row at least."""
     given, gives, solves = (max(n, 1) for n in rows)
-    sizes = given * sizeof(GivenStruct), gives * sizeof(GivesStruct), solves * _REPORT_BYTES
-    return (*sizes, solves * sizeof(Knobs))
+    numbers = given * GIVEN_NUMBERS, gives * GIVES_NUMBERS, solves * REPORT_NUMBERS
+    return (*(8 * n for n in numbers), solves * sizeof(Knobs))
 
 
 def find_too_large(rows: tuple[int, int, int]) -> Iterator[Problem]:

@@ -3,12 +3,12 @@
 import ctypes
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial, wraps
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from sys import getrefcount
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from ingot.options import Newton
 from ingot.types import lag
 
 __all__ = [
-    "KernelEntry", "KernelTransient", "NativeRunner", "Runner", "Runners", "SolveRules",
+    "KernelEntry", "KernelTransient", "NativeRunner", "Runner", "Runners",
     "open_native_runners",
 ]  # fmt: skip
 
@@ -80,22 +80,15 @@ def count_references(rooms: list[Array], which: int) -> int:
 UNREAD = count_references([np.empty(0)], 0)
 """The references to an array that nothing but its list holds."""
 
-F = TypeVar("F", bound=Callable[..., Any])
-Steps = Callable[[int, int, object, bytes], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SolveRules:
-    """A solve of the library and the rules it follows."""
-
-    name: str
-    newton: Newton
-
 
 class Runner(Protocol):
-    """What runs a kernel on a device: steps of all points, given the rows of C structures."""
+    """What runs a kernel on a device: steps of all points, given the rows of C structures.
+
+    task_points: below so many points one step is best run as one task
+    """
 
     device: torch.device
+    task_points: float
 
     def __call__(
         self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
@@ -105,10 +98,6 @@ class Runner(Protocol):
 
     def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
         """The first step of all points, to be run again with other addresses."""
-        ...
-
-    def is_small(self, points: int) -> bool:
-        """Whether one step of so many points is one task."""
         ...
 
 
@@ -127,6 +116,7 @@ class NativeRunner:
     """A function of a library of C++, whose blocks of points are shared among threads."""
 
     device = CPU
+    task_points: float = 2 * MIN_WORK_FOR_THREADS  # from there on a second thread pays
 
     def __init__(self, function: Any, lanes: int) -> None:
         function.argtypes, function.restype = RUN_ARGTYPES, ctypes.c_int32
@@ -167,10 +157,6 @@ class NativeRunner:
 
         return Task(numbers, places, start)
 
-    def is_small(self, points: int) -> bool:
-        """Whether a second thread would not pay."""
-        return points < 2 * MIN_WORK_FOR_THREADS
-
 
 def open_native_runners(library: ctypes.CDLL, prefix: str) -> Runners:
     """What runs the entries of a library."""
@@ -190,46 +176,38 @@ def _find_function(library: ctypes.CDLL, name: str) -> Any:
         raise refuse("no symbol", name=name) from None
 
 
-def _tell_how_full(error: torch.OutOfMemoryError) -> IngotError:
-    """What to tell where torch finds no memory on a GPU."""
-    # its second sentence says how much was asked for, its third how much there is
-    told = ". ".join(str(error).split(". ")[1:3])
-    fix = "give it fewer points or steps at a time, or free memory of the GPU"
-    return IngotError([Problem("no-device-memory", f"the GPU is full: {told}", None, fix)])
-
-
-def _tell_full(method: F) -> F:
-    """The method, whose error tells a remedy where torch finds no memory on a GPU."""
-
-    @wraps(method)
-    def call(*given: Any) -> Any:
-        try:
-            return method(*given)
-        except torch.OutOfMemoryError as error:
-            raise _tell_how_full(error) from None
-
-    return cast(F, call)
+@contextmanager
+def _tell_full() -> Iterator[None]:
+    """An error that tells a remedy where torch finds no memory on a GPU."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        # its second sentence says how much was asked for, its third how much there is
+        told = f"the GPU is full: {'. '.join(str(error).split('. ')[1:3])}"
+        fix = "give it fewer points or steps at a time, or free memory of the GPU"
+        raise IngotError([Problem("no-device-memory", told, None, fix)]) from None
 
 
 class KernelEntry:
     """A kernel's entry function with the order, names and shapes of its arguments.
 
-    hidden: values of inputs that the caller does not give, after those that it gives.
+    hidden: values of inputs that the caller does not give, after those that it gives; solvers: the
+    names of its solves, and the rules that they follow.
     """
 
     def __init__(
         self, *, run: Runner, inputs: tuple[ValueShape, ...],
         hidden: tuple[tuple[ValueShape, Tensor], ...], outputs: tuple[ValueShape, ...],
-        solvers: tuple[SolveRules, ...], dtype: torch.dtype,
+        solvers: tuple[tuple[str, Newton], ...], dtype: torch.dtype,
     ) -> None:  # fmt: skip
         self.run, self.dtype, self.device = run, dtype, run.device
         self.inputs, self.outputs, self.solvers = inputs, outputs, solvers
         self.hidden = tuple((v, x.to(self.device)) for v, x in hidden)
-        self._names = tuple(v.name for v in outputs)
         self._reads = tuple(v.name for v in inputs)
-        self._solves = tuple(s.name for s in solvers)
-        self._knobs = pack_knobs([s.newton for s in solvers])
-        self._together = any(s.newton.stop == "batch" for s in solvers)
+        self._solves = tuple(name for name, _ in solvers)
+        self._rules = [newton for _, newton in solvers]
+        self._knobs = pack_knobs(self._rules)
+        self._together = any(newton.stop == "batch" for newton in self._rules)
         self._calls: CallCache[CallLayout] = CallCache()
         self._fast: CallCache[FastCall] = CallCache()
         self._rooms: dict[tuple[str, tuple[int, ...]], list[Array]] = {}
@@ -241,8 +219,8 @@ class KernelEntry:
         if fast is not None:
             try:
                 return fast(values)
-            except torch.OutOfMemoryError as error:
-                raise _tell_how_full(error) from None
+            except torch.OutOfMemoryError:
+                fast = None  # the slow way, which tells of it
         key = layouts_of(values)
         is_known = self._calls.find(key) is not None
         found = self.call(values, key)
@@ -250,7 +228,7 @@ class KernelEntry:
             self._fast.guard(None, values, fast)
         return found
 
-    @_tell_full
+    @_tell_full()
     def call(self, values: Sequence[Tensor], key: Layouts) -> tuple[dict[str, Tensor], Reports]:
         """The outputs of inputs in their order, whose signature is known, and the reports."""
         ready = self._calls.find(key)
@@ -260,23 +238,23 @@ class KernelEntry:
             )
             ready = self._calls.keep(key, made)
         held, given = ready.pack_given(values)
-        outputs, gives = ready.allocate_outputs(self._allocate_output)
+        outputs, gives = ready.allocate_outputs(self._allocate_large)
         reports = self._run_reporting(given, gives, (ready.points,), range(1))
         del held  # until here the kernel reads them
-        return dict(zip(self._names, outputs, strict=True)), reports
+        return outputs, reports
 
     def make_fast_call(self, values: Sequence[Tensor], key: Layouts) -> FastCall | None:
         """A quicker way to make a call like one that was made, if there is one."""
         ready = self._calls.find(key)
-        if ready is None or not ready.in_place or not ready.points or self._together:
+        if ready is None or not ready.in_place or self._together:
             return None
-        if not self.run.is_small(ready.points):
+        if not 0 < ready.points < self.run.task_points:
             return None
         make_task = partial(self.run.make_task, self._knobs)
-        return FastCall(make_task, self._names, self._solves, ready, values)
+        return FastCall(make_task, self._solves, ready, values)
 
     def run_steps(
-        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Array]
+        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Any]
     ) -> tuple[dict[str, Any], Reports]:
         """Run a range of steps; outputs are (steps.stop, components, points), zero before it.
 
@@ -303,17 +281,11 @@ class KernelEntry:
             return torch.empty(shape, dtype=self.dtype, device=self.device)
         return self._reuse((name, shape))
 
-    def _allocate_output(self, which: int, size: int) -> Any:
-        """Memory for an output of a call, if it is worth keeping."""
+    def _allocate_large(self, name: str, size: int) -> Array | None:
+        """Memory for an output of a call or for what solves report, if it is worth keeping."""
         if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
             return None
-        return self._reuse((self._names[which], (size,)))
-
-    def _allocate_reports(self, size: int) -> Tensor | None:
-        """Memory for what solves report, if it is worth keeping."""
-        if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
-            return None
-        return torch.from_numpy(self._reuse(("", (size,))))
+        return self._reuse((name, (size,)))
 
     def _reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
         """Memory that nobody reads, of two that are kept: a loop that assigns its result to the
@@ -340,67 +312,65 @@ class KernelEntry:
         """Run steps on all points, and tell what the solves reported in tables."""
         points = tables[-1]
         reports = Reports.allocate(
-            self._solves, tables, self.dtype, self.device, steps.start, self._allocate_reports
+            self._solves, tables, self.dtype, self.device, steps.start, self._allocate_large
         )
 
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
             self.run(given, gives, rules, rows, points, first, count)
 
-        if self._together and points:
-            self._run_in_lockstep(run, reports, steps)
-        else:
+        if not self._together or not points:
             run(steps.start, len(steps), self._knobs, reports.pack_rows())
-        return reports
-
-    def _run_in_lockstep(self, run: Steps, reports: Reports, steps: range) -> None:
-        """`stop = batch`: each step once to see who needs most updates, then so many for all."""
-        rules = pack_knobs([s.newton for s in self.solvers])
-        statuses = tuple(reports)
+            return reports
+        # `stop = batch`: each step once to see who needs most updates, then so many for all
+        rules = pack_knobs(self._rules)
         for k, step in enumerate(steps):
             rows = reports.pack_rows(k)
             run(step, 1, rules, rows)
-            for rule, status, solver in zip(rules, statuses, self.solvers, strict=False):
-                if solver.newton.stop == "batch":
+            for rule, status, newton in zip(rules, reports, self._rules, strict=False):
+                if newton.stop == "batch":
                     rule.min_its = int(torch.atleast_2d(status.iterations)[k].max())
             run(step, 1, rules, rows)
             for rule in rules:
                 rule.min_its = 0
+        return reports
 
 
 class KernelTransient:
     """A transient whose arrays lie as the kernel reads them."""
 
-    @_tell_full
+    @_tell_full()
     def __init__(self, entry: KernelEntry, transient: Transient) -> None:
         self.entry = entry
         raise_if(find_elsewhere({**transient.prescribed, **transient.initial}, entry.device))
         self.count = transient.steps
         outputs = {v.name: v for v in entry.outputs}
-        self.batch = join_batches(_find_batches(entry, transient))
+        # of everything that is known before the first step
+        bases = ((v, lag(v.name)[0]) for v in entry.inputs)
+        known = [(v, transient.prescribed[n][0]) for v, n in bases if n in transient.prescribed]
+        known += [(outputs[n], x) for n, x in transient.initial.items() if n in outputs]
+        batches = [tuple(x.shape[: x.ndim - v.rank]) for v, x in (*known, *entry.hidden)]
+        self.batch = join_batches(batches)
         self.points = math.prod(self.batch)
         self.slots = [self._lay_out_input(v, transient, outputs) for v in entry.inputs]
-        self.slots += [self._lay_out_fixed(v, x) for v, x in entry.hidden]
+        self.slots += [_make_slot(self._flatten(v, x)) for v, x in entry.hidden]
         begun = {name: x[0] for name, x in transient.prescribed.items()}
-        self.initial = {
-            name: self._lay_out_initial(outputs[name], x)
+        first = {
+            name: self._flatten(outputs[name], x).T
             for name, x in {**begun, **transient.initial}.items()
             if name in outputs
         }
+        self.initial = {name: x.numpy() if x.is_cpu else x for name, x in first.items()}
 
-    def _lay_out_initial(self, v: ValueShape, x: Tensor) -> Any:
-        """(components, points) of an initial value, as histories are on the device."""
-        flat = self._flatten(v, x).T
-        return flat.numpy() if flat.is_cpu else flat
+    def _flatten(self, v: ValueShape, x: Tensor, steps: tuple[int, ...] = ()) -> Tensor:
+        """(*steps, points, components) of a value `(*steps, *batch, *axes, *base)`.
 
-    def _flatten(self, v: ValueShape, x: Tensor) -> Tensor:
-        """(points, components) of a value `(*batch, *axes, *base)`."""
-        rest = x.shape[x.ndim - v.rank :]
-        spread = x.detach().to(self.entry.dtype).resolve_neg().expand((*self.batch, *rest))
-        return spread.reshape(self.points, math.prod(rest))
-
-    def _lay_out_fixed(self, v: ValueShape, x: Tensor) -> InputSlot:
-        flat = self._flatten(v, x)
-        return InputSlot(flat, 0, flat.stride(0), flat.stride(1))
+        It is viewed where the strides allow it.
+        """
+        x = x.detach().to(self.entry.dtype).resolve_neg()
+        own, rest = x.shape[len(steps) : x.ndim - v.rank], x.shape[x.ndim - v.rank :]
+        missing = (1,) * (len(self.batch) - len(own))
+        x = x.reshape((*steps, *missing, *own, *rest)).expand((*steps, *self.batch, *rest))
+        return x.reshape((*steps, self.points, math.prod(rest)))
 
     def _lay_out_input(
         self, v: ValueShape, transient: Transient, outputs: Mapping[str, ValueShape]
@@ -409,54 +379,29 @@ class KernelTransient:
         if back and base in outputs:
             return InputSlot(torch.empty(0, device="cpu"), 0, 0, 0, back, base)
         if base in transient.prescribed:
-            return self._lay_out_prescribed(v, transient.prescribed[base], back)
+            x = transient.prescribed[base]
+            return _make_slot(self._flatten(v, x, (len(x),)), back)
         if back and base in transient.initial:
             first = self._flatten(v, transient.initial[base])
             rows = first.new_zeros(self.count, *first.shape)
             rows[0] = first
-            return _slot_history(rows, back)
-        zero = torch.zeros(v.width, dtype=self.entry.dtype, device=self.entry.device)
-        return InputSlot(zero, 0, 0, 1)
+            return _make_slot(rows, back)
+        return _make_slot(torch.zeros(v.width, dtype=self.entry.dtype, device=self.entry.device))
 
-    def _lay_out_prescribed(self, v: ValueShape, x: Tensor, back: int) -> InputSlot:
-        """(steps, points, components), viewed where the strides allow it."""
-        x = x.detach().to(self.entry.dtype).resolve_neg()
-        rank = x.ndim - 1 - v.rank
-        rest = x.shape[1 + rank :]
-        missing = (1,) * (len(self.batch) - rank)
-        x = x.reshape(len(x), *missing, *x.shape[1 : 1 + rank], *rest)
-        x = x.expand(len(x), *self.batch, *rest)
-        if len(self.batch) != 1 or len(rest) > 1:
-            x = x.reshape(len(x), self.points, math.prod(rest))
-        return _slot_history(x if x.ndim == 3 else x[..., None], back)
-
-    @_tell_full
+    @_tell_full()
     def __call__(self) -> History:
         """Run all steps."""
         steps = range(1, self.count)
         found, statuses = self.entry.run_steps(self.slots, self.points, steps, self.initial)
         outputs = {}
         for v in self.entry.outputs:
-            rows = found[v.name]
-            rows = rows.transpose(1, 2) if isinstance(rows, Tensor) else rows.transpose(0, 2, 1)
+            rows = found[v.name].swapaxes(1, 2)
             rows = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
             outputs[v.name] = rows if isinstance(rows, Tensor) else torch.from_numpy(rows)
         return History(outputs, statuses)
 
 
-def _slot_history(x: Tensor, back: int) -> InputSlot:
-    """A slot over (steps, points, components)."""
-    step, point, component = x.stride()
+def _make_slot(x: Tensor, back: int = 0) -> InputSlot:
+    """A slot over ([[steps,] points,] components)."""
+    step, point, component = (0,) * (3 - x.ndim) + x.stride()
     return InputSlot(x, step, point, component, back)
-
-
-def _find_batches(entry: KernelEntry, transient: Transient) -> list[tuple[int, ...]]:
-    """The batch shapes of everything that is known before the first step."""
-    outputs = {v.name: v for v in entry.outputs}
-    found = [
-        (v, transient.prescribed[base][0])
-        for v in entry.inputs
-        if (base := lag(v.name)[0]) in transient.prescribed
-    ]
-    found += [(outputs[n], x) for n, x in transient.initial.items() if n in outputs]
-    return [tuple(x.shape[: x.ndim - v.rank]) for v, x in (*found, *entry.hidden)]

@@ -46,10 +46,8 @@ def _interpret(programs: Sequence[Program], dtype: torch.dtype) -> Sequence[Run]
 
 def describe_segments(program: Program, cut: Segmentation) -> SegmentedInfo:
     """What running the segments of a program needs to know."""
-    known = {}
-    for key, name in cut.given.items():
-        variable = next(v for v in program.given if v.name == name)
-        known[key] = shape_of(variable, program)
+    shapes = {v.name: shape_of(v, program) for v in program.given}
+    known = {key: shapes[name] for key, name in cut.given.items()}
     steps = []
     for segment in cut.segments:
         own = cut.rules.get(segment.gives[0])

@@ -154,8 +154,8 @@ class Segmented:
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
         keys = [*self.info.given.items()][: self.info.inputs]
-        shapes = [ValueShape(name, self._value[k].sizes, self._value[k].base) for k, name in keys]
-        return step_calls(self, shapes, self.info.outputs, transient, self.dtype)
+        given = {name: self.shape(key) for key, name in keys}
+        return step_calls(self, given, self.info.outputs, transient, self.dtype)
 
     def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""

@@ -5,6 +5,9 @@ Components are split, axes are dimensions left of the batch; constants on axes l
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,27 +16,55 @@ from ingot.program import Axis, Node, Variable, operation, sort_lines
 from ingot.program.arrays import ArrayLayout
 from ingot.types.elementwise import ELEMENTWISE, Elementwise
 
-__all__ = ["GraphSource", "TorchPrinter"]
+__all__ = ["PrintedGraph", "TorchPrinter"]
 
 
-class GraphSource:
-    """A torch function in the writing: its arguments, lines and constants."""
+@dataclass(frozen=True, slots=True)
+class PrintedGraph:
+    """A torch function as text: `graph(tables, index, *arguments)`.
 
-    def __init__(self, layout: ArrayLayout, arguments: Sequence[str]) -> None:
-        self.layout = layout
-        self.space = layout.space
-        self.arguments = tuple(arguments)
+    arguments: names and numbers of rows of (rows, batch) arrays, 0 for a (batch,) array;
+    operations: how many lines it has.
+    """
+
+    arguments: tuple[tuple[str, int], ...]
+    source: str
+    tables: tuple[float, ...]
+    index: tuple[int, ...]
+    operations: int
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{n} ({rows})" for n, rows in self.arguments)
+        return f"# {names}; {self.operations} operations\n{self.source}"
+
+
+class TorchPrinter:
+    """A torch function in the writing: each node once; it knows which differ from point to point.
+
+    It is the `Arrays` of structural operations: an array is the name of its line.
+    arguments: of the function, by what they are called in it; lines: those that it will hold.
+    """
+
+    def __init__(
+        self, layout: ArrayLayout, arguments: Mapping[str, tuple[str, int]],
+        lines: Sequence[Node], dtype: str,
+    ) -> None:  # fmt: skip
+        self.layout, self.space = layout, layout.space
+        self.arguments, self.lines = arguments, lines
+        self.needed = {n.id for n in lines}
+        self.dtype = f"torch.{dtype}"
         self.rows: list[str] = []
         self.tables: list[float] = []
         self.index: list[int] = []
-        self.fresh = 0
-        self.write(f"{self.arguments[0]}.shape[-1]", "batch")
+        self.fresh = count()
+        self.names: dict[int, str] = {}
+        self.varies: set[int] = set()
+        self.shared: dict[str, str] = {}
+        self.write(f"{next(iter(arguments))}.shape[-1]", "batch")
 
     def write(self, expression: str, name: str | None = None) -> str:
         """One more line; what it computes is known by the returned name."""
-        if name is None:
-            name = f"v{self.fresh}"
-            self.fresh += 1
+        name = f"v{next(self.fresh)}" if name is None else name
         self.rows.append(f"{name} = {expression}")
         return name
 
@@ -58,56 +89,53 @@ class GraphSource:
         order = self.layout.order(axes)
         return self.sizes(axes)[self.layout.dim(axes[order[0]]) + 1 :] if axes else []
 
-    def write_text(self, gives: Sequence[str]) -> str:
+    def finish(self, gives: Sequence[str]) -> PrintedGraph:
         """The function that returns these."""
         head = f"def graph(tables, index, {', '.join(self.arguments)}):"
         body = "\n".join(f"    {row}" for row in self.rows)
-        return f"{head}\n{body}\n    return ({', '.join(gives)},)\n"
+        source = f"{head}\n{body}\n    return ({', '.join(gives)},)\n"
+        numbers = tuple(self.tables), tuple(self.index)
+        return PrintedGraph(tuple(self.arguments.values()), source, *numbers, len(self.rows))
 
-
-class TorchPrinter:
-    """Writes nodes into a function, each once; knows which of them differ from point to point.
-
-    It is the `Arrays` of structural operations: an array is the name of its line.
-    """
-
-    def __init__(self, function: GraphSource, dtype: str) -> None:
-        self.to = function
-        self.dtype = f"torch.{dtype}"
-        self.names: dict[int, str] = {}
-        self.varies: set[int] = set()
-        self.shared: dict[str, str] = {}
+    def join(self, parts: Sequence[str]) -> str:
+        """Rows laid end to end."""
+        return parts[0] if len(parts) == 1 else self.write(f"torch.cat([{_join(parts)}])")
 
     def forget(self, ids: set[int]) -> "TorchPrinter":
         """A printer into the same function that knows all but some nodes."""
-        other = TorchPrinter(self.to, self.dtype.removeprefix("torch."))
+        other = copy(self)
         other.names = {i: n for i, n in self.names.items() if i not in ids}
         other.varies = self.varies - ids
-        other.shared = self.shared
         return other
 
-    def bind(self, variable: Variable, argument: str, needed: set[int], first: int = 0) -> None:
-        """Take the components of a variable that are needed from rows of a (rows, batch) array."""
-        sizes = [self.to.space.extent(a) for a in variable.axes]
+    def bind(self, variables: Sequence[Variable], argument: str) -> None:
+        """Take the components that are needed from a (rows, batch) array of all variables."""
+        first = 0
+        for v in variables:
+            self._bind(v, argument, first)
+            first += len(v.nodes) * self.space.size(v.axes)
+
+    def _bind(self, variable: Variable, argument: str, first: int) -> None:
+        sizes = [self.space.extent(a) for a in variable.axes]
         count = len(variable.nodes)
-        order = self.to.layout.order(variable.axes)
+        order = self.layout.order(variable.axes)
         block = None
         for i, node in enumerate(variable.nodes):
-            if node.id not in needed or node.id in self.names:
+            if node.id not in self.needed or node.id in self.names:
                 continue
             if not sizes:
-                self.names[node.id] = self.to.write(f"{argument}[{first + i}]")
+                self.names[node.id] = self.write(f"{argument}[{first + i}]")
             else:
                 if block is None:
                     rows = f"{argument}[{first}:{first + math.prod(sizes) * count}]"
-                    block = self.to.write(f"{rows}.unflatten(0, ({_join([*sizes, count])}))")
+                    block = self.write(f"{rows}.unflatten(0, ({_join([*sizes, count])}))")
                 part = f"{block}.select({len(sizes)}, {i})"
                 if order != sorted(order):
                     part += f".permute({_join([*order, len(sizes)])})"
-                full = self.to.own_sizes(variable.axes)
+                full = self.own_sizes(variable.axes)
                 if full != [sizes[i] for i in order]:
                     part += f".reshape({_join([*full, -1])})"
-                self.names[node.id] = self.to.write(part)
+                self.names[node.id] = self.write(part)
             self.varies.add(node.id)
 
     def write_lines(self, nodes: Iterable[Node]) -> None:
@@ -115,9 +143,11 @@ class TorchPrinter:
         for node in nodes:
             if node.id not in self.names and node.op != "const":
                 row = ELEMENTWISE.get(node.op)
-                self.names[node.id] = (
-                    self._apply(row, node.args) if row is not None else self._evaluate(node)
-                )
+                if row is not None:
+                    self.names[node.id] = self._apply(row, node.args)
+                else:
+                    args = [self.read_tensor(a) for a in node.args]
+                    self.names[node.id] = operation(node.op).evaluate(self, self.space, node, args)
                 # of a block's results some may be the same at all points
                 varies = any(a.id in self.varies for a in node.args)
                 if varies and not operation(node.op).is_block:
@@ -130,11 +160,7 @@ class TorchPrinter:
             self.read_flag(a) if i in row.takes_conditions else number(a)
             for i, a in enumerate(args)
         ]
-        return self.to.write(row.torch.format(*operands))
-
-    def _evaluate(self, node: Node) -> str:
-        args = [self.read_tensor(a) for a in node.args]
-        return operation(node.op).evaluate(self, self.to.space, node, args)
+        return self.write(row.torch.format(*operands))
 
     # operands
 
@@ -160,7 +186,7 @@ class TorchPrinter:
     def _share(self, expression: str) -> str:
         """The name of an expression that is written once."""
         if expression not in self.shared:
-            self.shared[expression] = self.to.write(expression)
+            self.shared[expression] = self.write(expression)
         return self.shared[expression]
 
     # what structural operations are evaluated by
@@ -174,8 +200,8 @@ class TorchPrinter:
 
     def table(self, values: np.ndarray, axes: Sequence[Axis]) -> str:
         """Numbers along axes."""
-        ordered = values.transpose(self.to.layout.order(axes))
-        return self.to.write_constant(ordered, [*self.to.own_sizes(axes), 1])
+        ordered = values.transpose(self.layout.order(axes))
+        return self.write_constant(ordered, [*self.own_sizes(axes), 1])
 
     def epsilon(self) -> str:
         """That of the precision."""
@@ -183,8 +209,8 @@ class TorchPrinter:
 
     def spell(self, torch: str, numpy: Any, args: Sequence[str], axis: Axis | None = None) -> str:
         """Torch's function."""
-        dim = None if axis is None else self.to.layout.dim(axis)
-        return self.to.write(torch.format(*args, dim=dim))
+        dim = None if axis is None else self.layout.dim(axis)
+        return self.write(torch.format(*args, dim=dim))
 
     def block(self, node: Node, args: Sequence[str]) -> str:
         """Refuse: solves stand between graphs, never inside one."""
@@ -201,40 +227,34 @@ class TorchPrinter:
 
     def spread(self, node: Node, axes: Sequence[Axis], batch: str = "batch") -> str:
         """A node on all of the axes and the batch, also where it does not vary along them."""
-        to = self.to
         name = self.read_tensor(node)
         if node.id not in self.varies or set(node.axes) != set(axes):
-            name = to.write(f"{name}.expand({_join([*to.sizes(axes), batch])})")
-        order = to.layout.order(axes)
-        if to.layout.keys:
+            name = self.write(f"{name}.expand({_join([*self.sizes(axes), batch])})")
+        order = self.layout.order(axes)
+        if self.layout.keys:
             # sums leave dimensions of one behind
-            wanted = [to.space.extent(axes[i]) for i in order]
-            name = to.write(f"{name}.reshape({_join([*wanted, batch])})")
+            wanted = [self.space.extent(axes[i]) for i in order]
+            name = self.write(f"{name}.reshape({_join([*wanted, batch])})")
         if order != sorted(order):
             back = [order.index(i) for i in range(len(order))]
-            name = to.write(f"{name}.permute({_join([*back, len(order)])})")
+            name = self.write(f"{name}.permute({_join([*back, len(order)])})")
         return name
-
-    def write_value(self, variable: Variable) -> str:
-        """A variable as (components, batch), the entries of its axes outermost."""
-        return self.write_stack(variable.nodes, variable.axes)
 
     def write_stack(
         self, nodes: Sequence[Node], axes: Sequence[Axis], seed: Axis | None = None,
         batch: str = "batch",
     ) -> str:  # fmt: skip
         """Nodes as (entries of the axes x nodes, entries of a seed axis if there is one, batch)."""
-        to = self.to
         over = (*axes, seed) if seed is not None else axes
-        tail = [to.space.extent(seed), batch] if seed is not None else [batch]
+        tail = [self.space.extent(seed), batch] if seed is not None else [batch]
         parts = [self.spread(n, over, batch) for n in nodes]
-        entries = to.space.size(axes)
+        entries = self.space.size(axes)
         if entries == 1:
             whole = _join([len(nodes), *tail])
-            return to.write(f"torch.stack([{_join(parts)}]).reshape({whole})")
-        flat = [to.write(f"{n}.reshape({_join([entries, *tail])})") for n in parts]
+            return self.write(f"torch.stack([{_join(parts)}]).reshape({whole})")
+        flat = [self.write(f"{n}.reshape({_join([entries, *tail])})") for n in parts]
         whole = _join([entries * len(nodes), *tail])
-        return to.write(f"torch.stack([{_join(flat)}], 1).reshape({whole})")
+        return self.write(f"torch.stack([{_join(flat)}], 1).reshape({whole})")
 
 
 def _write_literal(number: float) -> str:

@@ -2,25 +2,19 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ingot.errors import Problem
-from ingot.execute.batch_shape import ValueShape, shape_of
+from ingot.execute.batch_shape import ValueShape
 from ingot.execute.status import STATUS_ROWS, Status
 from ingot.keywords import check_keywords
 from ingot.messages import refuse
 from ingot.options import Count, fits
 from ingot.types import lag
 
-if TYPE_CHECKING:
-    from ingot.program import Program
-
-__all__ = [
-    "History", "Transient", "find_inputs", "find_lost_step", "step_calls", "step_through",
-]  # fmt: skip
+__all__ = ["History", "Transient", "find_inputs", "find_lost_step", "step_calls"]
 
 MAX_LOST = 1e-3  # of a step, to the rounding of times: rates are as wrong as that
 
@@ -80,16 +74,8 @@ def find_lost_step(times: Tensor, dtype: torch.dtype, name: str) -> Iterator[Pro
         yield Problem("lost-step", message, None, fix)
 
 
-def step_through(
-    call: Call, program: "Program", transient: Transient, dtype: torch.dtype
-) -> History:
-    """The history, one call a step."""
-    inputs = [shape_of(v, program) for v in program.inputs]
-    return step_calls(call, inputs, [v.name for v in program.outputs], transient, dtype)
-
-
 def step_calls(
-    call: Call, given: Sequence[ValueShape], gives: Sequence[str], transient: Transient,
+    call: Call, given: Mapping[str, ValueShape], gives: Sequence[str], transient: Transient,
     dtype: torch.dtype,
 ) -> History:  # fmt: skip
     """The history of whatever is called with arrays of such shapes and gives such outputs."""
@@ -114,32 +100,29 @@ def step_calls(
         first = torch.zeros_like(rows[0]) if first is None else first.to(rows[0].dtype)
         # an initial value that nothing reads may be for more points than what is computed
         histories[name] = torch.stack(torch.broadcast_tensors(first, *rows))
-    return History(
-        histories, tuple(_stack_statuses(column) for column in zip(*statuses, strict=True))
-    )
+    stacked = []
+    for column in zip(*statuses, strict=True):
+        rows = {n: torch.stack([getattr(s, n) for s in column]) for n in STATUS_ROWS}
+        stacked.append(Status(column[0].solve, **rows, begin=1))
+    return History(histories, tuple(stacked))
 
 
 def find_inputs(
-    step: int, given: Sequence[ValueShape], gives: Sequence[str], transient: Transient,
+    step: int, given: Mapping[str, ValueShape], gives: Sequence[str], transient: Transient,
     past: Sequence[Mapping[str, Tensor]], dtype: torch.dtype,
 ) -> dict[str, Tensor]:  # fmt: skip
     """What is called at a step; past: the outputs of all steps before, and what was given first."""
     inputs = {}
     known = next(iter((*transient.prescribed.values(), *transient.initial.values())), None)
     place = "cpu" if known is None else known.device
-    for v in given:
-        base, back = lag(v.name)
+    for name, v in given.items():
+        base, back = lag(name)
         zero = torch.zeros([*v.sizes, *v.base], dtype=dtype, device=place)
         if base in transient.prescribed and not (back and base in gives):
             values = transient.prescribed[base]
-            inputs[v.name] = values[step - back] if step >= back else torch.zeros_like(values[0])
+            inputs[name] = values[step - back] if step >= back else torch.zeros_like(values[0])
         elif back == 0 or step < back:
-            inputs[v.name] = zero
+            inputs[name] = zero
         else:
-            inputs[v.name] = past[step - back].get(base, zero)
+            inputs[name] = past[step - back].get(base, zero)
     return inputs
-
-
-def _stack_statuses(column: Sequence[Status]) -> Status:
-    rows = {n: torch.stack([getattr(s, n) for s in column]) for n in STATUS_ROWS}
-    return Status(column[0].solve, **rows, begin=1)

@@ -9,7 +9,7 @@ from torch import Tensor
 from ingot.execute.batch_shape import ValueShape
 from ingot.execute.call_layout import CPU, FastCall
 from ingot.execute.inductor_run import InductorProgram
-from ingot.execute.kernel_run import KernelEntry, KernelTransient, Runners, SolveRules
+from ingot.execute.kernel_run import KernelEntry, KernelTransient, Runners
 from ingot.execute.segments_run import Segmented, SegmentedInfo, StepInfo
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient
@@ -114,7 +114,7 @@ class KernelBackend:
             inputs=inputs,
             hidden=tuple((shape_of(p.variable), tensor_of(p, dtype)) for p in meta.constants),
             outputs=outputs,
-            solvers=tuple(SolveRules(s.name, s) for s in meta.solvers),
+            solvers=tuple((s.name, s) for s in meta.solvers),
             dtype=dtype,
         )
 
@@ -214,7 +214,7 @@ class SegmentedBackend:
         """One function, as entries of the kernel."""
         dtype: torch.dtype = getattr(torch, meta.dtype)
         shapes = {v.name: v.shape for v in cut.values}
-        rules = {s.name: SolveRules(s.name, s) for s in meta.solvers}
+        rules = {s.name: s for s in meta.solvers}
 
         def open_step(i: int, step: StepInfo) -> KernelEntry:
             rows = len(step.reads), len(step.gives), len(step.solves)
@@ -222,7 +222,7 @@ class SegmentedBackend:
                 run=self._runners.open(f"{name}_{i}", rows),
                 inputs=tuple(shapes[n] for n in step.reads), hidden=(),
                 outputs=tuple(shapes[n] for n in step.gives),
-                solvers=tuple(rules[n] for n in step.solves), dtype=dtype,
+                solvers=tuple((n, rules[n]) for n in step.solves), dtype=dtype,
             )  # fmt: skip
 
         runs = [open_step(i, s) if s.rule is None else None for i, s in enumerate(cut.steps)]
