@@ -4,9 +4,11 @@ It is tried without a GPU: the same text is compiled as C++, and its threads run
 """
 
 import re
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -25,6 +27,7 @@ from tests.compositions import NESTED
 from tests.execute.test_substeps import CUBIC
 from tests.systems import filled, plasticity, program_of, viscoplasticity
 
+CASES = Path(__file__).parents[3] / "shared" / "cases" / "neml2" / "regression"
 CRYSTAL = Path(__file__).parents[2] / "examples" / "crystal.i"
 TEXTS = {
     "plastic": plasticity("FBComplementarity", isotropic=True, kinematic=True),
@@ -128,6 +131,37 @@ def test_values_that_are_spilled_come_back(on_host: None) -> None:
     assert torch.equal(found.statuses[0].iterations, wanted.statuses[0].iterations)
 
 
+FUNCTIONS = """
+#define INGOT_REAL double
+#include "lanes.h"
+namespace ingot {
+struct Task { const double* in; double* out; int64_t count; };
+#define EACH(f) extern "C" __global__ void each_##f(const Task task) { \\
+  for (int64_t i = threadIdx.x; i < task.count; i += blockDim.x) task.out[i] = f(task.in[i]); }
+EACH(cosh) EACH(sinh) EACH(inverse)
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["cosh", "sinh", "inverse"])
+def test_functions_of_our_own_are_right_to_a_few_bits(name: str, tmp_path: Path) -> None:
+    make = torch.Generator().manual_seed(2)
+    sizes = 10 ** (torch.rand(2000, generator=make, dtype=torch.float64) * 12 - 9)
+    ends = [0.0, 1e-300, 0.999, 1.0, 699.9, 700.1, 709.9, 710.4, 710.5, torch.inf, torch.nan]
+    given = torch.cat([sizes.clamp(max=720), torch.tensor(ends, dtype=torch.float64)])
+    given = torch.cat([given, -given])
+    found = torch.empty_like(given)
+    run = load_on_host(FUNCTIONS, [f"each_{name}"], tmp_path, THREADS.read_headers())
+    task = struct.pack("3q", given.data_ptr(), found.data_ptr(), given.numel())
+    run[f"each_{name}"](1, 1, 0, task)
+    exact = given.numpy().astype(np.longdouble)  # torch's own cosh overflows too early
+    with np.errstate(all="ignore"):
+        right = 1 / exact if name == "inverse" else getattr(np, name)(exact)
+        wanted = torch.from_numpy(right.astype(np.float64))
+    torch.testing.assert_close(found, wanted, rtol=1e-15, atol=0, equal_nan=True)
+    assert torch.equal(found.nan_to_num().signbit(), wanted.nan_to_num().signbit())
+
+
 @pytest.fixture
 def has_nvrtc() -> None:
     try:
@@ -145,6 +179,30 @@ def test_the_compiler_of_cuda_takes_a_kernel(
     source = f"#define INGOT_REAL {real}\n{write_unit([section], THREADS)}"
     code = nvrtc.compile_cubin(source, "sm_90", THREADS.read_headers(), tmp_path)
     assert code.startswith(b"\x7fELF") and b".text.run\0" in code
+
+
+LONG = ("growth-only-scaled", "per_slip_hardening_declared", "single_crystal_coupled",
+        "per_slip_hardening_declared_cd_predictor", "single_crystal_decoupled",
+        "single_crystal_coupled_multiplicative_cd_predictor")  # fmt: skip
+"""Published cases that take 3 to 9 seconds to be printed, which are for the sweep."""
+
+
+@pytest.mark.parametrize("file", [
+    pytest.param(
+        file, id=file.parent.name,
+        marks=pytest.mark.exhaustive if file.parent.name in LONG else (),
+    )
+    for file in sorted(CASES.rglob("*.i")) if "TransientDriver" in file.read_text()
+])  # fmt: skip
+def test_a_published_case_is_printed_for_gpus(file: Path) -> None:
+    """Axes written out or looped, bands, arrows, tables: each goes through the frame of threads."""
+    driver = build_driver(read(file), "driver")
+    assert isinstance(driver, TransientDriver)
+    program = compile_passes(driver.program)
+    text = write_section(program, "run", frame=THREADS)
+    assert text.count("goes_on<") == len(program.solves)
+    has_axes = any(n.axes for solve in program.solves for n in solve.rows)
+    assert "Spilled<" not in text or not has_axes
 
 
 def find_loops(text: str, model: str = "model") -> dict[str, int]:

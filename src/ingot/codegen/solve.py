@@ -168,7 +168,7 @@ class SolveWriter:
         if self._is_too_long(lines, [*self.solve.rows, *roots]):
             return self._write_split_newton(newton, roots)
         phases = [lines(self.solve.rows, roots), lines(roots)]
-        if self.spills and not self.nests:
+        if self.spills and not self.nests and not any(n.axes for n in (*self.solve.rows, *roots)):
             kept = [{str(lines.read(n)) for n in ends} for ends in (self.solve.rows, roots)]
             phases, self.slots = spill(phases, kept, "spilled")
         rows, update = phases
