@@ -83,5 +83,5 @@ def compile_model(
         put_all(dict(zip(places, folders, strict=True)))
     file = target.output_dir / f"{name}_aoti.i" if target.stub else None
     if file is not None:
-        put_text(write_stub(lowered[0], file), file)
+        put_text(write_stub(lowered[0], file, metadata[0].origin.program), file)
     return Package(places, file, metadata[0])

@@ -21,8 +21,11 @@ CLOCK = "t"
 """The variable that receives a TransientDriver's time where its block does not say."""
 
 
-def write_stub(c: Compilation, place: Path) -> str:
-    """The text of the stub that is to stand at `place`, beside the package's folder."""
+def write_stub(c: Compilation, place: Path, program: str = "") -> str:
+    """The text of the stub that is to stand at `place`, beside the package's folder.
+
+    program: what its metadata says that is computed, by which other packages are refused
+    """
     tree, name = c.tree, c.model.name
     assert tree is not None, "only a file has a stub"
     source = tree.file.parent if tree.file else Path()
@@ -37,6 +40,8 @@ def write_stub(c: Compilation, place: Path) -> str:
             sections.append(_move_paths(replace(found, blocks=drivers), source, place.parent))
     solvers = dict(_write_solvers(c, tree))
     fields = {"type": "AOTIModel", "artifact_path": name}
+    if program:
+        fields["program"] = program
     if solvers:
         blocks = {block.name: block for block in solvers.values()}
         sections.append(_write_section("Solvers", [*blocks.values()]))
