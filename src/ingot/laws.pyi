@@ -42,8 +42,8 @@ def AOTIModel(
     r"""A model that was compiled before.
 
     artifact_path: the package's folder, relative to the file; solvers: rules that act at load, as
-    update:solver for each; solver: one for all; program: what the package computes, as a hash:
-    another is refused
+    update:solver for each; solver: one for all; program: what the package computes, as a hash, or
+    several of which it may be one; others are refused
     """
 
 def AdvectiveStress(

@@ -423,6 +423,34 @@ def test_what_was_not_compiled_again_is_older(home: Path, tmp_path: Path) -> Non
     assert not write.find_older(place) and load(stub).metadata.device == "cpu"
 
 
+def test_a_stub_takes_what_is_there_where_a_compile_ends_before_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(bars(home)["soft"], tmp_path / "out")
+    stub = tmp_path / "out" / "bar_aoti.i"
+    edited = stub.read_text().replace("[Models]", "# by hand\n[Models]")
+    stub.write_text(edited)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for modulus in ("300000", "400000"):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(write, "put_all", stop)
+            compile_bar(BAR.replace("200000", modulus), tmp_path, "cpu", "cuda")
+    assert load(stub).metadata.device == "cpu" and "# by hand" in stub.read_text()
+    shutil.rmtree(tmp_path / "out" / "bar")
+    shutil.copytree(bars(home)["stiff"] / "bar", tmp_path / "out" / "bar")
+    assert load(stub).metadata.device == "cpu"
+    shutil.rmtree(tmp_path / "out" / "bar")
+    shutil.copytree(bars(home)["slopes"] / "bar", tmp_path / "out" / "bar")
+    with pytest.raises(IngotError, match="than the stub was written for"):
+        load(stub)
+    compile_bar(BAR, tmp_path, "cpu", "cuda")
+    program = load(stub).metadata.origin.program
+    assert f"program = {program}\n" in stub.read_text()
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"origin": 3}', '{"origin": {}}', "\0"])
 def test_what_tells_no_program_hinders_nothing(home: Path, tmp_path: Path, content: str) -> None:
     shutil.copytree(bars(home)["soft"] / "bar", tmp_path / "bar")

@@ -377,7 +377,7 @@ inline Rules read_newton(const Stub& stub, const std::string& name, const Span& 
 // Refuse a package that is not the one for which its stub was written, where the stub says which.
 inline void require_program(const Stub& stub, const Metadata& meta) {
   const StubField* field = stub.model.field("program");
-  if (field && field->text != meta.program)
+  if (field && !has(split(field->text), meta.program))
     throw refuse("other program", {{"name", meta.name}, {"device", meta.device}, {"again", again_of(meta)}}, field->span);
 }
 

@@ -36,8 +36,8 @@ class AOTIModel:
     """A model that was compiled before.
 
     artifact_path: the package's folder, relative to the file; solvers: rules that act at load, as
-    update:solver for each; solver: one for all; program: what the package computes, as a hash:
-    another is refused
+    update:solver for each; solver: one for all; program: what the package computes, as a hash, or
+    several of which it may be one; others are refused
     """
 
     artifact: Artifact
@@ -204,7 +204,7 @@ def find_other_program(meta: Metadata, block: "Block") -> Iterator[Problem]:
     from ingot.runtime.loader import again_of
 
     field = block.field("program")
-    if field is not None and field.string() != meta.origin.program:
+    if field is not None and meta.origin.program not in field.words():
         named = {"name": meta.name, "device": meta.device, "again": again_of(meta)}
         yield tell("other program", field.span, **named)
 
