@@ -246,7 +246,6 @@ OTHER_WORDS = {
     "types/algebra.py": "the names that laws call",
     "types/value.py": "operators of Python, by the names that NumPy has for them",
     "hit/arithmetic.py": "functions of ${...} in HIT",
-    "fields/expressions/parse.py": "functions of parsed expressions in input files",
     "fields/expressions/exact.py": "functions of parsed expressions in input files",
     "fields/jit/operations.py": "operations of torch's graphs",
     "package/header.py": "headings of a C header",

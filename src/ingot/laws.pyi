@@ -36,12 +36,14 @@ def AOTIModel(
     artifact_path: Any = None,
     solvers: Any = None,
     solver: Any = None,
+    program: Any = None,
     name: str | None = None,
 ) -> Model:
     r"""A model that was compiled before.
 
     artifact_path: the package's folder, relative to the file; solvers: rules that act at load, as
-    update:solver for each; solver: one for all
+    update:solver for each; solver: one for all; program: what the package computes, as a hash, or
+    several of which it may be one; others are refused
     """
 
 def AdvectiveStress(

@@ -46,7 +46,19 @@ MESSAGES: dict[str, Message] = {
     "seal": _broken("{file} was changed after it was compiled"),
     "other name": _broken("{file} describes '{name}'"),
     "older": _broken(
-        "{folder} is older than what stands beside it: a compile was ended in between"
+        "{folder} is older than what stands beside it: the last compile was not for it, or was"
+        " ended before it"
+    ),
+    "other folder": Message(
+        "broken-package",
+        "{folder} and {other} beside it differ in their models, precisions or derivatives",
+        "{again}; or load the folder that is meant by itself",
+    ),
+    "other program": Message(
+        "broken-package",
+        "the package '{name}' for {device} is of another model, precision or other derivatives than"
+        " the stub was written for",
+        "{again}; or remove 'program' from the stub, which then loads any",
     ),
     "no digest": _broken("the metadata names '{file}', and holds no digest of it"),
     "no name": _broken("the metadata holds a digest of '{file}', which it does not name"),

@@ -538,6 +538,36 @@ def test_a_wrong_stub_is_refused_in_the_same_words(
     assert mine == theirs or (new == "type = ComposedModel" and "[no-stub]" in mine)
 
 
+@needs_compiler
+def test_packages_of_another_program_are_refused_in_the_same_words(
+    host: Host, tmp_path: Path
+) -> None:
+    made, place, stub = packages.plastic(), tmp_path / "update", tmp_path / "update_aoti.i"
+    assert made.package.stub is not None
+    shutil.copytree(made.folder, place / "cpu")
+    stub.write_text(made.package.stub.read_text())
+
+    def check(*places: Path, code: str) -> None:
+        for each in places:
+            mine = told_or_done(lambda e=each: host.load(e))
+            assert mine == told_or_done(lambda e=each: ingot.load(e)) and code in mine
+            assert bool(mine) == bool(code)
+
+    check(stub, place, code="")
+    shutil.copytree(packages.decay().folder, place / "cuda")
+    check(place / "cpu", code="")
+    check(stub, place, code="differ in their models")
+    (place / ".older").write_text("cuda")
+    check(stub, place, code="")
+    (place / ".older").write_text("cpu")
+    check(stub, place, place / "cpu", code="is older than what stands beside it")
+    shutil.rmtree(place / "cuda")
+    (place / ".older").unlink()
+    program = made.artifact().metadata.origin.program
+    stub.write_text(stub.read_text().replace(program, "0" * 64))
+    check(stub, code="than the stub was written for")
+
+
 VALUES = (
     "0", "-1", "1.0", "1e3", "2.5", "1e-320", "1e999", "nan", "-inf", "banana", "3MPa", "2*mm",
     "'1 2'", "''", "+7", "4294967296", "point", "bacth", "BACKTRACKING", "NONE", "true", "'x'",

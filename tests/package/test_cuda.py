@@ -202,7 +202,7 @@ def test_metadata_agrees_with_its_device(home: Path, key: str, value: object, to
     assert told in list(find_inconsistencies(msgspec.structs.replace(meta, kernel=wrong)))
 
 
-def test_commands_tell_of_it(home: Path, tmp_path: Path, capsys: Captured) -> None:
+def test_commands_tell_of_it(home: Path, capsys: Captured) -> None:
     package = decay(home)
     assert status(["inspect", str(package.folder)]) == 0
     said = capsys.readouterr().out
@@ -210,9 +210,7 @@ def test_commands_tell_of_it(home: Path, tmp_path: Path, capsys: Captured) -> No
     assert status(["package", "verify", str(package.folder), "--untrusted"]) == 0
     assert status(["inspect", str(package.stub)]) == 0
     assert "devices" not in capsys.readouterr().out
-    both = tmp_path / "decay"
-    shutil.copytree(package.folder, both / "cuda")
-    shutil.copytree(packages.decay().folder, both / "cpu")
+    both = bars(home)["soft"] / "bar"
     assert status(["inspect", str(both)]) == 0
     said = capsys.readouterr().out
     assert "float64 on cpu" in said and "devices  cpu, cuda; name a folder for another" in said
@@ -336,6 +334,130 @@ def test_a_folder_that_a_compile_did_not_come_to_is_refused(
     assert "cuda/: " in capsys.readouterr().err
     write.put_all({old / "cuda": scratch("c")})
     assert metadata_of(old, "cuda")[1] == old / "cuda" and not (old / write.OLDER).exists()
+
+
+BAR = """
+[Models]
+  [bar]
+    type = LinearIsotropicElasticity
+    coefficients = '200000 0.3'
+    coefficient_types = 'YOUNGS_MODULUS POISSONS_RATIO'
+  []
+[]
+"""
+
+
+@cache
+def bars(home: Path) -> dict[str, Path]:
+    """Folders of stubs: a bar, a stiffer one, and others that differ as their names say."""
+    stiff = BAR.replace("200000", "300000")
+    asked = {
+        "soft": (BAR, {}), "stiff": (stiff, {}),
+        "single": (BAR, {"dtype": "float32"}), "slopes": (BAR, {"derivative": ("stress:strain",)}),
+    }  # fmt: skip
+    found: dict[str, Path] = {}
+    for name, (text, target) in asked.items():
+        for device in ("cpu", "cuda"):
+            package = compile_bar(text, home / name, device, **target)
+            found[name] = package.folder.parents[1]
+    return found
+
+
+def compile_bar(text: str, folder: Path, *devices: str, **target: object) -> Package:
+    """A package whose machine code for GPUs is its source, beside those of other devices."""
+    chosen = Target(output_dir=folder / "out", device=devices, baseline=False, **target)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        write_source_as_code(patch)
+        return compile_model(read(written(text, folder)), "bar", chosen, command="ingot compile")
+
+
+def test_one_model_compiled_for_each_device_in_turn_is_one_package(home: Path) -> None:
+    out = bars(home)["soft"]
+    assert load(out / "bar_aoti.i").metadata.device == "cpu" and not write.find_older(out / "bar")
+    assert status(["package", "verify", str(out / "bar_aoti.i")]) == 0
+    assert metadata_of(out / "bar", "cuda")[0].device == "cuda"
+    assert status(["inspect", str(out / "bar_aoti.i")]) == 0
+
+
+@pytest.mark.parametrize("other", ["stiff", "single", "slopes"])
+@pytest.mark.parametrize("new", ["cpu", "cuda"])
+def test_folders_that_are_not_of_one_program_are_refused(
+    home: Path, tmp_path: Path, other: str, new: str, capsys: Captured
+) -> None:
+    shutil.copytree(bars(home)["soft"], tmp_path, dirs_exist_ok=True)
+    stub, place = tmp_path / "bar_aoti.i", tmp_path / "bar"
+    shutil.rmtree(place / new)
+    shutil.copytree(bars(home)[other] / "bar" / new, place / new)
+    for each in (stub, place):
+        with pytest.raises(IngotError, match=r"cpu and .*cuda beside it differ in their models"):
+            load(each)
+        for command in (["inspect"], ["package", "verify"]):
+            assert status([*command, str(each)]) == 1
+            assert "differ in their models" in capsys.readouterr().err
+    assert load(place / "cpu").metadata.device == "cpu"
+    assert status(["package", "verify", str(place / "cuda")]) == 0
+    shutil.rmtree(place / ({"cpu", "cuda"} - {new}).pop())
+    assert status(["package", "verify", str(place)]) == 0
+    for command in (["inspect"], ["package", "verify"]):
+        assert status([*command, str(stub)]) == 1
+        told = capsys.readouterr().err
+        assert f"the package 'bar' for {new} is of another model" in told and "program = " in told
+    if new == "cpu":
+        with pytest.raises(IngotError, match="remove 'program' from the stub"):
+            load(stub)
+        lines = stub.read_text().splitlines(keepends=True)
+        stub.write_text("".join(line for line in lines if "program = " not in line))
+        assert load(stub).metadata.device == "cpu"
+
+
+def test_what_was_not_compiled_again_is_older(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(bars(home)["soft"], tmp_path / "out")
+    place, stub = tmp_path / "out" / "bar", tmp_path / "out" / "bar_aoti.i"
+    compile_bar(BAR.replace("200000", "300000"), tmp_path, "cuda")
+    assert write.find_older(place) == {"cpu"}
+    for each in (stub, place, place / "cpu"):
+        with pytest.raises(IngotError, match="older than what stands beside it: the last compile"):
+            load(each)
+    assert metadata_of(place, "cuda")[0].device == "cuda"
+    compile_bar(BAR, tmp_path, "cuda")
+    assert not write.find_older(place) and load(stub).metadata.device == "cpu"
+
+
+def test_a_stub_takes_what_is_there_where_a_compile_ends_before_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(bars(home)["soft"], tmp_path / "out")
+    stub = tmp_path / "out" / "bar_aoti.i"
+    edited = stub.read_text().replace("[Models]", "# by hand\n[Models]")
+    stub.write_text(edited)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for modulus in ("300000", "400000"):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(write, "put_all", stop)
+            compile_bar(BAR.replace("200000", modulus), tmp_path, "cpu", "cuda")
+    assert load(stub).metadata.device == "cpu" and "# by hand" in stub.read_text()
+    shutil.rmtree(tmp_path / "out" / "bar")
+    shutil.copytree(bars(home)["stiff"] / "bar", tmp_path / "out" / "bar")
+    assert load(stub).metadata.device == "cpu"
+    shutil.rmtree(tmp_path / "out" / "bar")
+    shutil.copytree(bars(home)["slopes"] / "bar", tmp_path / "out" / "bar")
+    with pytest.raises(IngotError, match="than the stub was written for"):
+        load(stub)
+    compile_bar(BAR, tmp_path, "cpu", "cuda")
+    program = load(stub).metadata.origin.program
+    assert f"program = {program}\n" in stub.read_text()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"origin": 3}', '{"origin": {}}', "\0"])
+def test_what_tells_no_program_hinders_nothing(home: Path, tmp_path: Path, content: str) -> None:
+    shutil.copytree(bars(home)["soft"] / "bar", tmp_path / "bar")
+    (tmp_path / "bar" / "cuda" / "bar_meta.json").write_text(content)
+    assert load(tmp_path / "bar").metadata.device == "cpu"
+    shutil.rmtree(tmp_path / "bar" / "cuda")
+    assert load(tmp_path / "bar").metadata.device == "cpu"
 
 
 def test_targets_that_compile_nothing_are_refused() -> None:

@@ -186,6 +186,17 @@ inline std::string fix_device(const std::string& held, const std::function<bool(
   return is_here(held) ? both + "; or load it with device='" + held + "' (--device " + held + ")" : both;
 }
 
+// What the metadata of a device's folder says that it computes, as a hash; "" where it says nothing.
+inline std::string read_program(const std::string& folder) {
+  const std::vector<std::string> files = find_metadata(folder);
+  std::string text, error;
+  Json json;
+  if (files.size() != 1 || !read_file(fs::path(folder) / files[0], text) || !is_json(text, json, error)) return "";
+  const Json* origin = json.type == Json::object ? json.find("origin") : nullptr;
+  const Json* program = origin && origin->type == Json::object ? origin->find("program") : nullptr;
+  return program && program->type == Json::string ? program->text : "";
+}
+
 // The metadata of a package, and the folder that holds it.
 inline Metadata find_package(const std::string& given, const std::string& device, std::string& folder,
                              const std::function<bool(const std::string&)>& is_here) {
@@ -199,13 +210,21 @@ inline Metadata find_package(const std::string& given, const std::string& device
     if (files[0] != meta.name + "_meta.json")
       throw refuse("other name", {{"file", files[0]}, {"name", meta.name}, {"again", again}});
     const fs::path path(each);
-    std::string older;
-    if (path.filename() == meta.device && read_file(path.parent_path() / ".older", older) &&
-        has(split(older), meta.device))
+    std::string marked;
+    read_file(path.parent_path() / ".older", marked);
+    const std::vector<std::string> older = split(marked);
+    if (path.filename() == meta.device && has(older, meta.device))
       throw refuse("older", {{"folder", each}, {"again", again}});
     std::vector<Problem> problems;
     for (const std::string& told : Consistency::find(meta))
       problems.push_back(tell("layout", {{"file", files[0]}, {"error", told}, {"again", again}}));
+    // which of two folders is meant that compute different things is not known, unless one is named
+    for (const char* other : {"cpu", "cuda"}) {
+      if (each == place || meta.device == other || has(older, other)) continue;
+      const std::string beside = plain_path(place + "/" + other), program = read_program(beside);
+      if (!meta.program.empty() && !program.empty() && program != meta.program)
+        problems.push_back(tell("other folder", {{"folder", each}, {"other", beside}, {"again", again}}));
+    }
     raise_if(problems);
     folder = each;
     return meta;

@@ -159,7 +159,7 @@ struct Kernel {
 
 // All that a loader needs to know of a package.
 struct Metadata {
-  std::string name, device, dtype, torch_version, command;
+  std::string name, device, dtype, torch_version, command, program;
   std::vector<Variable> inputs, outputs;
   std::vector<Parameter> parameters, constants;
   std::vector<Solver> solvers;
@@ -656,7 +656,8 @@ inline Metadata read_metadata(Json& json) {
   const auto digest = [](const Place& x) { return x.digest(); };
   const auto read_origin = [&](const Place& p) {
     p.object({{"file", text}, {"digest", text}, {"overrides", [](const Place& x) { x.words(); }},
-              field("command", m.command), {"laws", [](const Place& x) { x.words_by_name(); }, ""}});
+              field("command", m.command), {"laws", [](const Place& x) { x.words_by_name(); }, ""},
+              {"program", [&](const Place& x) { m.program = x.text(); }, ""}});
   };
   Place(json, "$").object({
       {"format", text, ""},
@@ -744,7 +745,11 @@ inline void leave_out_empty(Json& json) {
   for (size_t i = 0; i < json.keys.size(); ++i) {
     Json& held = json.items[i];
     if (json.keys[i] == "kernel") leave_out(held, "umat");
-    if (json.keys[i] == "origin") leave_out(held, "laws");
+    if (json.keys[i] == "origin") {
+      leave_out(held, "laws");
+      Json* program = held.find("program");
+      if (program && program->text.empty()) program->type = Json::null, leave_out(held, "program");
+    }
     if (json.keys[i] == "parameters" || json.keys[i] == "constants")
       for (Json& each : held.items) {
         leave_out(each, "spellings");

@@ -105,6 +105,7 @@ class Model {
     if (!(chosen == "kernel" ? bool(meta.kernel) : chosen == "inductor" && meta.inductor))
       throw refuse("no backend", {{"backend", chosen}});
     if (meta.sums) throw refuse("sums", {{"name", meta.name}});
+    if (is_stub) require_program(stub, meta);
     if (is_stub) apply_rules(stub, meta);
     if (chosen == "inductor" && !graphs()) throw refuse("no torch", {{"name", meta.name}});
     if (chosen == "inductor") core->backend = graphs()(meta, contents);

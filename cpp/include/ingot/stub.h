@@ -189,7 +189,7 @@ inline Stub read_stub(const std::string& given) {
   if (!type || type->text != "AOTIModel") throw refuse("no stub", {{"file", file}});
   made.model = models[0];
   std::vector<Problem> problems;
-  find_unknown(made.model, {"type", "artifact_path", "solver", "solvers"}, problems);
+  find_unknown(made.model, {"type", "artifact_path", "solver", "solvers", "program"}, problems);
   raise_if(problems);
   const std::string path = made.model.require("artifact_path").text;
   made.place = !path.empty() && path[0] == '/' ? path : (fs::path(file).parent_path() / path).string();
@@ -372,6 +372,13 @@ inline Rules read_newton(const Stub& stub, const std::string& name, const Span& 
   }
   raise_if(problems);
   return rules;
+}
+
+// Refuse a package that is not the one for which its stub was written, where the stub says which.
+inline void require_program(const Stub& stub, const Metadata& meta) {
+  const StubField* field = stub.model.field("program");
+  if (field && !has(split(field->text), meta.program))
+    throw refuse("other program", {{"name", meta.name}, {"device", meta.device}, {"again", again_of(meta)}}, field->span);
 }
 
 // Put the rules that a stub gives to updates in the place of the package's.

@@ -147,7 +147,7 @@ def _check_compiler() -> Check:
     from ingot.codegen.build import compile_library
     from ingot.codegen.library import open_library
 
-    cost = "no kernels and no packages: --backend interpret runs all, slower"
+    cost = "no kernels and no packages: ingot run --backend interpret runs all, slower"
     fix = "install g++"
     try:
         found, begun = f"{compiler.find_compiler()}, {compiler.read_version()}", time.monotonic()

@@ -92,8 +92,8 @@ EXPLAIN: dict[str, str] = {
     ),
     "compiler-failed": (
         "The C++ compiler refused code that Ingot wrote, which is a bug of ours or a very old"
-        " compiler. Report it with the model; `--backend interpret` runs the model without a"
-        " compiler."
+        " compiler, or it was killed, mostly since memory ran out: then give fewer `--jobs`."
+        " Report it with the model; `ingot run --backend interpret` runs it without a compiler."
     ),
     "compute-failed": (
         "A compute or a postprocessor of a simulation was given fields that do not go together: a"
@@ -234,8 +234,9 @@ EXPLAIN: dict[str, str] = {
         " at all: results are the same, but the next process compiles again."
     ),
     "no-compiler": (
-        "The kernel backend writes C++ and compiles it, but no compiler was found. Install g++,"
-        " or run with `--backend interpret`."
+        "The kernel backend writes C++ and compiles it, but no compiler was found, or the one that"
+        " was found does not run. Install g++; `ingot run --backend interpret` computes without a"
+        " compiler, and `ingot compile` needs one."
     ),
     "no-cuda-compiler": (
         "Kernels of a GPU are compiled by NVRTC, which a torch with CUDA brings along. Without one"

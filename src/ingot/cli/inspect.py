@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ingot.cli.flags import tell_code, wrong_usage
 from ingot.cli.package import folder_of
-from ingot.errors import IngotError, Problem, did_you_mean
+from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 
 if TYPE_CHECKING:
     from ingot.cli.inspected import Inspected
@@ -155,14 +155,16 @@ def of_package(
 
     from ingot.cli.inspected import inspected_package
     from ingot.model import Factory
-    from ingot.runtime.loader import metadata_of
-    from ingot.runtime.stub import require_stub, under_rules
+    from ingot.runtime.loader import find_other_folder, metadata_of
+    from ingot.runtime.stub import find_other_program, require_stub, under_rules
     from ingot.runtime.verify import folders_of
 
     folders = folders_of(folder_of(place))
     devices = [folder.name for folder in folders]
     meta, _ = metadata_of(folders[0], folders[0].name)
+    raise_if(find_other_folder(meta, folders[0]) if len(folders) > 1 else ())
     if stub is not None:
+        raise_if(find_other_program(meta, require_stub(stub)))
         meta = under_rules(meta, require_stub(stub), Factory(stub))
     beside = place.absolute().parent if stub is not None else folders[0].absolute().parents[1]
     state, file = source_state(meta.origin, beside, source)

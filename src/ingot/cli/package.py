@@ -35,7 +35,7 @@ def verify(place: Path, /, *, json: bool = False, untrusted: bool = False) -> in
     untrusted
         Check the files, and load none of their code.
     """
-    from ingot.runtime.verify import folders_of, tell_elsewhere, wrong_with
+    from ingot.runtime.verify import find_mixed, folders_of, tell_elsewhere, wrong_with
 
     problems: list[Problem] = []
     checked = 0
@@ -49,6 +49,7 @@ def verify(place: Path, /, *, json: bool = False, untrusted: bool = False) -> in
             named = each.message if len(folders) == 1 else f"{folder.name}/: {each.message}"
             problems.append(replace(each, message=named))
         checked += sum(1 for path in folder.iterdir() if path.is_file())
+    problems += find_mixed(folders, place) if not problems else ()
     if json:
         told = [{"code": p.code, "message": p.message, "fix": p.fix} for p in problems]
         print(jsonlib.dumps({"place": str(place), "files": checked, "problems": told}))

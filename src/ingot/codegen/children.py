@@ -18,10 +18,15 @@ def run_child(
     environment: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":  # fmt: skip
     """Run a compiler to its end, or end it and all that it has started after so many seconds."""
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True, env=environment,
-    ) as process:  # fmt: skip
+    try:
+        started = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, env=environment,
+        )  # fmt: skip
+    except OSError as error:
+        message = f"'{command[0]}' cannot be run: {error.strerror}"
+        raise IngotError([Problem("no-compiler", message, None, "install it anew")]) from None
+    with started as process:
         try:
             out, told = process.communicate(given, timeout=limit)
         except BaseException as error:
@@ -29,6 +34,9 @@ def run_child(
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
             message = f"{os.path.basename(command[0])} was ended after {limit:.0f} s"
-            fix = "compile a smaller model, or fewer derivatives; --backend interpret needs none"
+            fix = (
+                "compile a smaller model, or fewer derivatives; ingot run --backend interpret"
+                " compiles nothing"
+            )
             raise IngotError([Problem("compiler-failed", message, None, fix)]) from None
     return subprocess.CompletedProcess(command, process.returncode, out, told)

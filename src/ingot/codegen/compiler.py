@@ -3,7 +3,7 @@
 import functools
 import os
 import shutil
-import subprocess
+import signal
 from pathlib import Path
 
 from ingot.codegen.children import run_child
@@ -33,6 +33,13 @@ FLAGS = (
 GCC_FLAGS = ("-fipa-ra",)
 
 
+WITHOUT = "ingot run --backend interpret needs none"
+"""What computes without a compiler, whatever command has asked for one."""
+
+VERSION_LIMIT = 60.0
+"""Seconds; a compiler tells its version in some milliseconds, from a slow disk in a few seconds."""
+
+
 @functools.cache
 def find_compiler() -> str:
     """The path of the compiler."""
@@ -40,27 +47,49 @@ def find_compiler() -> str:
     if path is None:
         raise IngotError([Problem(
             "no-compiler", "no C++ compiler is on the path", None,
-            "install g++, or run with --backend interpret",
+            f"install g++; {WITHOUT}",
         )])  # fmt: skip
     return path
 
 
-@functools.cache
 def read_version() -> str:
-    """What the compiler says of itself."""
-    told = subprocess.run(
-        [find_compiler(), "--version"], capture_output=True, text=True, check=True
-    )
-    return told.stdout.splitlines()[0]
+    """What the compiler says of itself; an error where it does not run, or says nothing."""
+    told = _examine(find_compiler())
+    if isinstance(told, Problem):
+        raise IngotError([told])
+    return told
+
+
+@functools.cache
+def _examine(path: str) -> str | Problem:
+    """The version of a compiler, or why it is none, which is not asked twice: it may take long."""
+    try:
+        done = run_child([path, "--version"], limit=VERSION_LIMIT)
+        said = (done.stdout or done.stderr).decode(errors="replace").strip()
+        if done.returncode == 0 and said:
+            return said.splitlines()[0]
+        why = f"asked for its version it {_tell_end(done.returncode)} and said {_quote(said)}"
+    except IngotError as error:
+        why = error.problems[0].message
+    fix = f"install g++ anew, or put another first on PATH; {WITHOUT}"
+    return Problem("no-compiler", f"the C++ compiler '{path}' does not work: {why}", None, fix)
+
+
+def _tell_end(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    return f"was killed (signal {-status}, {signal.strsignal(-status)})"
+
+
+def _quote(said: str) -> str:
+    return f"'{said[-300:]}'" if said else "nothing"
 
 
 @functools.cache
 def read_processor_flags() -> str:
     """What the flags for this CPU stand for: a kernel built elsewhere is another kernel."""
-    told = subprocess.run(
-        [find_compiler(), *choose_native_flags(), "-E", "-v", "-x", "c++", os.devnull],
-        capture_output=True, text=True, check=False,
-    ).stderr  # fmt: skip
+    command = [find_compiler(), *choose_native_flags(), "-E", "-v", "-x", "c++", os.devnull]
+    told = run_child(command, limit=VERSION_LIMIT).stderr.decode(errors="replace")
     line = next((row for row in told.splitlines() if "cc1plus" in row), "")
     return " ".join(word for word in line.split() if word.startswith("-m"))
 
@@ -79,10 +108,14 @@ def translate(source: Path, flags: tuple[str, ...], library: Path) -> None:
         [find_compiler(), *flags, *own, f"-I{HEADER_FOLDER}", str(source), "-o", str(library)],
         environment={**os.environ, "LC_ALL": "C"},  # in its own words, which are looked into
     )
-    if done.returncode != 0:
-        told = done.stderr.decode(errors="replace")
+    if done.returncode != 0 or not library.is_file():
+        told = (done.stderr or done.stdout).decode(errors="replace").strip()
         raise_if_full(told)
+        how = _tell_end(done.returncode) + ("" if done.returncode else ", and wrote no library")
+        killed = done.returncode < 0 or "Killed signal" in told  # by the system, out of memory
+        fix = "give it more memory, or fewer --jobs" if killed else "report this with the model"
         raise IngotError([Problem(
-            "compiler-failed", f"the C++ compiler failed:\n{told[-2000:]}", None,
-            "report this with the model; --backend interpret runs it meanwhile",
+            "compiler-failed",
+            f"the C++ compiler '{find_compiler()}' {how}; it said:\n{told[-2000:] or 'nothing'}",
+            None, f"{fix}; {WITHOUT}",
         )])  # fmt: skip

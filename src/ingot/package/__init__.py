@@ -62,7 +62,7 @@ def compile_model(
     from ingot.codegen.nvrtc import require_architectures
     from ingot.package.lower import lower_for_each
     from ingot.package.stages import advance, load
-    from ingot.package.stub import write_stub
+    from ingot.package.stub import widen_stub, write_stub
     from ingot.package.translate import count_compiled, translate
     from ingot.package.write import choose_place, open_scratch, put_all, put_text
 
@@ -80,8 +80,11 @@ def compile_model(
         folders = [stack.enter_context(open_scratch(place)) for place in places]
         pairs = zip(lowered, folders, strict=True)
         metadata = [translate(c, folder, progress=progress) for c, folder in pairs]
+        program = metadata[0].origin.program
+        file = target.output_dir / f"{name}_aoti.i" if target.stub else None
+        if file is not None and (old := widen_stub(file, program)):
+            put_text(old, file)
         put_all(dict(zip(places, folders, strict=True)))
-    file = target.output_dir / f"{name}_aoti.i" if target.stub else None
     if file is not None:
-        put_text(write_stub(lowered[0], file), file)
+        put_text(write_stub(lowered[0], file, program), file)
     return Package(places, file, metadata[0])

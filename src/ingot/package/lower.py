@@ -37,7 +37,7 @@ from ingot.package.metadata import (
     SolverInfo,
     VariableInfo,
 )  # fmt: skip
-from ingot.package.seal import read_torch_version
+from ingot.package.seal import compute_contract, read_torch_version
 from ingot.package.umat import find_interface, write_include, write_umat
 from ingot.program import (
     Choices,
@@ -231,7 +231,7 @@ def _metadata(c: Compilation) -> Metadata:
     found = find_ranges(c.model)
     ranges = {shown: found[name] for name, shown in c.parameters.items() if name in found}
     infos = tuple(describe_parameter(p, program, others, ranges) for p in program.parameters)
-    return Metadata(
+    meta = Metadata(
         name=c.model.name,
         device=c.device,
         dtype=c.target.dtype,
@@ -251,6 +251,20 @@ def _metadata(c: Compilation) -> Metadata:
         origin=_origin(c),
         digests={},
     )  # fmt: skip
+    digest = _digest_program(meta, program)
+    origin = msgspec.structs.replace(meta.origin, program=digest)
+    return msgspec.structs.replace(meta, origin=origin)
+
+
+def _digest_program(meta: Metadata, program: Program) -> str:
+    """What tells the package from one of another model, values, precision or derivatives.
+
+    The device, the backends and the command are left out: folders of one model may differ in them.
+    """
+    same = msgspec.structs.replace(
+        meta, device="cpu", torch_version="", origin=Origin(program.digest, "", (), "")
+    )
+    return compute_contract(same)
 
 
 def describe_solvers(program: Program) -> tuple[SolverInfo, ...]:

@@ -112,7 +112,9 @@ class KernelFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a package comes from.
 
-    laws: the sha256 of each Python file whose laws the model is made of; loading needs none of them
+    laws: the sha256 of each Python file whose laws the model is made of; loading needs none of it;
+    program: what is computed, at which precision and with which derivatives, as a hash: the same in
+    the folders of all devices, and in the stub
     """
 
     file: str
@@ -120,6 +122,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     overrides: tuple[str, ...]
     command: str
     laws: dict[str, str] = msgspec.field(default_factory=dict)
+    program: str = ""
 
     def spell(self, option: str, value: str = "") -> str:
         """An option as whoever compiled it gives it: a flag, or an argument of `ingot.compile`."""

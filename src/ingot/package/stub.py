@@ -1,6 +1,7 @@
 """The stub: an input file in which the compiled package stands for the model."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +13,23 @@ from ingot.options import Newton, knobs_of
 from ingot.package.compilation import Compilation, Names
 from ingot.types import lag
 
-__all__ = ["write_stub"]
+__all__ = ["widen_stub", "write_stub"]
 
 FILES = ("csv_file", "reference")
 """Options whose values are names of files, relative to the file that holds them."""
+
+PROGRAM = re.compile(r"^(\s*program\s*=\s*)'?([0-9a-f]+(?: [0-9a-f]+)*)'?(\s*)$", re.MULTILINE)
+"""Where a stub says which packages it takes."""
 
 CLOCK = "t"
 """The variable that receives a TransientDriver's time where its block does not say."""
 
 
-def write_stub(c: Compilation, place: Path) -> str:
-    """The text of the stub that is to stand at `place`, beside the package's folder."""
+def write_stub(c: Compilation, place: Path, program: str = "") -> str:
+    """The text of the stub that is to stand at `place`, beside the package's folder.
+
+    program: what its metadata says that is computed, by which other packages are refused
+    """
     tree, name = c.tree, c.model.name
     assert tree is not None, "only a file has a stub"
     source = tree.file.parent if tree.file else Path()
@@ -37,6 +44,8 @@ def write_stub(c: Compilation, place: Path) -> str:
             sections.append(_move_paths(replace(found, blocks=drivers), source, place.parent))
     solvers = dict(_write_solvers(c, tree))
     fields = {"type": "AOTIModel", "artifact_path": name}
+    if program:
+        fields["program"] = program
     if solvers:
         blocks = {block.name: block for block in solvers.values()}
         sections.append(_write_section("Solvers", [*blocks.values()]))
@@ -49,6 +58,18 @@ def write_stub(c: Compilation, place: Path) -> str:
         f"# Do not edit; regenerate with: {c.command}",
     ]
     return "\n".join([*comments, str(Tree(tree.fields, (*sections, model)))])
+
+
+def widen_stub(file: Path, program: str) -> str:
+    """The text of the stub that is there, taking another package too: the process may end between
+    the folders and their new stub. Nothing where it takes that, or any.
+    """
+    try:
+        text = file.read_text()
+    except (OSError, ValueError):
+        return ""
+    wider = PROGRAM.sub(lambda found: f"{found[1]}'{found[2]} {program}'{found[3]}", text)
+    return "" if program in text or wider == text else wider
 
 
 def _write_solvers(c: Compilation, tree: Tree) -> Iterator[tuple[str, Block]]:

@@ -16,7 +16,7 @@ from ingot.platform import FOLDERS_CAN_BE_OPENED, exchange_names, lock_file
 
 __all__ = [
     "choose_place", "find_older", "open_file", "open_scratch", "put", "put_all", "put_file",
-    "put_text", "save_tensors",
+    "put_text", "read_program", "save_tensors",
 ]  # fmt: skip
 
 MEETINGS = 100
@@ -151,7 +151,8 @@ def put(folder: Path, place: Path) -> None:
 def put_all(folders: Mapping[Path, Path]) -> None:
     """Move folders of one package to their places, each in one step, by place.
 
-    Those that still wait are marked as older than the others: the process may end in between.
+    Those that still wait are marked as older than the others: the process may end in between. So is
+    what lies beside them and is of another program, of a device that was not compiled for.
     """
     waiting = list(folders)
     for place, folder in folders.items():
@@ -159,6 +160,27 @@ def put_all(folders: Mapping[Path, Path]) -> None:
         _mark_older(place.parent, find_older(place.parent) | {each.name for each in waiting})
         put(folder, place)
         _mark_older(place.parent, find_older(place.parent) - {place.name})
+    for place in folders:
+        _mark_older(place.parent, find_older(place.parent) ^ _find_misjudged(place))
+
+
+def _find_misjudged(place: Path) -> set[str]:
+    """The folders beside a new one that are marked as older and are not, or the other way round."""
+    older, own = find_older(place.parent), read_program(place)
+    beside = {each.name: read_program(each) for each in place.parent.iterdir() if each.is_dir()}
+    told = {n: x != own for n, x in beside.items() if own and x and not n.startswith(".")}
+    return {n for n, is_older in told.items() if is_older != (n in older)}
+
+
+def read_program(folder: Path) -> str:
+    """What the metadata of a device's folder says that it computes, as a hash.
+
+    Nothing where it says nothing, or is not one file that can be read.
+    """
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        (file,) = folder.glob("*_meta.json")
+        return str(json.loads(file.read_bytes())["origin"].get("program", ""))
+    return ""
 
 
 def find_older(parent: Path) -> set[str]:

@@ -88,9 +88,9 @@ class Probes:
             return _Items(self, node)
         if node.op == "input" and lag(node.attr[0])[0] in self._clocks:
             step = np.where(self._scale > 0, self._scale, 1.0)
-            one = step * self._random(repr(node.attr)).uniform(0.5, 1.5, self.count)
-            one = one if lag(node.attr[0])[1] == 0 else np.zeros(self.count)
-            return one.reshape(self._arrays.layout.shape(node.axes, self.count))
+            shape = self._arrays.layout.shape(node.axes, self.count)
+            times = step * self._random(repr(node.attr)).uniform(0.5, 1.5, shape)
+            return times if lag(node.attr[0])[1] == 0 else np.zeros(shape)
         return self.draw(node, repr((node.op, node.attr)))
 
     def draw(self, node: Node, seed: str) -> np.ndarray:

@@ -26,14 +26,14 @@ from ingot.options import Device, PackagedBackend, Precision, find_no_choice
 from ingot.package.consistent import find_inconsistencies
 from ingot.package.metadata import FORMAT, SCHEMA, KernelFiles, Metadata
 from ingot.package.seal import GRAPHS, find_other_torch, open_metadata, read_files
-from ingot.package.write import find_older
+from ingot.package.write import find_older, read_program
 from ingot.runtime.artifact import Artifact
 from ingot.runtime.backends import GraphBackend, load_kernel
 
 if TYPE_CHECKING:
     from ingot.model import Model
 
-__all__ = ["again_of", "load", "metadata_of"]
+__all__ = ["again_of", "find_other_folder", "load", "metadata_of"]
 
 LOG = logging.getLogger("ingot")
 
@@ -130,6 +130,7 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
             raise refuse("older", folder=folder, again=again_of(meta))
         told = (f"{files[0].name}: {text}" for text in find_inconsistencies(meta))
         raise_if(Problem("broken-package", text, None, again_of(meta)) for text in told)
+        raise_if(find_other_folder(meta, folder) if folder != place else ())
         return meta, folder
     found = place.glob("*/*_meta.json") if os.path.isdir(place) else ()
     have = sorted(p.parent.name for p in found if not p.parent.name.startswith("."))
@@ -139,6 +140,19 @@ def metadata_of(place: Path, device: str) -> tuple[Metadata, Path]:
     if (place / GRAPHS).is_file():
         raise refuse("torch package", place=place)
     raise refuse("no package", place=place)
+
+
+def find_other_folder(meta: Metadata, folder: Path) -> Iterator[Problem]:
+    """A folder of another device beside one, of another program: which is meant is not known.
+
+    What waits for a compile is refused by itself, and no reason to refuse what is newer.
+    """
+    own, older = meta.origin.program, find_older(folder.parent)
+    for device in get_args(Device):
+        beside = folder.parent / device
+        other = read_program(beside) if device != meta.device and device not in older else ""
+        if own and other and other != own:
+            yield tell("other folder", folder=folder, other=beside, again=again_of(meta))
 
 
 AGAIN = "compile the package again"

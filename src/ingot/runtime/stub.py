@@ -1,6 +1,6 @@
 """`AOTIModel`: a compiled package as a model of an input file, and a stub as an artifact."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch import Tensor
 from ingot.errors import IngotError, Problem, did_you_mean, raise_if
 from ingot.execute.devices import require_device
 from ingot.execute.status import Status
-from ingot.messages import refuse
+from ingot.messages import refuse, tell
 from ingot.options import Newton, PackagedBackend, Precision, find_no_choice
 from ingot.package.metadata import Metadata, SolverInfo, VariableInfo
 from ingot.runtime.artifact import Artifact
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ingot.program.tracer import Placed, Tracer
 
 __all__ = [
-    "AOTIModel", "load_model", "package_of", "require_stub", "stub_block", "under_rules",
+    "AOTIModel", "find_other_program", "load_model", "package_of", "require_stub", "stub_block",
+    "under_rules",
 ]  # fmt: skip
 
 
@@ -35,7 +36,8 @@ class AOTIModel:
     """A model that was compiled before.
 
     artifact_path: the package's folder, relative to the file; solvers: rules that act at load, as
-    update:solver for each; solver: one for all
+    update:solver for each; solver: one for all; program: what the package computes, as a hash, or
+    several of which it may be one; others are refused
     """
 
     artifact: Artifact
@@ -197,6 +199,16 @@ def package_of(block: "Block", tree: "Tree") -> Path:
     return path if path.is_absolute() or tree.file is None else tree.file.parent / path
 
 
+def find_other_program(meta: Metadata, block: "Block") -> Iterator[Problem]:
+    """A package that is not the one for which its stub was written, where the stub says which."""
+    from ingot.runtime.loader import again_of
+
+    field = block.field("program")
+    if field is not None and meta.origin.program not in field.words():
+        named = {"name": meta.name, "device": meta.device, "again": again_of(meta)}
+        yield tell("other program", field.span, **named)
+
+
 def load_model(
     file: Path, name: str | None, *, device: str, dtype: torch.dtype | None,
     backend: PackagedBackend | None = None,
@@ -284,10 +296,11 @@ def _loaded(
     from ingot.program.combinators import check_fields
     from ingot.runtime.loader import load
 
-    check_fields(block, ("artifact_path", "solver", "solvers"))
+    check_fields(block, ("artifact_path", "solver", "solvers", "program"))
     place = package_of(block, factory.tree)
     factory.note(block.require("artifact_path"), place.resolve())
     message = f"[{block.path}] is a compiled package, whose native code is not run: '{place}'"
     factory.refuse_untrusted(message, block.span)
     artifact = load(place, device=device, dtype=dtype, backend=backend)
+    raise_if(find_other_program(artifact.metadata, block))
     return artifact.with_rules(under_rules(artifact.metadata, block, factory))

@@ -1,7 +1,7 @@
 """Whether a package can be trusted: all that is wrong with it, at once."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -11,9 +11,9 @@ from ingot.options import Device, PackagedBackend
 from ingot.package.metadata import Metadata
 from ingot.package.seal import find_other_torch
 from ingot.package.seal import find_wrong_files as sealed_files
-from ingot.runtime.loader import again_of, load, metadata_of
+from ingot.runtime.loader import again_of, find_other_folder, load, metadata_of
 
-__all__ = ["folders_of", "tell_elsewhere", "wrong_with"]
+__all__ = ["find_mixed", "folders_of", "tell_elsewhere", "wrong_with"]
 
 
 def folders_of(place: Path) -> list[Path]:
@@ -54,6 +54,21 @@ def wrong_with(folder: Path, *, untrusted: bool = False) -> Iterator[Problem]:
         yield from find_other_torch(meta.torch_version, again)
     if not files and not untrusted:
         yield from unloadable(meta, folder, again)
+
+
+def find_mixed(folders: Sequence[Path], place: Path) -> Iterator[Problem]:
+    """Folders of different programs, of which each is right by itself; place: what names them,
+    their stub or the folder above.
+    """
+    from ingot.hit import read
+    from ingot.runtime.stub import find_other_program, require_stub
+
+    for folder in folders:
+        meta, _ = metadata_of(folder, folder.name)
+        if place.suffix == ".i":
+            yield from find_other_program(meta, require_stub(read(place)))
+        if folder == folders[0] and len(folders) > 1:
+            yield from find_other_folder(meta, folder)
 
 
 def tell_elsewhere(folder: Path) -> str:

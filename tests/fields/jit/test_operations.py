@@ -89,6 +89,37 @@ def test_odd_values_are_what_torch_makes_of_them() -> None:
     assert executor.statistics.passes == 1
 
 
+def test_complex_quotients_at_odd_divisors_are_those_of_torch() -> None:
+    """Where a divisor is not so small that torch's own reciprocal of it overflows."""
+    parts = [0.0, -0.0, 1.0, -2.5, 1e200, -1e300, 1e-200, -1e-300, torch.inf, -torch.inf, torch.nan]
+    odd = torch.tensor([complex(x, y) for x in parts for y in parts], dtype=torch.complex128)
+    sizes = (len(odd), len(odd))
+    over, below = odd[:, None].expand(sizes).clone(), odd.expand(sizes).clone()
+
+    def functions(z: Tensor, y: Tensor, a: Tensor) -> tuple[Tensor, ...]:
+        return z / y, torch.reciprocal(y), a / y, 1 / (1 + torch.abs(a / (y * 0)))
+
+    given = {"z": over, "y": below, "a": torch.full(sizes, -1.5, dtype=torch.float64)}
+    gives = ("q", "r", "s", "t")
+    state = State(space(sizes), buffers=dict(given))
+    executor = Jit()
+    executor.run((Step("quotients", functions, {n: Buffer(n) for n in given}, gives),), state)
+    assert executor.statistics.fallbacks == 0
+    for name, wanted in zip(gives, functions(**given), strict=True):
+        found = state.buffers[name]
+        limit = 1e-14 * wanted.abs().nan_to_num(torch.inf) + 1e-300
+        mine, torchs = (torch.view_as_real(x + 0j) for x in (found, wanted))
+        same = (mine == torchs) | (mine.isnan() & torchs.isnan())
+        near = torchs.isfinite() & ((mine - torchs).abs() <= limit[..., None])
+        assert (same | near).all(), (
+            name,
+            over[~(same | near).all(-1)],
+            below[~(same | near).all(-1)],
+        )
+    zero = odd == 0
+    assert zero.sum() == 4 and (state.buffers["t"][:, zero] == 0).all()
+
+
 ODD = (0.0, -0.0, 1.0, -1.5, 2.5, 1e-310, 1e300, -1e300, torch.inf, -torch.inf, torch.nan, 0.3)
 ROUNDED_ONCE = (
     "add", "sub", "rsub", "mul", "div", "neg", "reciprocal", "square", "abs", "sqrt", "minimum",

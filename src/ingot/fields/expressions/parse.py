@@ -12,23 +12,41 @@ from ingot.errors import did_you_mean
 from ingot.fields.expressions.exact import LINES, SPELLINGS, NoValue
 from ingot.program import Node
 
-__all__ = ["FUNCTIONS", "ExpressionError", "number", "parse", "variable"]
+__all__ = [
+    "DESCRIBED", "FUNCTIONS", "OPERATORS", "ExpressionError", "number", "parse", "variable",
+]  # fmt: skip
 
 OPERATIONS = {spelling: op for op, spelling in SPELLINGS.items() if op != "neg"}
 
-FUNCTIONS: dict[str, int] = {
-    **dict.fromkeys(
-        (
-            "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh",
-            "atanh", "exp", "exp2", "log", "log10", "log2", "sqrt", "rsqrt", "abs", "ceil",
-            "floor", "round", "trunc", "FFT", "iFFT",
-        ),
-        1,
-    ),
-    **dict.fromkeys(("min", "max", "atan2", "hypot", "pow"), 2),
-    "if": 3,
-}  # fmt: skip
-"""The functions of the language, and how many arguments each takes."""
+OPERATORS = (
+    ("a^b", "a power; `a^b^c` is `a^(b^c)`, `-a^b` is `-(a^b)`, and `a^-b` is `a^(-b)`"),
+    ("-a, +a, !a", "the sign; whether a is zero"),
+    ("a*b, a/b, a%b", "`%` is the remainder, which has the sign of b"),
+    ("a+b, a-b", ""),
+    ("a<b, a<=b, a>b, a>=b, a==b, a!=b", "1 or 0; not one after another: `a<b & b<c`"),
+    ("a&b, a|b", "and, or; both bind alike: `a | b & c` is `(a | b) & c`"),
+)
+"""The operators of the language, those that bind most tightly first; equal ones from the left."""
+
+DESCRIBED = (
+    ("sin cos tan", 1, "of an angle in radians"),
+    ("asin acos atan", 1, "the angle, in radians"),
+    ("sinh cosh tanh asinh acosh atanh", 1, ""),
+    ("exp exp2", 1, "powers of e and of 2"),
+    ("log log10 log2", 1, "logarithms to the base e, 10 and 2"),
+    ("sqrt rsqrt", 1, "the root, and 1 over it"),
+    ("abs", 1, "the magnitude, of complex numbers too"),
+    ("floor ceil round trunc", 1, "down, up, to the nearest (halves to even), towards zero"),
+    ("min max", 2, ""),
+    ("pow", 2, "`pow(a, b)` is `a^b`"),
+    ("hypot", 2, "`sqrt(a^2 + b^2)`"),
+    ("atan2", 2, "the angle of the point (b, a)"),
+    ("if", 3, "`if(a, b, c)` is b where a is not zero, else c; slopes are those of the branch"),
+    ("FFT iFFT", 1, "complex transforms along the last axis; they cannot be differentiated"),
+)
+"""The functions of the language, how many arguments each takes, and what they give."""
+
+FUNCTIONS = {name: count for names, count, _ in DESCRIBED for name in names.split()}
 
 ELSEWHERE = {
     "=": "'==' compares, and 'name := ...;' names a part",
@@ -37,6 +55,27 @@ ELSEWHERE = {
     "||": "'or' is written |",
 }
 """What other languages write, and how this one does."""
+
+INSTEAD = {
+    "cot": "1/tan(x)",
+    "sec": "1/cos(x)",
+    "csc": "1/sin(x)",
+    "cbrt": "if(x < 0, -(-x)^(1/3), x^(1/3))",
+    "int": "floor(x + 0.5)",
+    "ln": "log(x)",
+    "plog": "log(max(x, a)), which is constant below a",
+    "mod": "x % y",
+    "fmod": "x % y",
+    "sign": "(x > 0) - (x < 0)",
+    "sgn": "(x > 0) - (x < 0)",
+    "fabs": "abs(x)",
+    "sqr": "x^2",
+    **dict.fromkeys(("arg", "conj", "imag", "polar", "real"), "abs(x), the magnitude, alone"),
+    **dict.fromkeys(
+        ("erf", "erfc"), "a compute of your own (@compute), by torch.erf or torch.erfc"
+    ),
+}
+"""Functions of MOOSE's parser and of other languages that this one lacks, and what to write."""
 
 LEVELS = {
     **dict.fromkeys("|&", 0),
@@ -168,7 +207,8 @@ class _Parser:
 
     def call(self, name: str, at: int) -> Node:
         if name not in FUNCTIONS:
-            hint = did_you_mean(name, FUNCTIONS) or f"known are: {', '.join(FUNCTIONS)}"
+            hint = f"write {INSTEAD[name]}" if name in INSTEAD else did_you_mean(name, FUNCTIONS)
+            hint = hint or f"known are: {', '.join(FUNCTIONS)}"
             raise self.wrong(f"there is no function '{name}'; {hint}", at)
         self.next()
         arguments = [self.binary()]

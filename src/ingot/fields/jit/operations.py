@@ -6,6 +6,7 @@ are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -131,12 +132,16 @@ def mul(b: Builder, x: Value, y: Value) -> Value:
 
 
 def div(b: Builder, x: Value, y: Value) -> Value:
-    """A quotient; by the larger part of a complex divisor, so that no square overflows."""
+    """A quotient; by the larger part of a complex divisor, so that no square overflows. Where both
+    parts of the divisor are zero, each part of the dividend over zero, whatever its sign, as torch.
+    """
     (p, q), (r, s) = split(x), split(y)
     if s is None:
         return quotient(b, p, r) if q is None else (quotient(b, p, r), quotient(b, q, r))
     q = b.zero if q is None else q
-    wide = emit(b, emit(b, r, op="abs"), emit(b, s, op="abs"), op="ge")
+    sizes = emit(b, r, op="abs"), emit(b, s, op="abs")
+    wide, nothing = emit(b, *sizes, op="ge"), emit(b, plus(b, *sizes), b.zero, op="eq")
+    ends = product(b, p, b.const(math.inf)), product(b, q, b.const(math.inf))
     large, small = choose(b, wide, r, s), choose(b, wide, s, r)
     ratio = quotient(b, small, large)
     below = plus(b, large, product(b, small, ratio))
@@ -144,7 +149,8 @@ def div(b: Builder, x: Value, y: Value) -> Value:
     turn = minus(b, q, product(b, p, ratio))
     above = plus(b, p, product(b, q, ratio))
     turned = choose(b, wide, turn, negative(b, turn))
-    return quotient(b, above, below), quotient(b, turned, below)
+    quotients = quotient(b, above, below), quotient(b, turned, below)
+    return choose(b, nothing, ends[0], quotients[0]), choose(b, nothing, ends[1], quotients[1])
 
 
 def exp(b: Builder, x: Value) -> Value:
