@@ -248,6 +248,22 @@ def spoil_text(dice: random.Random, text: bytes) -> bytes:
 
 
 @needs_compiler
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400])
+def test_numbers_beyond_range_are_refused_in_the_same_words(
+    host: Host, tmp_path: Path, number: str
+) -> None:
+    folder = tmp_path / "plastic"
+    shutil.copytree(packages.plastic().folder, folder)
+    (file,) = folder.glob("*_meta.json")
+    whole = file.read_bytes()
+    for key in ("name", "device", "inputs", "adjoints", "kernel", "digests", "torch_version"):
+        text = json.dumps({**json.loads(whole), key: "@"}).replace('"@"', number).encode()
+        file.write_bytes(seal(text))
+        mine = told(lambda: host.load(folder))
+        assert mine == told(lambda: ingot.load(folder)) and "Number out of range" in mine
+
+
+@needs_compiler
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 def test_faults_drawn_at_random_are_told_in_the_same_words(
     host: Host, tmp_path: Path, count: int

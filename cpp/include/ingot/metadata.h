@@ -281,6 +281,7 @@ class Place {
   }
   [[noreturn]] void mistyped(const std::string& wanted) const {
     if (json_.is_bare()) throw Malformed{"JSON is malformed: invalid character (byte " + json_.text + ")"};
+    if (json_.type == Json::number && !std::isfinite(json_.real())) fail("Number out of range");
     static const char* const names[] = {"null", "bool", "int", "str", "array", "object"};
     const char* found = json_.type == Json::number && !json_.is_whole() ? "float" : names[json_.type];
     fail("Expected `" + wanted + "`, got `" + (json_.is_wild() ? "float" : found) + "`");

@@ -182,6 +182,7 @@ def open_metadata(file: Path, kind: type[T], form: str, schema: int, again: str)
         command = origin.get("command") if isinstance(origin, dict) else None
         again = f"compile it again: {command}" if command else again
         found = head.get("schema_version")
+        found = type(found)() if isinstance(found, dict | list) else found  # whatever it holds
         raise refuse("schema", file=file.name, found=found, schema=schema, again=again)
     try:
         found = _decode(text, kind)
