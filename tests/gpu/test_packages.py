@@ -316,7 +316,9 @@ def test_a_driver_runs_the_stub_on_a_gpu(tmp_path: Path, capsys: Any) -> None:
             if x.dtype.kind == "U":  # what the run was, its seconds included
                 continue
             size = np.abs(np.nan_to_num(x)).max() if x.size else 0.0
-            np.testing.assert_allclose(found["cuda"][key], x, rtol=0, atol=1e-9 * size + 1e-12)
+            # a residual that has converged is what rounding leaves, which differs by its last bits
+            noise = 1e-9 if key.endswith("/residual") else 1e-12
+            np.testing.assert_allclose(found["cuda"][key], x, rtol=0, atol=1e-9 * size + noise)
 
 
 def test_a_fresh_process_loads_and_runs_it_without_any_compiler() -> None:
@@ -342,7 +344,7 @@ print(*(m for m in ("nmhit", "cyclopts", "scipy", "ingot.program", "ingot.catalo
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
-        env={**os.environ, "PATH": "", "PYTHONPATH": str(Path(ingot.__file__).parents[1])},
+        env={**os.environ, "PATH": "", "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == "\n"

@@ -145,6 +145,26 @@ def test_writes_into_an_argument_arrive_in_recorded_calls_that_began_with_zeros(
     assert kept.any()
 
 
+def test_writes_arrive_where_another_tensor_lay_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An allocator gives the memory of an argument that is gone to the one of the next call."""
+    model = Decoder(2).requires_grad_(False)
+    model.blocks = nn.ModuleList(Summing(4) for _ in range(2)).requires_grad_(False)
+    at, place = torch.tensor(2.0), Replayed()
+    pack(model, (torch.randn(2, 2, 4), torch.zeros(2, 2, 5, 4), at), Summing, tmp_path)
+    monkeypatch.setattr("ingot.regions.run._find_place", lambda _: place)
+    fast = regions.load(tmp_path / "package", cuda_graphs=True)
+    memory = torch.zeros(2, 2, 5, 4).numpy()
+    for _ in range(4 * WARM):
+        memory[:] = 0
+        cache = torch.from_numpy(memory)  # a storage of its own, at the address of the last
+        x, own = torch.randn(2, 2, 4), cache.clone()
+        assert torch.equal(model(x, own, at), fast(x, cache, at))
+        assert torch.equal(own, cache) and own.any()
+        del cache
+
+
 class Normed(nn.Module):
     """A block with statistics that training writes, and with random numbers."""
 

@@ -263,11 +263,10 @@ class Dispatcher:
             instance = _Instance([address for address in static if address])
             PARAMETERS.update(instance.parameters)
             key, _ = self._key(inputs)
-            owners = [x for x, known in zip(inputs, key[-1], strict=True) if known]
-            instance.owners = [StorageWeakRef(x.untyped_storage()) for x in owners]
             self.waiting[key] = instance
             if len(self.waiting) > WAITING:
                 _forget(self.waiting.popitem(last=False)[1])
+        self._note_owners(instance, inputs)
         instance.calls += 1
         if instance.calls <= WARM:
             return "it is not warm"
@@ -278,6 +277,13 @@ class Dispatcher:
         self.instances[key] = self.waiting.pop(key)
         return instance
 
+    def _note_owners(self, instance: _Instance, inputs: Sequence[Any]) -> None:
+        """Note whose memory an instance reads: others may lie by now where those before lay."""
+        instance.owners = [
+            StorageWeakRef(inputs[i].untyped_storage())
+            for i in self.tensors if inputs[i].data_ptr() in PARAMETERS
+        ]  # fmt: skip
+
     def _record(
         self, instance: _Instance, inputs: Sequence[Any], addresses: Sequence[int]
     ) -> _Recording | str:
@@ -287,6 +293,7 @@ class Dispatcher:
         # attention gives the seed of its dropout on the CPU unless it is captured
         if any(inputs[i].device != self.place.device for i in self.tensors):
             return "an operand lies on another device"
+        self._note_owners(instance, inputs)
         drop_dead()
         if held()[1] >= SHARE * self.place.memory:
             return "recordings hold all the memory they may"
