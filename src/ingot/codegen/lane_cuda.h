@@ -100,6 +100,7 @@ template <int n, int lines> INGOT_INLINE bool goes_on(bool on) {
   if constexpr (lines > 0 && 8 * lines + 1000 * n > 5 * 4096) return __syncthreads_or(on);
   return on;
 }
+
 // Threads that are started together, and how many blocks of them a multiprocessor holds: as many as leave
 // every thread the registers it may have (255). On an H200 fewer registers for more threads take 1.3 to 3
 // times as long (benchmarks.gpu_variants); unless it is told, the compiler has chosen 32 for a crystal.

@@ -34,7 +34,7 @@ Blocks = Callable[[Node, "Lines"], tuple[list[Row], Mapping[Any, Access]]]
 
 
 class Lines:
-    """Prints nodes as statements; a product read once by a sum is fused with it.
+    """Prints nodes as statements; products that sums alone read are fused with them.
 
     names: how each known node is written, given the loop indices of its axes; outline: which
     straight lines are twins, to be written once; blocks: who writes solves; prefix: what names
@@ -245,26 +245,21 @@ def _find_fused_products(lines: Sequence[Node], wanted: Iterable[Node]) -> set[i
     kept = {n.id for n in wanted}
     found: set[int] = set()
     taken: set[int] = set()
-
-    def fuse(product: Node) -> None:
+    # those that few read first, since each saves a line, whatever the number of its readers
+    for product in sorted(filter(_is_product, lines), key=lambda n: len(readers[n.id])):
         by = readers[product.id]
-        if (
-            all(
-                (row := ELEMENTWISE.get(n.op)) is not None
-                and row.fused is not None
-                and n.axes == product.axes
-                and n.id not in taken
-                for n in by
-            )
-            and len({n.id for n in by}) == len(by) > 0
-        ):
+        sums = {n.id for n in by if _fuses(n) and n.axes == product.axes}
+        if product.id not in kept and by and len(sums) == len(by) and not sums & taken:
             found.add(product.id)
-            taken.update(n.id for n in by)
-
-    products = [
-        n for n in lines
-        if (row := ELEMENTWISE.get(n.op)) is not None and row.is_product and n.id not in kept
-    ]  # fmt: skip
-    for product in sorted(products, key=lambda n: len(readers[n.id])):
-        fuse(product)
+            taken |= sums
     return found
+
+
+def _is_product(node: Node) -> bool:
+    row = ELEMENTWISE.get(node.op)
+    return row is not None and row.is_product
+
+
+def _fuses(node: Node) -> bool:
+    row = ELEMENTWISE.get(node.op)
+    return row is not None and row.fused is not None
