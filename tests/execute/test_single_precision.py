@@ -227,7 +227,7 @@ def test_published_models_are_near_double_or_refuse(
 ) -> None:
     file = cases / "regression" / "solid_mechanics" / name / "model.i"
     driver = transient_driver(Factory(read(file)), "driver")
-    inputs = draw_steps(driver, 120)
+    inputs = draw_steps(driver, 600)
     output = next(iter(driver.model.outputs))
     force = next(n for n in driver.forces if n != driver.clock.name)
     double, single = (
