@@ -24,6 +24,7 @@ def compile_library(
         compiler.read_version(),
         compiler.read_processor_flags(),
         *flags,
+        *compiler.GCC_FLAGS,
         LANES.join_headers(),
         source,
     )
