@@ -6,6 +6,7 @@ themselves, from memory, and chosen there. So a step of a lattice is one loop ov
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch.fx.node import map_arg
 from ingot.fields.jit.capture import Captured
 from ingot.fields.jit.nodes import name_of
 from ingot.fields.jit.operations import CONSTANTS, OPERATIONS, THROUGH
-from ingot.fields.jit.schema import TRACED
+from ingot.fields.jit.schema import SMALLEST, TRACED
 from ingot.graphs.torch_private import hint_of
 
 __all__ = ["by_entries"]
@@ -132,6 +133,9 @@ class Writer:
         if name in THROUGH and name != "expand.default":
             return self.given[inputs[0]]
         rank = value.dim()
+        # one field as the component of a layer may also be a layer, spread along the last axis
+        if not isinstance(value.shape[-1], int):
+            return None
         if any(0 < each.meta["val"].dim() < rank for each in inputs):
             return None
         fields = {each: self.entries(each) for each in inputs if each.meta["val"].dim() == rank}
@@ -229,7 +233,14 @@ class Writer:
     def scatter(self, node: Any) -> Given | None:
         """A field of which one layer is another."""
         source, layer, axis, at = node.args
-        axis %= source.meta["val"].dim()
+        value = source.meta["val"]
+        axis %= value.dim()
+        if isinstance(value.shape[axis], int):
+            if axis != value.dim() - 1 or not self.is_apart(source):
+                return None
+            parts = [*self.entries(source)]
+            parts[at] = self.spread(self.whole(layer), value.select(-1, 0))
+            return tuple(parts)
         if not (self.is_apart(source) or self.is_split(layer)):
             return self.replaced(self.whole(source), self.whole(layer), axis, at)
         pairs = zip(self.entries(source), self.entries(layer), strict=True)
@@ -240,8 +251,9 @@ class Writer:
         if len(node.args) < 3:
             return None
         source, shifts, axes = node.args
-        rank = source.meta["val"].dim()
-        by = {axis % rank: shift for axis, shift in zip(axes, shifts, strict=True)}
+        rank, by = source.meta["val"].dim(), Counter[int]()
+        for axis, shift in zip(axes, shifts, strict=True):
+            by[axis % rank] += shift
         if not self.is_apart(source):
             return self.rolled(self.whole(source), by)
         if rank - 1 in by:
@@ -272,7 +284,9 @@ class Writer:
         thin = value.select(axis, at if value.shape[axis] != 1 else 0)
         if value.shape[axis] == 1:
             return self.make(aten.select.int, thin, node, axis, 0)
-        if node in self.layers:
+        # what lies further in may be another end of the smallest box that is compiled
+        near = range(1 - SMALLEST, SMALLEST - 1)
+        if node in self.layers and at in near:
             source, layer, other, end = self.layers[node]
             if other == axis:
                 return layer if end == at else self.pick(source, axis, at)
@@ -281,8 +295,11 @@ class Writer:
         if name == "roll.default":
             source, shifts, axes = node.args
             by = dict(zip(axes, shifts, strict=True))
-            moved = self.pick(source, axis, at - by.pop(axis, 0))
-            return self.rolled(moved, {a - (a > axis): shift for a, shift in by.items()})
+            place = at - by.pop(axis, 0)
+            if place in near:
+                moved = self.pick(source, axis, place)
+                return self.rolled(moved, {a - (a > axis): shift for a, shift in by.items()})
+            return self.make(aten.select.int, thin, node, axis, at)
         if name in OPERATIONS or (name in CONSTANTS and name.endswith("_like.default")):
             return self.thinner(node, axis, at, thin)
         return self.make(aten.select.int, thin, node, axis, at)

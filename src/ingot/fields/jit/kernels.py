@@ -78,9 +78,9 @@ def shifts_of(node: Node, view: View, axes: int) -> tuple[int, ...]:
     by = [0] * axes
     if node in view.shifted:
         _, shifts, along = list[Any](node.args)
-        first = axes - node.meta["val"].dim()
+        rank = node.meta["val"].dim()
         for axis, shift in zip(along, shifts, strict=True):
-            by[first + axis] = shift
+            by[axes - rank + axis % rank] = shift
     return tuple(by)
 
 

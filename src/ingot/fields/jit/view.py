@@ -95,7 +95,10 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
     if name_of(node) != "roll.default" or len(node.args) < 3 or not node.users:
         return False
     source, value, args = node.all_input_nodes[0], node.meta["val"], list[Any](node.args)
-    open_axes = all(hint_of(value.shape[axis]) in TRACED.values() for axis in args[2])
+    sizes = {axis % value.dim(): value.shape[axis] for axis in args[2]}
+    open_axes = len(sizes) == len(args[2]) and not any(
+        isinstance(n, int) or hint_of(n) not in TRACED.values() for n in sizes.values()
+    )
     # up to the smallest box that is compiled, so that one wrap is enough
     near = all(abs(shift) <= SMALLEST for shift in args[1])
     kinds = (captured.real, captured.real.to_complex(), torch.bool)
