@@ -22,7 +22,9 @@ from ingot.errors import IngotError, Problem
 from ingot.fields import build, run
 from ingot.fields.group import Group
 from ingot.fields.jit import Jit, jit
+from ingot.fields.jit.capture import Captured
 from ingot.fields.jit.executor import GRAPHS
+from ingot.fields.jit.fuse import Fused, fuse
 from ingot.fields.solvers import SOLVERS
 from ingot.fields.solvers.multistep import ForwardEulerSolver
 from ingot.fields.spaces import Space, space
@@ -296,6 +298,20 @@ def test_a_step_that_decides_by_sizes_runs_directly(
     steps = (Step("sized", sized, arguments, ("d",)),)
     executor = both(steps, state_of((9, 8), "a"), state_of((16, 8), "a"))
     assert "it holds for some sizes of the grid only: n0 > 12 (test_executor.py:" in caplog.text
+    assert executor.statistics.sequences == 0
+
+
+def test_a_graph_that_was_rewritten_for_one_size_is_not_run(
+    both: Both, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fixing(captured: Captured) -> Fused:
+        field = next(n for n in captured.module.graph.nodes if n.meta["val"].dim() == 2)
+        assert len(range(field.meta["val"].shape[0])) > 0
+        return fuse(captured)
+
+    monkeypatch.setattr("ingot.fields.jit.executor.fuse", fixing)
+    executor = both(cahn_hilliard(), state_of((16, 16), "c"))
+    assert "it holds for some sizes of the grid only: n0 = " in caplog.text
     assert executor.statistics.sequences == 0
 
 

@@ -6,7 +6,7 @@ In: steps, what they read, a schema. Out: a Captured. Runs under one lock for th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,14 @@ class Captured:
     module: Any
     schema: Schema
     real: torch.dtype
+    sizes: Open
 
     def __str__(self) -> str:
         return self.module.code.strip()
+
+    def require_open(self) -> None:
+        """Raise where a size that is open has become a number, or another size."""
+        refuse_decided(self.sizes.tied())
 
 
 def capture(
@@ -90,11 +95,10 @@ def capture(
                 raise Untraceable("it writes into a tensor that it keeps")
             if mutating:
                 module = torch_private.trace_values(torch.func.functionalize(whole), inputs)
-    decided = ", ".join(find_decided(mode, names))
-    if decided:
-        raise Untraceable(f"it holds for some sizes of the grid only: {decided}")
+    sizes = Open(TRACED, (mode, names))
+    refuse_decided(find_decided(sizes))
     copy_constants(module)
-    return Captured(module, schema, space.k2.dtype)
+    return Captured(module, schema, space.k2.dtype, sizes)
 
 
 COPIES = ("lift_fresh_copy.default", "_to_copy.default")
@@ -163,12 +167,17 @@ def refuse_draws(operation: Any, *args: Any, **kwargs: Any) -> Any:
     return operation(*args, **kwargs)
 
 
-def find_decided(mode: Any, names: Mapping[Any, str]) -> Iterator[str]:
+def refuse_decided(decided: Iterable[str]) -> None:
+    """Raise where something was decided by sizes that are open."""
+    if told := ", ".join(decided):
+        raise Untraceable(f"it holds for some sizes of the grid only: {told}")
+
+
+def find_decided(sizes: Open) -> Iterator[str]:
     """What the captured code has decided by the sizes it saw.
 
     Torch itself also compares sizes, to choose strides that nothing here depends on.
     """
-    sizes = Open(TRACED, (mode, names))
     yield from sizes.tied()
     for text, guard in sizes.guards().items():
         number = any(side.is_number for side in getattr(guard.expr, "args", ()))

@@ -315,6 +315,7 @@ class Jit:
         assert self.space is not None
         made = capture(sequence.part.steps, sequence.sources, sequence.wanted, schema, self.space)
         program = write(fuse(made))
+        made.require_open()  # code that rewrites a graph may have asked for the number of a size
         graph = Graph(ready(program), program, name)
         self.counts["captured"] += 1
         if name:
