@@ -142,6 +142,22 @@ def test_tangents_and_cotangents_are_products_with_the_blocks(name: str) -> None
         torch.testing.assert_close(slope, difference, rtol=1e-4, atol=atol)
 
 
+@pytest.mark.parametrize("name", ["decay", "plastic", "diffusion"])
+def test_a_tangent_of_a_point_has_the_same_bits_in_any_batch(name: str) -> None:
+    one = getattr(packages, name)()
+    artifact, inputs = one.artifact(), inputs_of(one, 7)
+    along = {n: torch.randn_like(x) for n, x in inputs.items()}
+    back = {n: torch.randn_like(x) for n, x in artifact(inputs).items()}
+    forth, pulled = artifact.jvp(inputs, along), artifact.vjp(inputs, back)
+    for i in range(7):
+        for rows in (i, slice(i, i + 1)):
+            point = {n: x[rows] for n, x in inputs.items()}
+            moved = artifact.jvp(point, {n: x[rows] for n, x in along.items()})
+            drawn = artifact.vjp(point, {n: x[rows] for n, x in back.items()})
+            assert all(torch.equal(moved[n], x[rows]) for n, x in forth.items())
+            assert all(torch.equal(drawn[n], x[rows]) for n, x in pulled.items())
+
+
 def scale(x: Tensor) -> float:
     """How large a change of an input is."""
     return 1e-2 * float(x.abs().max())

@@ -149,8 +149,8 @@ inline std::pair<at::Tensor, GraphStatus> run_newton(const std::string& name, co
     }
     met = now < rules.rel_tol * first;
     if (in_parts) met = met & (norms(moved - u) < rules.substep_del_tol * (norms(moved) + rules.abs_tol));
-    met = met | (now < rules.abs_tol);
-    done = done | (active & (is_single ? now == 0.0 : met));
+    met = active & (met | (now < rules.abs_tol));
+    done = done | (is_single ? active & (now == 0.0) : met);
     u = moved, right = after, size = at::where(active, now, size);
     reason.masked_fill_(done, 0);
     reason.masked_fill_(active & ~at::isfinite(size), 2);

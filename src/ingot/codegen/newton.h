@@ -269,7 +269,8 @@ template <int n, bool parts = false> struct Search {
     }
     bad |= active & no(finite(size));
     done = (done | (active & now)) & no(bad);
-    active = alive & no(bad) & (updates < k.min_its && !parts && !is_single ? alive : no(done));
+    // a point that stopped stays as it is, however long others of its block go on
+    active = active & no(bad) & (updates < k.min_its && !parts && !is_single ? active : no(done));
     if (is_single && updates + 1 >= k.max_its) {  // one update more confirms what has met the tolerances, or two
       active = active & (met | near);
       return any(active) && updates <= k.max_its ? update : stop;
@@ -355,7 +356,8 @@ template <int n, bool parts = false> struct Search {
     if (proven) return false;
     proven = true;
     const V from = before * before;
-    if (all(no(active) | (summed(from, n) & (squares <= splat(well_down * well_down) * from)))) return false;
+    const M proved = no(active) | (summed(from, n) & (squares <= splat(well_down * well_down) * from));
+    if (all(proved)) return false;
     V left[n];
     parked<n>(u, [&]() INGOT_LAMBDA {
       parked<n>(old, [&]() INGOT_LAMBDA {
@@ -365,7 +367,7 @@ template <int n, bool parts = false> struct Search {
       });
     });
     for (int i = 0; i < n; ++i) left[i] += old[i];
-    const M doubt = active & no(norm(left, n) <= splat(linear_tolerance) * before);
+    const M doubt = no(proved) & no(norm(left, n) <= splat(linear_tolerance) * before);
     if (!any(doubt)) return W == 1;  // evaluated again, so that nothing else lives on across the calls
     again_from(doubt, redo);
     for (int i = 0; i < n; ++i) u[i] = select(doubt, base[i] + d[i], u[i]);

@@ -85,7 +85,8 @@ def run_newton(
             allowed = rules.substep_del_tol * (compute_norms(moved) + rules.abs_tol)
             met &= compute_norms(moved - u) < allowed
         met |= now < rules.abs_tol
-        done |= active & (now == 0.0 if is_single else met)
+        met &= active  # a point that stopped stays as it is, however long others go on
+        done |= active & (now == 0.0) if is_single else met
         u, right, size = moved, after, torch.where(active, now, size)
         reason.masked_fill_(done, Reason.CONVERGED)
         reason.masked_fill_(active & ~torch.isfinite(size), Reason.NOT_FINITE)

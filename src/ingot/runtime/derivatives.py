@@ -191,7 +191,11 @@ def _multiply(
     matrix = block.permute((*first, *rest)).reshape(*block.shape[:batch], out.width, into.width)
     side = out if turned else into
     vector = other.reshape(*other.shape[: other.ndim - side.rank], side.width, 1)
-    result = (matrix.mT if turned else matrix) @ vector
+    matrix = matrix.mT if turned else matrix
+    if vector.ndim > 2:
+        result = matrix @ vector
+    else:  # as one of a batch: torch sums a single product in another order
+        result = (matrix[None] @ vector[None])[0]
     to = into if turned else out
     return result[..., 0].reshape((*result.shape[:-2], *to.sizes, *to.base))
 
