@@ -25,7 +25,6 @@ from ingot.program.guards import Guards, find_guards, sort_guarded
 from ingot.program.opaque import Opaque, find_opaque
 from ingot.program.points import find_reduced
 from ingot.program.program import find_dependent, find_solves
-from ingot.program.solve_operations import Accumulate
 from ingot.types.batches import find_dims, remove_axes
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -269,7 +268,8 @@ class _TorchArrays:
         solve: Solve = node.attr if node.op == "solve" else node.attr.solve
         equations = self.call.equations[solve]
         if node.op == "accumulate":
-            return self._accumulate(node, args, equations)
+            assert equations.parts is not None
+            return equations.parts.accumulate(self, node, args, self.call.records.get(solve))
         width = len(solve.columns)
         given = args[width : width + len(solve.given)]
         at = equations.start(self, given)
@@ -282,29 +282,6 @@ class _TorchArrays:
             return dict(enumerate(self.split(found, equations.axes)))
         at.evaluate(self.flatten(args[:width], equations.axes))
         return at.solve_linear(self, node, args)
-
-    def _accumulate(
-        self, node: Node, args: Sequence[Any], equations: "_Equations"
-    ) -> Mapping[Any, Tensor]:
-        """Derivatives through the parts of steps taken in parts, those of `linear` elsewhere."""
-        attr: Accumulate = node.attr
-        record = self.call.records.get(attr.solve)
-        if record is not None and len(record.points):
-            assert equations.parts is not None
-            take = (
-                equations.parts.pull_adjoints
-                if attr.is_transposed
-                else equations.parts.push_tangents
-            )
-            return take(self, node, args, record)
-        width = len(attr.solve.columns)
-        first = width + attr.leaves
-        results: dict[Any, Any] = {
-            (slot, side): args[first + side * width + slot]
-            for side in range(attr.sides)
-            for slot in range(width)
-        }
-        return results | {("leaf", j): self.fill(0.0) for j in range(attr.leaves)}
 
 
 @cache
@@ -347,10 +324,8 @@ class _Equations:
         for node, x in zip(self.solve.given, given, strict=True):
             values[node.id] = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
         eye = torch.eye(self.size, dtype=around.call.dtype, device=around.call.device)
-        shapes = [[on.layout.space.extent(a) for a in axes] for axes in self.seeded]
-        parts = eye.split([math.prod(s[:-1]) for s in shapes])
-        for node, part, shape, axes in zip(self.seeds, parts, shapes, self.seeded, strict=True):
-            values[node.id] = on.place(part.reshape(1, *shape), axes)
+        parts = on.split(eye.reshape(-1, 1), self.seeded)
+        values |= {n.id: x for n, x in zip(self.seeds, parts, strict=True)}
         on.run(self.fixed, values)
         return _EquationsAt(self, on, values)
 
@@ -382,11 +357,8 @@ class _EquationsAt:
         """The Jacobian (points, unknowns, unknowns) where the lines were evaluated last."""
         e, on = self.equations, self.on
         on.run(e.slope_lines, self.values)
-        blocks = [
-            on.take(self.values[n.id], axes).reshape(on.call.points, -1, e.size)
-            for n, axes in zip(e.slopes, e.seeded, strict=True)
-        ]
-        return torch.cat(blocks, dim=1)
+        rows = on.flatten([self.values[n.id] for n in e.slopes], e.seeded)
+        return rows.T.reshape(on.call.points, e.size, e.size)
 
     def solve(self, start: Tensor, part: Part | None = None) -> tuple[Tensor, Status]:
         """The unknowns that make the residuals zero, NaN where there are none, and the status.
@@ -432,17 +404,11 @@ class _EquationsAt:
         first = len(args) - width * linear.sides
         for side in range(linear.sides):
             seeds = linear.seeds(node, side)
-            many = around.layout.space.size(seeds)
             axes = [(*a, *seeds) for a in e.axes]
             given = args[first + side * width : first + (side + 1) * width]
-            parts = [
-                around.take(x, a).reshape(points, -1, many)
-                for x, a in zip(given, axes, strict=True)
-            ]
-            solved = torch.linalg.lu_solve(factors[0], factors[1], torch.cat(parts, dim=1))
+            right = around.flatten(given, axes).T.reshape(points, e.size, -1)
+            solved = torch.linalg.lu_solve(factors[0], factors[1], right)
             solved = solved.masked_fill(failed[:, None, None], math.nan)
-            sizes = [around.layout.space.size(a) for a in e.axes]
-            for slot, block in enumerate(solved.split(sizes, dim=1)):
-                shape = [around.layout.space.extent(a) for a in axes[slot]]
-                found[slot, side] = around.place(block.reshape(points, *shape), axes[slot])
+            blocks = around.split(solved.reshape(points, -1).T, axes)
+            found |= {(slot, side): x for slot, x in enumerate(blocks)}
         return found

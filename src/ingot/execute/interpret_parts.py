@@ -4,7 +4,6 @@ What each part was taken with is recorded, and derivatives go through the record
 adjoints backwards.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -132,48 +131,53 @@ class Parts:
 
     # derivatives
 
-    def push_tangents(
-        self, around: Any, node: Node, args: Sequence[Tensor], record: Record
+    def accumulate(
+        self, around: Any, node: Node, args: Sequence[Tensor], record: Record | None
     ) -> dict[Any, Tensor]:
-        """The results of `linear`, with those through parts where a step was taken in parts."""
+        """Derivatives through the parts of steps taken in parts, those of `linear` elsewhere."""
         attr: Accumulate = node.attr
-        place = {id(n): i for i, n in enumerate(node.args)}
-        results: dict[Any, Tensor] = {}
+        values = {n.id: x for n, x in zip(node.args, args, strict=True)}
+        if record is not None and len(record.points) and attr.is_transposed:
+            return self._pull_adjoints(around, node, values, record)
+        results: dict[Any, Tensor] = {("leaf", j): around.fill(0.0) for j in range(attr.leaves)}
         for side in range(attr.sides):
-            seeds = attr.seeds(node, side)
-            many = around.layout.space.size(seeds)
-            lines = dict(zip(attr.leaf_lines(node), attr.along(node, side), strict=True))
-            along = []
-            for leaf, line in zip(self.part.leaves, find_leaf_arguments(self.node), strict=True):
-                # a leaf that the derivatives do not know has none
-                x = args[place[id(lines[line])]] if line in lines else around.fill(0.0)
-                whole = around.take(x, (*leaf.axes, *seeds))[record.points]
-                whole = whole.reshape(len(record.points), -1, many).permute(0, 2, 1)
-                along.append(whole.reshape(-1, *self._find_sizes(leaf)))
-            through = self._push_along(around, record, along, many)
-            for slot, (line, axes) in enumerate(
-                zip(attr.side(node, side), self.equations.axes, strict=True)
-            ):
-                every = (*axes, *seeds)
-                base = around.take(args[place[id(line)]], every).clone()
-                base[record.points] = through[slot].reshape(base[record.points].shape)
-                results[slot, side] = around.place(base, every)
+            found = [values[n.id] for n in attr.side(node, side)]
+            if record is not None and len(record.points):
+                found = self._push_tangents(around, node, side, values, record)
+            results |= {(slot, side): x for slot, x in enumerate(found)}
         return results
 
-    def _push_along(
-        self, around: Any, record: Record, along: Sequence[Tensor], many: int
+    def _push_tangents(
+        self, around: Any, node: Node, side: int, values: Values, record: Record
     ) -> list[Tensor]:
-        """The tangents of each unknown, (points, entries, directions), along so many directions
-        each; along: those of leaves, (points * directions, *axes).
+        """What `linear` gives for a side, with tangents through parts where there are any."""
+        attr: Accumulate = node.attr
+        seeds = attr.seeds(node, side)
+        known = dict(zip(attr.leaf_lines(node), attr.along(node, side), strict=True))
+        lines = [known.get(n) for n in find_leaf_arguments(self.node)]
+        # a leaf that the derivatives do not know has none
+        along = [around.fill(0.0) if n is None else values[n.id] for n in lines]
+        whole = around.flatten(along, [(*n.axes, *seeds) for n in self.part.leaves])
+        through = self._push_along(around, record, whole, around.layout.space.size(seeds))
+        axes = [(*a, *seeds) for a in self.equations.axes]
+        base = around.flatten([values[n.id] for n in attr.side(node, side)], axes)
+        base[:, record.points] = through.reshape(len(through), -1).T
+        return around.split(base, axes)
+
+    def _push_along(self, around: Any, record: Record, whole: Tensor, many: int) -> Tensor:
+        """The tangents of unknowns, (points, unknowns, directions), along so many directions each;
+        whole: those of leaves at all points, (entries * directions, points).
         """
         p, t, layout = self.part, self.part.tangents, self._tangents
         count = len(record.points)
         on = around.over(layout, count * many)
-        directions = {n.id: on.place(x, n.axes) for n, x in zip(t.leaves, along, strict=True)}
+        along = whole[:, record.points].reshape(-1, many, count).permute(0, 2, 1)
+        split = on.split(along.reshape(-1, count * many), [n.axes for n in t.leaves])
+        directions = {n.id: x for n, x in zip(t.leaves, split, strict=True)}
         first = on.run_roots(t.first, _repeat(record.known, many) | directions)
         carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
         size = self.equations.size
-        found = along[0].new_empty((count, size, many)) if along else torch.empty(0)
+        found = whole.new_empty((count, size, many))
         for part, index, on, values in self._walk_parts(around, record, many, layout):
             values |= _pick(directions, index)
             values |= {n.id: x[..., index] for n, x in zip(t.carried, carried, strict=True)}
@@ -186,24 +190,21 @@ class Parts:
             for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
                 new = follows[i] if state is None else solved[state]
                 carried[i][..., index] = _spread(new, on, node)
-        sizes = [math.prod(self._find_sizes(c)) for c in self.solve.columns]
-        return list(found.split(sizes, dim=1))
+        return found
 
-    def pull_adjoints(
-        self, around: Any, node: Node, args: Sequence[Tensor], record: Record
+    def _pull_adjoints(
+        self, around: Any, node: Node, values: Values, record: Record
     ) -> dict[Any, Tensor]:
         """What `linear` gives, zero where a step was taken in parts, and adjoints of leaves."""
         attr: Accumulate = node.attr
-        place = {id(n): i for i, n in enumerate(node.args)}
-        results: dict[Any, Tensor] = {}
-        for slot, (line, axes) in enumerate(
-            zip(attr.side(node, 0), self.equations.axes, strict=True)
-        ):
-            base = around.take(args[place[id(line)]], axes).clone()
-            base[record.points] = 0.0
-            results[slot, 0] = around.place(base, axes)
-        bars = [args[place[id(n)]] for n in attr.along(node, 0)]
-        ends = around.flatten(bars, self.equations.axes)[:, record.points]
+        base, bars = (
+            around.flatten([values[n.id] for n in lines], self.equations.axes)
+            for lines in (attr.side(node, 0), attr.along(node, 0))
+        )
+        base[:, record.points] = 0.0
+        ends = bars[:, record.points]
+        blocks = around.split(base, self.equations.axes)
+        results: dict[Any, Tensor] = {(slot, 0): x for slot, x in enumerate(blocks)}
         added = dict(
             zip(find_leaf_arguments(self.node), self._pull_back(around, record, ends), strict=True)
         )
@@ -268,9 +269,6 @@ class Parts:
         at.evaluate(part.unknowns)
         matrix = at.matrix()
         return torch.linalg.solve_ex(matrix.mT if is_transposed else matrix, right)[0]
-
-    def _find_sizes(self, node: Node) -> list[int]:
-        return [self.part.builder.extent(a) for a in node.axes]
 
 
 def _choose(x: Tensor, index: Tensor) -> Tensor:
