@@ -82,22 +82,22 @@ UNREAD = count_references([np.empty(0)], 0)
 
 
 class Runner(Protocol):
-    """What runs a kernel on a device: steps of all points, given the rows of C structures.
+    """What runs a kernel on a device.
 
-    task_points: below so many points one step is best run as one task
+    task_points: below so many points the task of one step is worth keeping
     """
 
     device: torch.device
     task_points: float
 
-    def __call__(
-        self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
-    ) -> None:
-        """Run `count` steps from `first` on."""
-        ...
+    def make_task(
+        self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int, first: int = 0,
+        count: int = 1,
+    ) -> Task:  # fmt: skip
+        """`count` steps of all points from `first` on, given the rows of C structures.
 
-    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
-        """The first step of all points, to be run again with other addresses."""
+        It may be run again with other addresses.
+        """
         ...
 
 
@@ -122,40 +122,29 @@ class NativeRunner:
         function.argtypes, function.restype = RUN_ARGTYPES, ctypes.c_int32
         self.function, self.lanes = function, lanes
 
-    def __call__(
-        self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
-    ) -> None:
-        """Run steps, ranges of blocks by threads where it is worth a thread."""
-
-        def work(begin: int, end: int) -> None:
-            if self.function(given, gives, knobs, rows, points, first, count, begin, end):
-                raise MemoryError(NO_MEMORY)
-
-        threads = min(torch.get_num_threads(), points * count // MIN_WORK_FOR_THREADS)
-        if threads <= 1 or points <= LINE:
-            work(0, points)
-            return
-        least = min(TILE, points / threads)
-        each = LINE * math.ceil(max(least, points / (threads * RANGES_OF_A_THREAD)) / LINE)
-        ranges = [(begin, min(begin + each, points)) for begin in range(0, points, each)]
-        run_parallel(
-            work, ranges, min(threads, len(ranges)),
-            is_long=points * count >= MIN_WORK_FOR_OPENMP,
-        )  # fmt: skip
-
-    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
-        """One step of all points by the thread that calls."""
+    def make_task(
+        self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int, first: int = 0,
+        count: int = 1,
+    ) -> Task:  # fmt: skip
+        """Steps by the thread that calls, or ranges of blocks by threads where it is worth one."""
         whole = given + gives + rows
         numbers = (ctypes.c_int64 * (len(whole) // 8)).from_buffer_copy(whole)
         places = 0, len(given) // 8, (len(given) + len(gives)) // 8
         at = [ctypes.addressof(numbers) + 8 * place for place in places]
-        function, rest = self.function, (points, 0, 1, 0, points)
+        function = self.function
 
-        def start() -> None:
-            if function(at[0], at[1], knobs, at[2], *rest):
+        def work(begin: int, end: int) -> None:
+            if function(at[0], at[1], knobs, at[2], points, first, count, begin, end):
                 raise MemoryError(NO_MEMORY)
 
-        return Task(numbers, places, start)
+        threads = min(torch.get_num_threads(), points * count // MIN_WORK_FOR_THREADS)
+        if threads <= 1 or points <= LINE:
+            return Task(numbers, places, partial(work, 0, points))
+        least = min(TILE, points / threads)
+        each = LINE * math.ceil(max(least, points / (threads * RANGES_OF_A_THREAD)) / LINE)
+        ranges = [(begin, min(begin + each, points)) for begin in range(0, points, each)]
+        threads, is_long = min(threads, len(ranges)), points * count >= MIN_WORK_FOR_OPENMP
+        return Task(numbers, places, partial(run_parallel, work, ranges, threads, is_long=is_long))
 
 
 def open_native_runners(library: ctypes.CDLL, prefix: str) -> Runners:
@@ -263,7 +252,12 @@ class KernelEntry:
         outputs: dict[str, Any] = {}
         places: dict[str, tuple[int, ...]] = {}
         for v in self.outputs:
-            outputs[v.name] = x = self._allocate_history(v.name, (steps.stop, v.width, points))
+            shape = steps.stop, v.width, points
+            if self.device == CPU:
+                x: Any = self._reuse((v.name, shape))
+            else:
+                x = torch.empty(shape, dtype=self.dtype, device=self.device)
+            outputs[v.name] = x
             x[: steps.start] = initial.get(v.name, 0.0)
             address = (x if isinstance(x, Tensor) else torch.from_numpy(x)).data_ptr()
             places[v.name] = address, v.width * points, 1, points
@@ -274,12 +268,6 @@ class KernelEntry:
         given = struct.pack(f"{len(read)}q", *read)
         gives = struct.pack(f"{4 * len(places)}q", *chain(*places.values()))
         return outputs, self._run_reporting(given, gives, (len(steps), points), steps)
-
-    def _allocate_history(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Memory for a history: that of the last one, if no tensor reads it any more."""
-        if self.device.type != "cpu":
-            return torch.empty(shape, dtype=self.dtype, device=self.device)
-        return self._reuse((name, shape))
 
     def _allocate_large(self, name: str, size: int) -> Array | None:
         """Memory for an output of a call or for what solves report, if it is worth keeping."""
@@ -307,7 +295,7 @@ class KernelEntry:
         return kept
 
     def _run_reporting(
-        self, given: object, gives: object, tables: tuple[int, ...], steps: range
+        self, given: bytes, gives: bytes, tables: tuple[int, ...], steps: range
     ) -> Reports:
         """Run steps on all points, and tell what the solves reported in tables."""
         points = tables[-1]
@@ -316,7 +304,9 @@ class KernelEntry:
         )
 
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
-            self.run(given, gives, rules, rows, points, first, count)
+            if points:
+                task = self.run.make_task(rules, given, gives, rows, points, first, count)
+                task.start()  # while the task holds the numbers that are read
 
         if not self._together or not points:
             run(steps.start, len(steps), self._knobs, reports.pack_rows())
