@@ -32,7 +32,7 @@ from ingot.execute.inductor_metadata import (
     SlopeInfo,
     ValueInfo,
 )
-from ingot.execute.inductor_pool import CompilePool
+from ingot.execute.inductor_pool import FIX, CompilePool
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.inductor_trial import TRIAL_BATCHES, Arrays, Trial
 from ingot.execute.torch_source import PrintedGraph
@@ -101,15 +101,14 @@ def lower(
     def work(graph: PlannedGraph) -> None:
         trial = Trial(graph.segment, dtype)
         points = [trial.draw_points(graph.printed, n) for n in TRIAL_BATCHES]
-        given = [list(x) for x in points]
-        gives = children.compile(folder / graph.file, graph.printed, precision, given)
-        if gives is not None:
+
+        def check(gives: Sequence[Arrays]) -> None:
             for x, y in zip(points, gives, strict=True):
                 if (wrong := graph.judge(trial, x, y)) is not None:
                     told = f"the graph '{graph.file}' at {len(x[0][0])} points: {wrong}"
-                    fix = "report this with the model; --backend kernel compiles it meanwhile"
-                    raise IngotError([Problem("graph-differs", told, None, fix)])
-            children.keep(folder / graph.file, graph.printed, precision)
+                    raise IngotError([Problem("graph-differs", told, None, FIX)])
+
+        children.compile(folder / graph.file, graph.printed, precision, points, check)
         if progress is not None:
             progress(graph.file)
 
