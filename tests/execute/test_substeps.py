@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ingot.errors import IngotError
 from ingot.execute import Reason, Status
-from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor import lower, plan_graphs
 from ingot.execute.inductor_metadata import ImplicitSegment
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
+from ingot.execute.newton import StepsInParts
 from ingot.hit import read, read_text
 from ingot.model import build
 from ingot.program import Program, freeze, trace, with_adjoint, with_jacobian

@@ -334,26 +334,19 @@ def _find_long_graphs(made: Sequence[PlannedGraph]) -> Iterator[Problem]:
 
 def _find_local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[list[Pair]]:
     """For each segment the (given, read) pairs that some requested pair passes through."""
-    depends = [dict(_find_dependencies(s)) for s in segments]
-    ahead: dict[str, set[str]] = {}
-    for x in {x for _, x in pairs}:
-        found = ahead[x] = {x}
-        for step in depends:
-            found |= {y for y, reads in step.items() if reads & found}
+    depends = {y: reads for s in segments for y, reads in _find_dependencies(s)}
     behind: dict[str, set[str]] = {}
-    for y in {y for y, _ in pairs}:
-        found = behind[y] = {y}
-        for step in reversed(depends):
-            found |= {n for give in step.keys() & found for n in step[give]}
-    asked = [(behind[y], ahead[x]) for y, x in pairs]
+    for y, reads in depends.items():
+        behind[y] = {y}.union(*(behind.get(n, {n}) for n in reads))
+
+    def is_asked(y: str, x: str) -> bool:
+        return any(
+            y in behind.get(output, ()) and given in behind.get(x, {x}) for output, given in pairs
+        )
+
     return [
-        [
-            (y, x)
-            for y, reads in step.items()
-            for x in segment.reads
-            if x in reads and any(y in up and x in down for up, down in asked)
-        ]
-        for segment, step in zip(segments, depends, strict=True)
+        [(y, x) for y in s.gives for x in s.reads if x in depends[y] and is_asked(y, x)]
+        for s in segments
     ]
 
 

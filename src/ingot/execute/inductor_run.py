@@ -15,13 +15,12 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.execute.batch_shape import flatten_batch
-from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor_metadata import (
     ForwardSegment,
     ImplicitSegment,
     InductorDescription,
 )
-from ingot.execute.newton import run_newton
+from ingot.execute.newton import StepsInParts, run_newton
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, step_calls
 from ingot.graphs.openmp import run_alone

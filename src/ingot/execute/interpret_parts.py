@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ingot.execute.bisection import StepsInParts
+from ingot.execute.newton import StepsInParts
 from ingot.execute.newton_path import Part
 from ingot.execute.status import Status
 from ingot.program import Node, Solve, Space, sort_lines
