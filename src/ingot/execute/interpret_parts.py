@@ -116,16 +116,15 @@ class Parts:
             values = dict(here)
             guesses = on.run_roots(p.guesses, values)
             read = on.run_roots(p.given, values)
-            others = [f for f, s in zip(p.follows, p.states, strict=True) if s is None]
-            left = iter(on.run_roots(others, values))
             at = self.equations.start(on, read)
             guess = on.flatten(guesses, self.equations.axes)
             u, part = at.solve(guess, Part(failed[index], begin, end))
             good = steps.keep(index, u, part)
             solved = on.split(u, self.equations.axes)
-            for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
-                new = next(left) if state is None else solved[state]
-                carried[i][..., index[good]] = _spread(new, on, node)[..., good]
+            values |= {n.id: x for n, x in zip(self.solve.columns, solved, strict=True)}
+            follows = on.run_roots(p.follows, values)
+            for x, new, node in zip(carried, follows, p.carried, strict=True):
+                x[..., index[good]] = _spread(new, on, node)[..., good]
             record.parts.append(RecordedPart(index, here, read, u).select(good, index[good]))
         return *steps.finish(), record.keep(steps.done)
 

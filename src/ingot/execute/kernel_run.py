@@ -228,7 +228,7 @@ class KernelEntry:
             ready = self._calls.keep(key, made)
         held, given = ready.pack_given(values)
         outputs, gives = ready.allocate_outputs(self._allocate_large)
-        reports = self._run_reporting(given, gives, (ready.points,), range(1))
+        reports = self.run_reporting(given, gives, (ready.points,), range(1))
         del held  # until here the kernel reads them
         return outputs, reports
 
@@ -242,40 +242,13 @@ class KernelEntry:
         make_task = partial(self.run.make_task, self._knobs)
         return FastCall(make_task, self._solves, ready, values)
 
-    def run_steps(
-        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], Reports]:
-        """Run a range of steps; outputs are (steps.stop, components, points), zero before it.
-
-        They are arrays of NumPy on CPUs, of torch on GPUs.
-        """
-        outputs: dict[str, Any] = {}
-        places: dict[str, tuple[int, ...]] = {}
-        for v in self.outputs:
-            shape = steps.stop, v.width, points
-            if self.device == CPU:
-                x: Any = self._reuse((v.name, shape))
-            else:
-                x = torch.empty(shape, dtype=self.dtype, device=self.device)
-            outputs[v.name] = x
-            x[: steps.start] = initial.get(v.name, 0.0)
-            address = (x if isinstance(x, Tensor) else torch.from_numpy(x)).data_ptr()
-            places[v.name] = address, v.width * points, 1, points
-        read: list[int] = []
-        for data, step, point, component, back, link in slots:
-            at = (data.data_ptr(), step, point, component) if link is None else places[link]
-            read += (*at, back)
-        given = struct.pack(f"{len(read)}q", *read)
-        gives = struct.pack(f"{4 * len(places)}q", *chain(*places.values()))
-        return outputs, self._run_reporting(given, gives, (len(steps), points), steps)
-
     def _allocate_large(self, name: str, size: int) -> Array | None:
         """Memory for an output of a call or for what solves report, if it is worth keeping."""
         if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
             return None
-        return self._reuse((name, (size,)))
+        return self.reuse((name, (size,)))
 
-    def _reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
+    def reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
         """Memory that nobody reads, of two that are kept: a loop that assigns its result to the
         same name holds the one while it asks for the other.
         """
@@ -294,7 +267,7 @@ class KernelEntry:
             self._rooms.pop(next(iter(self._rooms)), None)  # what was asked for first
         return kept
 
-    def _run_reporting(
+    def run_reporting(
         self, given: bytes, gives: bytes, tables: tuple[int, ...], steps: range
     ) -> Reports:
         """Run steps on all points, and tell what the solves reported in tables."""
@@ -380,12 +353,30 @@ class KernelTransient:
 
     @_tell_full()
     def __call__(self) -> History:
-        """Run all steps."""
+        """Run all steps; histories are arrays of NumPy on CPUs, of torch on GPUs, until the end."""
+        entry, histories = self.entry, dict[str, Any]()
+        places: dict[str, tuple[int, ...]] = {}
+        for v in entry.outputs:
+            shape = self.count, v.width, self.points
+            if entry.device == CPU:
+                x: Any = entry.reuse((v.name, shape))
+            else:
+                x = torch.empty(shape, dtype=entry.dtype, device=entry.device)
+            x[:1] = self.initial.get(v.name, 0.0)
+            histories[v.name] = x
+            address = (x if isinstance(x, Tensor) else torch.from_numpy(x)).data_ptr()
+            places[v.name] = address, v.width * self.points, 1, self.points
+        read: list[int] = []
+        for data, step, point, component, back, link in self.slots:
+            at = (data.data_ptr(), step, point, component) if link is None else places[link]
+            read += (*at, back)
+        given = struct.pack(f"{len(read)}q", *read)
+        gives = struct.pack(f"{4 * len(places)}q", *chain(*places.values()))
         steps = range(1, self.count)
-        found, statuses = self.entry.run_steps(self.slots, self.points, steps, self.initial)
+        statuses = entry.run_reporting(given, gives, (len(steps), self.points), steps)
         outputs = {}
-        for v in self.entry.outputs:
-            rows = found[v.name].swapaxes(1, 2)
+        for v in entry.outputs:
+            rows = histories[v.name].swapaxes(1, 2)
             rows = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
             outputs[v.name] = rows if isinstance(rows, Tensor) else torch.from_numpy(rows)
         return History(outputs, statuses)
