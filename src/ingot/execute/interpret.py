@@ -347,11 +347,19 @@ class _EquationsAt:
             self.values[column.id] = x
         self.on.run(self.equations.row_lines, self.values)
 
-    def residual(self, u: Tensor) -> Tensor:
-        """The residuals, (unknowns, points)."""
+    def rhs(self, u: Tensor) -> Tensor:
+        """The residuals with their sign changed, (unknowns, points)."""
         self.evaluate(u)
         rows = [self.values[r.id] for r in self.equations.solve.rows]
-        return self.on.flatten(rows, self.equations.axes)
+        return -self.on.flatten(rows, self.equations.axes)
+
+    def step(self, u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+        """The unknowns after an update of the active points, and the right-hand side there."""
+        if self.evaluated is not u:
+            self.evaluate(u)
+        update = torch.linalg.solve_ex(self.matrix(), right.T[..., None])[0][..., 0].T
+        moved = torch.where(active, u + update, u)
+        return moved, self.rhs(moved)
 
     def matrix(self) -> Tensor:
         """The Jacobian (points, unknowns, unknowns) where the lines were evaluated last."""
@@ -367,27 +375,15 @@ class _EquationsAt:
         """
         solve, recorder = self.equations.solve, self.on.call.recorder
         watch = None if recorder is None else recorder.follow(self, part)
-
-        def rhs(u: Tensor) -> Tensor:
-            return -self.residual(u)
-
-        def step(u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
-            if self.evaluated is not u:
-                self.evaluate(u)
-            update = torch.linalg.solve_ex(self.matrix(), right.T[..., None])[0][..., 0].T
-            moved = torch.where(active, u + update, u)
-            return moved, rhs(moved)
-
         rules = solve.newton if recorder is None else recorder.choose_rules(solve.newton)
         if solve.substeps is not None:
             # points that need no parts do not wait for those that do
             rules = replace(rules, stop="point")
-        in_parts = part is not None
-        space = self.on.layout.space
-        widths = [space.count_entries(v.nodes) for v in solve.unknowns]
+        widths = [self.on.layout.space.count_entries(v.nodes) for v in solve.unknowns]
         return run_newton(
-            solve.name, start, rhs, step, rules, widths, in_parts=in_parts, watch=watch
-        )
+            solve.name, start, self.rhs, self.step, rules, widths,
+            in_parts=part is not None, watch=watch,
+        )  # fmt: skip
 
     def solve_linear(
         self, around: _TorchArrays, node: Node, args: Sequence[Tensor]

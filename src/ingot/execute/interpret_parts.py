@@ -5,7 +5,7 @@ adjoints backwards.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,29 +37,14 @@ class RecordedPart:
     given: Sequence[Tensor]
     unknowns: Tensor
 
-    def select(self, at: Tensor, points: Tensor) -> "RecordedPart":
-        """The same of some of its points, whose places in the record are given."""
-        given = [_choose(x, at) for x in self.given]
-        return RecordedPart(points, _pick(self.known, at), given, self.unknowns[:, at])
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """The points of a call whose step was taken in parts, and the parts in order."""
 
     points: Tensor
     known: Values
-    parts: list[RecordedPart] = field(default_factory=list)
-
-    def keep(self, done: Tensor) -> "Record":
-        """The same of the points that came to the end."""
-        place = torch.cumsum(done, 0) - 1
-        kept = []
-        for part in self.parts:
-            at = done[part.points].nonzero()[:, 0]
-            kept.append(part.select(at, place[part.points[at]]))
-        at = done.nonzero()[:, 0]
-        return Record(self.points[at], _pick(self.known, at), kept)
+    parts: Sequence[RecordedPart]
 
 
 class Parts:
@@ -107,7 +92,7 @@ class Parts:
         p = self.part
         first = on.run_roots(p.first, known)
         carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
-        record = Record(failed, known)
+        tried = []
         for index, begin, end in steps:
             on = around.over(self._values, len(index))
             here = _pick(known, index)
@@ -125,8 +110,15 @@ class Parts:
             follows = on.run_roots(p.follows, values)
             for x, new, node in zip(carried, follows, p.carried, strict=True):
                 x[..., index[good]] = _spread(new, on, node)[..., good]
-            record.parts.append(RecordedPart(index, here, read, u).select(good, index[good]))
-        return *steps.finish(), record.keep(steps.done)
+            tried.append((good, index, here, read, u))
+        # kept are parts of points that came to the end
+        at, place, parts = steps.done.nonzero()[:, 0], torch.cumsum(steps.done, 0) - 1, []
+        for good, index, here, read, u in tried:
+            if len(good := good[steps.done[index[good]]]):
+                given = [_choose(x, good) for x in read]
+                points = place[index[good]]
+                parts.append(RecordedPart(points, _pick(here, good), given, u[:, good]))
+        return *steps.finish(), Record(failed[at], _pick(known, at), parts)
 
     # derivatives
 
@@ -249,8 +241,6 @@ class Parts:
     ) -> Iterator[tuple[RecordedPart, Tensor, Any, Values]]:
         """The parts in turn: where their points lie, arrays to run lines on, and what is known."""
         for part in reversed(record.parts) if back else record.parts:
-            if len(part.points) == 0:
-                continue
             each = torch.arange(many, device=part.points.device)
             index = (part.points[:, None] * many + each).flatten()
             on = around.over(layout, len(index))
