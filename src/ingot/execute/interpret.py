@@ -252,7 +252,7 @@ class _TorchArrays:
         """Values laid end to end: (rows, points)."""
         points = self.call.points
         rows = [self.take(x, a).reshape(points, -1) for x, a in zip(parts, axes, strict=True)]
-        return torch.cat(rows, dim=1).T
+        return torch.cat(rows or [self.fill(0.0).new_empty(points, 0)], dim=1).T
 
     def split(self, x: Tensor, axes: Sequence[tuple[Axis, ...]]) -> list[Tensor]:
         """The inverse of `flatten`."""

@@ -90,13 +90,13 @@ class Parts:
             whole = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
             known[node.id] = _choose(whole, failed)
         p = self.part
-        first = on.run_roots(p.first, known)
-        carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
+        axes = [n.axes for n in p.carried]
+        carried = on.flatten(on.run_roots(p.first, known), axes)
         tried = []
         for index, begin, end in steps:
             on = around.over(self._values, len(index))
             here = _pick(known, index)
-            here |= {n.id: x[..., index] for n, x in zip(p.carried, carried, strict=True)}
+            here |= _split(on, p.carried, carried[:, index])
             here |= {n.id: on.place(x, ()) for n, x in zip(p.ends, (begin, end), strict=True)}
             values = dict(here)
             guesses = on.run_roots(p.guesses, values)
@@ -105,11 +105,8 @@ class Parts:
             guess = on.flatten(guesses, self.equations.axes)
             u, part = at.solve(guess, Part(failed[index], begin, end))
             good = steps.keep(index, u, part)
-            solved = on.split(u, self.equations.axes)
-            values |= {n.id: x for n, x in zip(self.solve.columns, solved, strict=True)}
-            follows = on.run_roots(p.follows, values)
-            for x, new, node in zip(carried, follows, p.carried, strict=True):
-                x[..., index[good]] = _spread(new, on, node)[..., good]
+            values |= _split(on, self.solve.columns, u)
+            carried[:, index[good]] = on.flatten(on.run_roots(p.follows, values), axes)[:, good]
             tried.append((good, index, here, read, u))
         # kept are parts of points that came to the end
         at, place, parts = steps.done.nonzero()[:, 0], torch.cumsum(steps.done, 0) - 1, []
@@ -163,24 +160,23 @@ class Parts:
         count = len(record.points)
         on = around.over(layout, count * many)
         along = whole[:, record.points].reshape(-1, many, count).permute(0, 2, 1)
-        split = on.split(along.reshape(-1, count * many), [n.axes for n in t.leaves])
-        directions = {n.id: x for n, x in zip(t.leaves, split, strict=True)}
+        directions = _split(on, t.leaves, along.reshape(-1, count * many))
+        axes = [n.axes for n in t.carried]
         first = on.run_roots(t.first, _repeat(record.known, many) | directions)
-        carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
+        carried = on.flatten(first, axes)
         size = self.equations.size
         found = whole.new_empty((count, size, many))
         for part, index, on, values in self._walk_parts(around, record, many, layout):
             values |= _pick(directions, index)
-            values |= {n.id: x[..., index] for n, x in zip(t.carried, carried, strict=True)}
+            values |= _split(on, t.carried, carried[:, index])
             right = on.flatten(on.run_roots(t.sides, values), self.equations.axes)
             right = right.reshape(size, -1, many).permute(1, 0, 2)
             x = self._solve(around, part, right, is_transposed=False)
             found[part.points] = x
             solved = on.split(x.permute(1, 0, 2).reshape(size, -1), self.equations.axes)
-            follows = on.run_roots(t.follows, values)
-            for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
-                new = follows[i] if state is None else solved[state]
-                carried[i][..., index] = _spread(new, on, node)
+            pairs = zip(on.run_roots(t.follows, values), p.states, strict=True)
+            follows = [x if state is None else solved[state] for x, state in pairs]
+            carried[:, index] = on.flatten(follows, axes)
         return found
 
     def _pull_adjoints(
@@ -196,45 +192,38 @@ class Parts:
         ends = bars[:, record.points]
         blocks = around.split(base, self.equations.axes)
         results: dict[Any, Tensor] = {(slot, 0): x for slot, x in enumerate(blocks)}
-        added = dict(
-            zip(find_leaf_arguments(self.node), self._pull_back(around, record, ends), strict=True)
-        )
+        leaves = self._pull_back(around, record, ends)
+        whole = leaves.new_zeros(len(leaves), around.call.points)
+        whole[:, record.points] = leaves
+        blocks = around.split(whole, [n.axes for n in self.part.leaves])
+        added = dict(zip(find_leaf_arguments(self.node), blocks, strict=True))
         for j, leaf in enumerate(attr.leaf_lines(node)):
-            whole = around.take(around.fill(0.0), leaf.axes).clone()
-            if leaf in added:
-                whole[record.points] = added.pop(leaf)
-            results["leaf", j] = around.place(whole, leaf.axes)
+            results["leaf", j] = added.pop(leaf, around.fill(0.0))
         return results
 
-    def _pull_back(self, around: Any, record: Record, ends: Tensor) -> list[Tensor]:
-        """The adjoints of leaves, (points, *axes), given those of unknowns in the end."""
+    def _pull_back(self, around: Any, record: Record, ends: Tensor) -> Tensor:
+        """The adjoints of leaves, (entries, points), given those of unknowns in the end."""
         p, a, layout = self.part, self.part.adjoints, self._adjoints
-        count = len(record.points)
-        whole = around.over(layout, count)
-        zero = whole.fill(0.0)
-        carried = [_spread(zero, whole, n) for n in p.carried]
-        leaves = [_spread(zero, whole, n) for n in p.leaves]
+        on = around.over(layout, len(record.points))
+        axes, others = ([n.axes for n in nodes] for nodes in (p.carried, p.leaves))
+        carried = on.flatten([on.fill(0.0) for _ in axes], axes)
+        leaves = on.flatten([on.fill(0.0) for _ in others], others)
         ends = ends.clone()
         for part, index, on, values in self._walk_parts(around, record, 1, layout, back=True):
             bars = on.split(ends[:, index], self.equations.axes)
-            for i, state in enumerate(p.states):
+            follows = _split(on, a.follows, carried[:, index])
+            for bar, state in zip(follows.values(), p.states, strict=True):
                 if state is not None:
-                    bars[state] = bars[state] + carried[i][..., index]
+                    bars[state] = bars[state] + bar
             right = on.flatten(bars, self.equations.axes).T[..., None]
             x = self._solve(around, part, right, is_transposed=True)[..., 0].T
             ends[:, index] = 0.0
-            solved = on.split(x, self.equations.axes)
-            values |= {n.id: y for n, y in zip(a.rows, solved, strict=True)}
-            values |= {n.id: y[..., index] for n, y in zip(a.follows, carried, strict=True)}
-            for i, x in enumerate(on.run_roots(a.leaves, values)):
-                leaves[i][..., index] += x
-            for i, x in enumerate(on.run_roots(a.carried, values)):
-                carried[i][..., index] = _spread(x, on, p.carried[i])
-        values = record.known | {n.id: y for n, y in zip(a.follows, carried, strict=True)}
-        first = whole.run_roots(a.first, values)
-        return [
-            whole.take(x + y, n.axes) for x, y, n in zip(leaves, first, p.leaves, strict=True)
-        ]  # fmt: skip
+            values |= _split(on, a.rows, x) | follows
+            leaves[:, index] += on.flatten(on.run_roots(a.leaves, values), others)
+            carried[:, index] = on.flatten(on.run_roots(a.carried, values), axes)
+        on = around.over(layout, len(record.points))
+        first = on.run_roots(a.first, record.known | _split(on, a.follows, carried))
+        return leaves + on.flatten(first, others)
 
     def _walk_parts(
         self, around: Any, record: Record, many: int, layout: ArrayLayout, *, back: bool = False
@@ -245,8 +234,7 @@ class Parts:
             index = (part.points[:, None] * many + each).flatten()
             on = around.over(layout, len(index))
             values = _repeat(part.known, many)
-            solved = on.split(part.unknowns.repeat_interleave(many, 1), self.equations.axes)
-            values |= {n.id: x for n, x in zip(self.solve.columns, solved, strict=True)}
+            values |= _split(on, self.solve.columns, part.unknowns.repeat_interleave(many, 1))
             yield part, index, on, values
 
     def _solve(
@@ -276,6 +264,6 @@ def _repeat(values: Mapping[int, Tensor], many: int) -> Values:
     }  # fmt: skip
 
 
-def _spread(x: Tensor, on: Any, node: Node) -> Tensor:
-    """An array of its own over all entries and points."""
-    return x.expand(on.layout.shape(node.axes, on.call.points)).clone()
+def _split(on: Any, nodes: Sequence[Node], x: Tensor) -> Values:
+    """Lines laid end to end, (entries, points), as arrays."""
+    return {n.id: y for n, y in zip(nodes, on.split(x, [n.axes for n in nodes]), strict=True)}
