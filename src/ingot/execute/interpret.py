@@ -263,6 +263,11 @@ class _TorchArrays:
             self.place(r.reshape(-1, *s), a) for r, s, a in zip(rows, shapes, axes, strict=True)
         ]
 
+    def split_lines(self, x: Tensor, nodes: Sequence[Node]) -> Values:
+        """Lines laid end to end, as arrays."""
+        parts = self.split(x, [n.axes for n in nodes])
+        return {n.id: part for n, part in zip(nodes, parts, strict=True)}
+
     def block(self, node: Node, args: Sequence[Any]) -> Mapping[Any, Tensor]:
         """The results of a solve, of linear systems at its solution, or through its parts."""
         solve: Solve = node.attr if node.op == "solve" else node.attr.solve
@@ -324,8 +329,7 @@ class _Equations:
         for node, x in zip(self.solve.given, given, strict=True):
             values[node.id] = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
         eye = torch.eye(self.size, dtype=around.call.dtype, device=around.call.device)
-        parts = on.split(eye.reshape(-1, 1), self.seeded)
-        values |= {n.id: x for n, x in zip(self.seeds, parts, strict=True)}
+        values |= on.split_lines(eye.reshape(-1, 1), self.seeds)
         on.run(self.fixed, values)
         return _EquationsAt(self, on, values)
 
@@ -342,9 +346,7 @@ class _EquationsAt:
     def evaluate(self, u: Tensor) -> None:
         """The residuals' lines at unknowns (unknowns, points)."""
         self.evaluated = u
-        columns = self.equations.solve.columns
-        for column, x in zip(columns, self.on.split(u, self.equations.axes), strict=True):
-            self.values[column.id] = x
+        self.values |= self.on.split_lines(u, self.equations.solve.columns)
         self.on.run(self.equations.row_lines, self.values)
 
     def rhs(self, u: Tensor) -> Tensor:

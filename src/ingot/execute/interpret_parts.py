@@ -96,7 +96,7 @@ class Parts:
         for index, begin, end in steps:
             on = around.over(self._values, len(index))
             here = _pick(known, index)
-            here |= _split(on, p.carried, carried[:, index])
+            here |= on.split_lines(carried[:, index], p.carried)
             here |= {n.id: on.place(x, ()) for n, x in zip(p.ends, (begin, end), strict=True)}
             values = dict(here)
             guesses = on.run_roots(p.guesses, values)
@@ -105,7 +105,7 @@ class Parts:
             guess = on.flatten(guesses, self.equations.axes)
             u, part = at.solve(guess, Part(failed[index], begin, end))
             good = steps.keep(index, u, part)
-            values |= _split(on, self.solve.columns, u)
+            values |= on.split_lines(u, self.solve.columns)
             carried[:, index[good]] = on.flatten(on.run_roots(p.follows, values), axes)[:, good]
             tried.append((good, index, here, read, u))
         # kept are parts of points that came to the end
@@ -160,7 +160,7 @@ class Parts:
         count = len(record.points)
         on = around.over(layout, count * many)
         along = whole[:, record.points].reshape(-1, many, count).permute(0, 2, 1)
-        directions = _split(on, t.leaves, along.reshape(-1, count * many))
+        directions = on.split_lines(along.reshape(-1, count * many), t.leaves)
         axes = [n.axes for n in t.carried]
         first = on.run_roots(t.first, _repeat(record.known, many) | directions)
         carried = on.flatten(first, axes)
@@ -168,7 +168,7 @@ class Parts:
         found = whole.new_empty((count, size, many))
         for part, index, on, values in self._walk_parts(around, record, many, layout):
             values |= _pick(directions, index)
-            values |= _split(on, t.carried, carried[:, index])
+            values |= on.split_lines(carried[:, index], t.carried)
             right = on.flatten(on.run_roots(t.sides, values), self.equations.axes)
             right = right.reshape(size, -1, many).permute(1, 0, 2)
             x = self._solve(around, part, right, is_transposed=False)
@@ -211,18 +211,18 @@ class Parts:
         ends = ends.clone()
         for part, index, on, values in self._walk_parts(around, record, 1, layout, back=True):
             bars = on.split(ends[:, index], self.equations.axes)
-            follows = _split(on, a.follows, carried[:, index])
+            follows = on.split_lines(carried[:, index], a.follows)
             for bar, state in zip(follows.values(), p.states, strict=True):
                 if state is not None:
                     bars[state] = bars[state] + bar
             right = on.flatten(bars, self.equations.axes).T[..., None]
             x = self._solve(around, part, right, is_transposed=True)[..., 0].T
             ends[:, index] = 0.0
-            values |= _split(on, a.rows, x) | follows
+            values |= on.split_lines(x, a.rows) | follows
             leaves[:, index] += on.flatten(on.run_roots(a.leaves, values), others)
             carried[:, index] = on.flatten(on.run_roots(a.carried, values), axes)
         on = around.over(layout, len(record.points))
-        first = on.run_roots(a.first, record.known | _split(on, a.follows, carried))
+        first = on.run_roots(a.first, record.known | on.split_lines(carried, a.follows))
         return leaves + on.flatten(first, others)
 
     def _walk_parts(
@@ -234,7 +234,7 @@ class Parts:
             index = (part.points[:, None] * many + each).flatten()
             on = around.over(layout, len(index))
             values = _repeat(part.known, many)
-            values |= _split(on, self.solve.columns, part.unknowns.repeat_interleave(many, 1))
+            values |= on.split_lines(part.unknowns.repeat_interleave(many, 1), self.solve.columns)
             yield part, index, on, values
 
     def _solve(
@@ -262,8 +262,3 @@ def _repeat(values: Mapping[int, Tensor], many: int) -> Values:
     return {
         i: x if x.shape[-1] == 1 else x.repeat_interleave(many, -1) for i, x in values.items()
     }  # fmt: skip
-
-
-def _split(on: Any, nodes: Sequence[Node], x: Tensor) -> Values:
-    """Lines laid end to end, (entries, points), as arrays."""
-    return {n.id: y for n, y in zip(nodes, on.split(x, [n.axes for n in nodes]), strict=True)}
