@@ -274,16 +274,14 @@ def _find_parts(segment: Segment) -> tuple[PartInfo, ...]:
     found: dict[str | None, PartInfo | None] = {}
     for part in find_parts(node.args):
         role, called = part.attr[:2]
-        name, other, info = names.get(part.args[0].id), None, None
-        if role == "carried":
-            other = follows[part]
-        elif role != "static":
-            other = names.get(part.args[1].id)
-        if role != "static" and name is not None and other is not None:
-            info = PartInfo(name, role, other)
-        is_same = info is None or role != "carried" or shape[info.name] == shape[info.other]
-        clear = role == "static" if info is None else is_same
-        if not clear or found.setdefault(name, info) != info:
+        name, info = names.get(part.args[0].id), None
+        is_clear = role == "static"
+        if role != "static":
+            other = follows[part] if role == "carried" else names.get(part.args[1].id)
+            if name is not None and other is not None:
+                info = PartInfo(name, role, other)
+                is_clear = role != "carried" or shape[name] == shape[other]
+        if not is_clear or found.setdefault(name, info) != info:
             raise IngotError([Problem(
                 "unnamed-part",
                 f"[{solve.name}] takes steps in parts, in which '{called}' is not a value by"
