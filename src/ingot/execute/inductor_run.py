@@ -48,6 +48,14 @@ class CallResults:
     statuses: tuple[Status, ...]
     slopes: dict[Pair, Tensor]
 
+    def drop_points(self) -> "CallResults":
+        """The same of no point; constant derivatives stay."""
+        values = {n: x[:, :0] for n, x in self.values.items()}
+        slopes = {n: x if x.ndim == 2 else x[..., :0] for n, x in self.slopes.items()}
+        return CallResults(
+            values, tuple(s.change(lambda row: row[:0]) for s in self.statuses), slopes
+        )
+
 
 class InductorProgram:
     """Runs compiled graphs. It trusts its caller: names, shapes and kinds are not checked.
@@ -117,13 +125,12 @@ class InductorProgram:
             values = {n: x.new_ones(len(x), 1) for n, x in values.items()}
         with run_alone(points < MIN_POINTS_FOR_THREADS):
             found = self._run_segments(values, slopes=slopes)
-        statuses = found.statuses
         if points == 0:
-            statuses = tuple(s.change(lambda row: row[:0]) for s in statuses)
+            found = found.drop_points()
         names = self.description.outputs
         shapes = {n: (*batch, *self._shape[n].sizes, *self._shape[n].base) for n in names}
-        outputs = {n: found.values[n].t()[:points].reshape(shape) for n, shape in shapes.items()}
-        return outputs, statuses, self._read_blocks(found, batch) if slopes else {}
+        outputs = {n: found.values[n].t().reshape(shape) for n, shape in shapes.items()}
+        return outputs, found.statuses, self._read_blocks(found, batch) if slopes else {}
 
     def transient(self, transient: Transient) -> History:
         """All steps, one after another."""
@@ -222,9 +229,7 @@ class InductorProgram:
         for s in self.description.slopes:
             y, x = self._shape[s.output], self._given[s.input]
             block = self._read_block(found, s.output, s.input)
-            lead = ()
-            if block.ndim == 3:
-                lead, block = batch, block[..., : math.prod(batch)]
+            lead = batch if block.ndim == 3 else ()
             groups = map(math.prod, (y.sizes, y.base, x.sizes, x.base, lead))
             parts = block.reshape(*groups).transpose(1, 2).movedim(-1, 0)
             shape = (*lead, *y.sizes, *x.sizes, *y.base, *x.base)

@@ -130,11 +130,12 @@ class NativeRunner:
         whole = given + gives + rows
         numbers = (ctypes.c_int64 * (len(whole) // 8)).from_buffer_copy(whole)
         places = 0, len(given) // 8, (len(given) + len(gives)) // 8
-        at = [ctypes.addressof(numbers) + 8 * place for place in places]
+        at = ctypes.addressof(numbers)
+        rest = at + len(given), knobs, at + 8 * places[2], points, first, count
         function = self.function
 
         def work(begin: int, end: int) -> None:
-            if function(at[0], at[1], knobs, at[2], points, first, count, begin, end):
+            if function(at, *rest, begin, end):
                 raise MemoryError(NO_MEMORY)
 
         threads = min(torch.get_num_threads(), points * count // MIN_WORK_FOR_THREADS)
