@@ -159,11 +159,11 @@ def alone(artifact: Artifact, values: list[torch.Tensor]) -> Callable[[], None]:
     held, given = ready.pack_given(values)
     outputs, gives = ready.allocate_outputs()
     reports = Reports.allocate(native._solves, (ready.points,), native.dtype)
-    rows = reports.pack_rows()
+    task = native.run.make_task(native._knobs, given, gives, reports.pack_rows(), POINTS)
 
     def call() -> None:
         assert held and outputs and reports
-        native.run(given, gives, native._knobs, rows, POINTS, 0, 1)
+        task.start()
 
     return call
 

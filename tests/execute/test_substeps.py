@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ingot.errors import IngotError
 from ingot.execute import Reason, Status
-from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor import lower, plan_graphs
 from ingot.execute.inductor_metadata import ImplicitSegment
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.interpret import Interpreter
 from ingot.execute.kernel import Kernel
+from ingot.execute.newton import StepsInParts
 from ingot.hit import read, read_text
 from ingot.model import build
 from ingot.program import Program, freeze, trace, with_adjoint, with_jacobian
@@ -593,3 +593,59 @@ def test_a_value_two_steps_back_needs_that_of_one_step() -> None:
     with pytest.raises(IngotError) as error:
         trace(build(read_text(text), "update"))
     assert error.value.problems[0].code == "broken-history"
+
+
+STATELESS = """
+[Models]
+  [square]
+    type = ScalarMultiplication
+    from = 'x x'
+    to = 'square'
+  []
+  [r]
+    type = ScalarLinearCombination
+    from = 'square f f~1'
+    weights = '1 -1 1'
+    to = 'r'
+  []
+  [residual]
+    type = ComposedModel
+    models = 'square r'
+  []
+  [update]
+    type = ImplicitUpdate
+    equation_system = 'system'
+    solver = 'newton'
+    max_substepping_level = 3
+  []
+[]
+[EquationSystems]
+  [system]
+    type = NonlinearSystem
+    model = 'residual'
+    unknowns = 'x'
+    residuals = 'r'
+  []
+[]
+[Solvers]
+  [newton]
+    type = Newton
+    max_its = 6
+    rel_tol = 1e-12
+  []
+[]
+"""
+
+
+def test_parts_that_carry_nothing_on_are_alike_on_all_executors() -> None:
+    own = freeze(trace(build(read_text(STATELESS), "update")), 1e-16)
+    ends = torch.tensor([1.0, 100.0, 20.0, 40.0], dtype=torch.float64)
+    inputs = {"x": torch.ones_like(ends), "f": ends, "f~1": torch.zeros_like(ends)}
+    pushed = with_jacobian(own, [("x", "f"), ("x", "f~1")])
+    pulled = with_adjoint(own, ["x"], ["f", "f~1"])
+    for wide, given in ((pushed, inputs), (pulled, {**inputs, "a.x": torch.ones_like(ends)})):
+        found, (status,) = Interpreter(wide)(given)
+        wanted, (told,) = Kernel(wide)(given)
+        assert status.converged.tolist() == told.converged.tolist() == [True, False, True, True]
+        assert status.iterations.tolist() == told.iterations.tolist()
+        assert all(close(found[n], wanted[n], 1e-12) for n in wanted)

@@ -37,7 +37,7 @@ template <int n, int given, int carried> struct Parts {
   }
 };
 
-// Halve the step of every lane that failed until its parts converge (bisection.py does the same).
+// Halve the step of every lane that failed until its parts converge (newton.py does the same).
 // first: what is carried into the first part; next: where unknowns start, what equations read and
 // what else is carried on; follow: the unknowns that are carried on; kept: may be null.
 template <int n, int given, int carried, class First, class Next, class Follow, class Newton>

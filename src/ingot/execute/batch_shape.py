@@ -79,9 +79,6 @@ def join_batches(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The batch shape that all broadcast to; two that do not fit are named."""
     found: tuple[int, ...] = ()
     for shape in dict.fromkeys(shapes):
-        if not found or not shape:
-            found = found or shape
-            continue
         both = broadcast_shapes(found, shape)
         if both is None:
             raise refuse("batches", first=found, second=shape)

@@ -50,7 +50,7 @@ class Derivative:
     def write_matrix(self, printer: TorchPrinter) -> str:
         """All rows, (rows, columns, batch)."""
         if not any(v.axes for v in (*self.rows, *self.columns)):
-            nodes = [self._node(t, _SCALARS) for row in self.tangents for t in row]
+            nodes = [t.get(_SCALARS, self.builder.zero) for row in self.tangents for t in row]
             return printer.write_stack(nodes, (), self.seed)
         blocks = [self.write_block(printer, row) for row in self.rows]
         return printer.write(f"torch.cat([{', '.join(blocks)}])")
@@ -60,7 +60,7 @@ class Derivative:
         tangents = self.tangents[self.rows.index(row)]
         parts = []
         if not all(v.axes for v in self.columns):
-            nodes = [self._node(t, _SCALARS) for t in tangents]
+            nodes = [t.get(_SCALARS, self.builder.zero) for t in tangents]
             parts.append(printer.write_stack(nodes, row.axes, self.seed, batch))
         at = 0
         for column in self.columns:
@@ -70,9 +70,6 @@ class Derivative:
         if len(parts) == 1:
             return parts[0]
         return printer.write(f"torch.cat([{', '.join(parts)}], 1)")
-
-    def _node(self, tangent: Tangent, key: tuple[int, tuple[int, ...]]) -> Node:
-        return tangent.get(key, self.builder.zero)
 
     def _gather(
         self, printer: TorchPrinter, row: Variable, tangents: Sequence[Tangent], column: Variable,

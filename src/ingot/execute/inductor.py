@@ -32,7 +32,7 @@ from ingot.execute.inductor_metadata import (
     SlopeInfo,
     ValueInfo,
 )
-from ingot.execute.inductor_pool import CompilePool
+from ingot.execute.inductor_pool import FIX, CompilePool
 from ingot.execute.inductor_run import InductorProgram
 from ingot.execute.inductor_trial import TRIAL_BATCHES, Arrays, Trial
 from ingot.execute.torch_source import PrintedGraph
@@ -101,15 +101,14 @@ def lower(
     def work(graph: PlannedGraph) -> None:
         trial = Trial(graph.segment, dtype)
         points = [trial.draw_points(graph.printed, n) for n in TRIAL_BATCHES]
-        given = [list(x) for x in points]
-        gives = children.compile(folder / graph.file, graph.printed, precision, given)
-        if gives is not None:
+
+        def check(gives: Sequence[Arrays]) -> None:
             for x, y in zip(points, gives, strict=True):
                 if (wrong := graph.judge(trial, x, y)) is not None:
                     told = f"the graph '{graph.file}' at {len(x[0][0])} points: {wrong}"
-                    fix = "report this with the model; --backend kernel compiles it meanwhile"
-                    raise IngotError([Problem("graph-differs", told, None, fix)])
-            children.keep(folder / graph.file, graph.printed, precision)
+                    raise IngotError([Problem("graph-differs", told, None, FIX)])
+
+        children.compile(folder / graph.file, graph.printed, precision, points, check)
         if progress is not None:
             progress(graph.file)
 
@@ -275,16 +274,14 @@ def _find_parts(segment: Segment) -> tuple[PartInfo, ...]:
     found: dict[str | None, PartInfo | None] = {}
     for part in find_parts(node.args):
         role, called = part.attr[:2]
-        name, other, info = names.get(part.args[0].id), None, None
-        if role == "carried":
-            other = follows[part]
-        elif role != "static":
-            other = names.get(part.args[1].id)
-        if role != "static" and name is not None and other is not None:
-            info = PartInfo(name, role, other)
-        is_same = info is None or role != "carried" or shape[info.name] == shape[info.other]
-        clear = role == "static" if info is None else is_same
-        if not clear or found.setdefault(name, info) != info:
+        name, info = names.get(part.args[0].id), None
+        is_clear = role == "static"
+        if role != "static":
+            other = follows[part] if role == "carried" else names.get(part.args[1].id)
+            if name is not None and other is not None:
+                info = PartInfo(name, role, other)
+                is_clear = role != "carried" or shape[name] == shape[other]
+        if not is_clear or found.setdefault(name, info) != info:
             raise IngotError([Problem(
                 "unnamed-part",
                 f"[{solve.name}] takes steps in parts, in which '{called}' is not a value by"
@@ -335,26 +332,19 @@ def _find_long_graphs(made: Sequence[PlannedGraph]) -> Iterator[Problem]:
 
 def _find_local_pairs(segments: Sequence[Segment], pairs: Sequence[Pair]) -> list[list[Pair]]:
     """For each segment the (given, read) pairs that some requested pair passes through."""
-    depends = [dict(_find_dependencies(s)) for s in segments]
-    ahead: dict[str, set[str]] = {}
-    for x in {x for _, x in pairs}:
-        found = ahead[x] = {x}
-        for step in depends:
-            found |= {y for y, reads in step.items() if reads & found}
+    depends = {y: reads for s in segments for y, reads in _find_dependencies(s)}
     behind: dict[str, set[str]] = {}
-    for y in {y for y, _ in pairs}:
-        found = behind[y] = {y}
-        for step in reversed(depends):
-            found |= {n for give in step.keys() & found for n in step[give]}
-    asked = [(behind[y], ahead[x]) for y, x in pairs]
+    for y, reads in depends.items():
+        behind[y] = {y}.union(*(behind.get(n, {n}) for n in reads))
+
+    def is_asked(y: str, x: str) -> bool:
+        return any(
+            y in behind.get(output, ()) and given in behind.get(x, {x}) for output, given in pairs
+        )
+
     return [
-        [
-            (y, x)
-            for y, reads in step.items()
-            for x in segment.reads
-            if x in reads and any(y in up and x in down for up, down in asked)
-        ]
-        for segment, step in zip(segments, depends, strict=True)
+        [(y, x) for y in s.gives for x in s.reads if x in depends[y] and is_asked(y, x)]
+        for s in segments
     ]
 
 

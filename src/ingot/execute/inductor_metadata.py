@@ -102,6 +102,11 @@ class ImplicitSegment(_AbstractSegment, frozen=True, kw_only=True, tag="implicit
         return tuple(dict.fromkeys(names if self.columns else ()))
 
     @property
+    def carried(self) -> dict[str, str]:
+        """What is carried from part to part of a step, and what each becomes."""
+        return {p.name: p.other for p in self.parts if p.role == "carried"}
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The graphs that it needs."""
         own = (self.rhs, self.step, self.ift, self.predictor)

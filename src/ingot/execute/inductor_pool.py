@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from ingot.execute.torch_source import PrintedGraph
 from ingot.graphs import torch_private
 from ingot.graphs.child import Children
 
-__all__ = ["CompilePool"]
+__all__ = ["FIX", "CompilePool"]
+
+FIX = "report this with the model; --backend kernel compiles it meanwhile"
 
 logger = logging.getLogger("ingot")
 
@@ -36,43 +39,39 @@ class CompilePool:
         self.threads.shutdown()
 
     def compile(
-        self, file: Path, graph: PrintedGraph, dtype: str, points: list[list[Tensor]]
-    ) -> list[list[Tensor]] | None:
-        """Write a graph to a file; what it gives at the points, or None if it was tried before."""
-        archive = self._cache.find("graph", _make_key(graph, dtype))
-        if archive is not None:
-            file.write_bytes(archive)
-            return None
-        compiler.find_compiler()
-        with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as scratch:
-            folder = Path(scratch)
-            torch.save(
-                {
-                    "dtype": dtype,
-                    "source": graph.source,
-                    "tables": torch.tensor(graph.tables, dtype=getattr(torch, dtype)),
-                    "index": torch.tensor(graph.index, dtype=torch.int64),
-                    "rows": [rows for _, rows in graph.arguments],
-                    "points": points,
-                },
-                folder / "job.pt",
-            )
-            wall, busy = self._ask(folder, file.name)
-            told = "%s: %d operations, %.1f s, of the processor %.1f s"
-            logger.info(told, file.name, graph.operations, wall, busy)
-            gives = torch.load(folder / "gives.pt", weights_only=True)
-            file.write_bytes((folder / "graph.pt2").read_bytes())
-        return gives
-
-    def keep(self, file: Path, graph: PrintedGraph, dtype: str) -> None:
-        """Remember a graph that was tried and found right."""
-        self._cache.put("graph", _make_key(graph, dtype), file.read_bytes())
+        self, file: Path, graph: PrintedGraph, dtype: str, points: Sequence[Sequence[Tensor]],
+        check: Callable[[list[list[Tensor]]], None],
+    ) -> None:  # fmt: skip
+        """Write a graph to a file; check: raises where what a new one gives at points is wrong."""
+        key = _make_key(graph, dtype)
+        archive = self._cache.find("graph", key)
+        if archive is None:
+            compiler.find_compiler()
+            with tempfile.TemporaryDirectory(prefix="ingot-", ignore_cleanup_errors=True) as place:
+                folder = Path(place)
+                torch.save(
+                    {
+                        "dtype": dtype,
+                        "source": graph.source,
+                        "tables": torch.tensor(graph.tables, dtype=getattr(torch, dtype)),
+                        "index": torch.tensor(graph.index, dtype=torch.int64),
+                        "rows": [rows for _, rows in graph.arguments],
+                        "points": points,
+                    },
+                    folder / "job.pt",
+                )
+                wall, busy = self._ask(folder, file.name)
+                told = "%s: %d operations, %.1f s, of the processor %.1f s"
+                logger.info(told, file.name, graph.operations, wall, busy)
+                check(torch.load(folder / "gives.pt", weights_only=True))
+                archive = (folder / "graph.pt2").read_bytes()
+            self._cache.put("graph", key, archive)
+        file.write_bytes(archive)
 
     def _ask(self, folder: Path, name: str) -> tuple[float, float]:
         """Have a child compile a job; the seconds it took, and those it kept a processor busy."""
-        fix = "report this with the model; --backend kernel compiles it meanwhile"
         work = "ingot.execute.inductor_child:compile_job"
-        return self._children.run(work, folder, f"the graph '{name}'", fix)
+        return self._children.run(work, folder, f"the graph '{name}'", FIX)
 
 
 def _make_key(graph: PrintedGraph, dtype: str) -> str:

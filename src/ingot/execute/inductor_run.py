@@ -15,14 +15,12 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from ingot.execute.batch_shape import flatten_batch
-from ingot.execute.bisection import StepsInParts
 from ingot.execute.inductor_metadata import (
     ForwardSegment,
     ImplicitSegment,
     InductorDescription,
-    PartInfo,
 )
-from ingot.execute.newton import run_newton
+from ingot.execute.newton import StepsInParts, run_newton
 from ingot.execute.status import Status
 from ingot.execute.transient import History, Transient, step_calls
 from ingot.graphs.openmp import run_alone
@@ -49,6 +47,14 @@ class CallResults:
     values: Values
     statuses: tuple[Status, ...]
     slopes: dict[Pair, Tensor]
+
+    def drop_points(self) -> "CallResults":
+        """The same of no point; constant derivatives stay."""
+        values = {n: x[:, :0] for n, x in self.values.items()}
+        slopes = {n: x if x.ndim == 2 else x[..., :0] for n, x in self.slopes.items()}
+        return CallResults(
+            values, tuple(s.change(lambda row: row[:0]) for s in self.statuses), slopes
+        )
 
 
 class InductorProgram:
@@ -111,14 +117,16 @@ class InductorProgram:
         ]
         flat, batch = flatten_batch(rows)
         points = math.prod(batch)
-        if points == 0:
-            return self._call_empty(batch, slopes=slopes)
         values = {
             v.name: x.reshape(len(x), v.width).t().expand(v.width, points).contiguous()
             for (v, _), x in zip(rows, flat, strict=True)
         }
+        if points == 0:  # graphs take one or more: of one, shapes and constant blocks are kept
+            values = {n: x.new_ones(len(x), 1) for n, x in values.items()}
         with run_alone(points < MIN_POINTS_FOR_THREADS):
             found = self._run_segments(values, slopes=slopes)
+        if points == 0:
+            found = found.drop_points()
         names = self.description.outputs
         shapes = {n: (*batch, *self._shape[n].sizes, *self._shape[n].base) for n in names}
         outputs = {n: found.values[n].t().reshape(shape) for n, shape in shapes.items()}
@@ -133,45 +141,21 @@ class InductorProgram:
         """The run of a transient."""
         return partial(self.transient, transient)
 
-    def _call_empty(
-        self, batch: tuple[int, ...], *, slopes: bool
-    ) -> tuple[dict[str, Tensor], tuple[Status, ...], dict[Pair, Tensor]]:
-        """What a call without points gives."""
-        d = self.description
-        shapes = [self._shape[n] for n in d.outputs]
-        outputs = {v.name: self._allocate((*batch, *v.sizes, *v.base)) for v in shapes}
-        statuses = tuple(Status.without_points(name, self.dtype) for name in d.solves)
-        if not slopes:
-            return outputs, statuses, {}
-        ones = {v.name: self._allocate((v.width, 1)).fill_(1) for v in self._given.values()}
-        blocks = self._read_blocks(self._run_segments(ones, slopes=True), ())
-        empty = {
-            (s.output, s.input): blocks[s.output, s.input]
-            if s.batch_independent
-            else self._allocate((*batch, *blocks[s.output, s.input].shape))
-            for s in d.slopes
-        }
-        return outputs, statuses, empty
-
-    def _allocate(self, shape: tuple[int, ...]) -> Tensor:
-        """Room for numbers, whatever the default device is."""
-        return torch.empty(shape, dtype=self.dtype, device="cpu")
-
     # segments in turn
 
     def _run_segments(self, values: Values, *, slopes: bool) -> CallResults:
         statuses: dict[str, Status] = {}
         known: dict[Pair, Tensor] = {}
         for segment in self.description.segments:
-            reads = [values[n] for n in segment.reads]
+            reads = {n: values[n] for n in segment.reads}
             local: dict[Pair, Tensor] = {}
             if isinstance(segment, ForwardSegment):
                 # values are those of a call without derivatives, to the last bit
-                found = self._graphs[segment.value](list(reads))
+                found = self._graphs[segment.value]([*reads.values()])
                 values.update(zip(segment.gives, found, strict=True))
                 if slopes and segment.jvp is not None:
                     pairs = [(s.output, s.input) for s in segment.slopes]
-                    blocks = self._graphs[segment.jvp](list(reads))
+                    blocks = self._graphs[segment.jvp]([*reads.values()])
                     local = dict(zip(pairs, blocks, strict=True))
             else:
                 u, status, inside = self._run_newton(segment, reads)
@@ -180,19 +164,19 @@ class InductorProgram:
                     u, status, taken = self._take_in_parts(segment, reads, u, status)
                 # solves inside the residuals tell of their last call, before the solve itself
                 statuses |= {s.solve: s for s in (*inside, status)}
-                widths = [self._shape[n].width for n in segment.gives]
-                values.update(zip(segment.gives, u.split(widths), strict=True))
+                values |= self._split(segment.gives, u)
                 if slopes:
                     local = self._run_sensitivity(segment, u, reads, taken)
             self._chain(local, known)
         return CallResults(values, tuple(statuses.values()), known)
 
+    def _split(self, names: Sequence[str], x: Tensor, dim: int = 0) -> Values:
+        """What lies end to end in an array, by the names of the values."""
+        widths = [self._shape[n].width for n in names]
+        return dict(zip(names, x.split(widths, dim), strict=True))
+
     def _run_sensitivity(
-        self,
-        segment: ImplicitSegment,
-        u: Tensor,
-        reads: Sequence[Tensor],
-        taken: "Sequence[TakenPart]",
+        self, segment: ImplicitSegment, u: Tensor, reads: Values, taken: "Sequence[TakenPart]"
     ) -> dict[Pair, Tensor]:
         """The derivatives of the unknowns by what is read; NaN at points that failed."""
         if not segment.columns:
@@ -203,46 +187,33 @@ class InductorProgram:
         if taken:
             self._differentiate_parts(segment, taken, whole)
         whole = torch.where(u.isfinite().all(0), whole, math.nan)
-        rows = whole.split([self._shape[n].width for n in segment.gives])
-        widths = [self._shape[n].width for n in segment.varied]
         return {
             (y, x): block
-            for y, row in zip(segment.gives, rows, strict=True)
-            for x, block in zip(segment.varied, row.split(widths, 1), strict=True)
+            for y, row in self._split(segment.gives, whole).items()
+            for x, block in self._split(segment.varied, row, 1).items()
         }
 
     def _differentiate_parts(
         self, segment: ImplicitSegment, taken: "Sequence[TakenPart]", whole: Tensor
     ) -> None:
         """Put the derivatives of points whose step was taken in parts in their place."""
-        widths = {n: self._shape[n].width for n in segment.varied}
-        points = whole.shape[-1]
         own = torch.eye(whole.shape[1], dtype=self.dtype)[..., None]
-        ends = dict(zip(widths, own.split(list(widths.values())), strict=True))
-        carried = {
-            p.name: ends[p.name].repeat(1, 1, points) for p in segment.parts if p.role == "carried"
-        }
+        ends = self._split(segment.varied, own)
+        carried = {n: ends[n].repeat(1, 1, whole.shape[-1]) for n in segment.carried}
         for part in taken:
             at = part.points
-            here = dict(ends)
-            for p in segment.parts:
-                if p.role == "carried":
-                    here[p.name] = carried[p.name][..., at]
-                else:
-                    here[p.name] = part.blend(p, ends)
-            system = self._open_equations(segment, [part.reads[n] for n in segment.reads])
-            local = system.sensitivity(part.unknowns)
-            blocks = local.split([widths[n] for n in segment.columns], 1)
+            here = ends | {n: x[..., at] for n, x in carried.items()}
+            here |= _blend_forces(segment, part.begin, part.end, ends)
+            system = self._open_equations(segment, part.reads)
+            local = self._split(segment.columns, system.sensitivity(part.unknowns), 1)
             found = torch.stack([
                 _multiply_blocks(block, here[n].expand(-1, -1, len(at)))
-                for block, n in zip(blocks, segment.columns, strict=True)
+                for n, block in local.items()
             ]).sum(0)  # fmt: skip
             whole[..., at] = found
-            rows = found.split([self._shape[n].width for n in segment.gives])
-            here |= zip(segment.gives, rows, strict=True)
-            for p in segment.parts:
-                if p.role == "carried":
-                    carried[p.name][..., at] = here[p.other].expand(-1, -1, len(at))
+            here |= self._split(segment.gives, found)
+            for n, other in segment.carried.items():
+                carried[n][..., at] = here[other].expand(-1, -1, len(at))
 
     def _chain(self, local: dict[Pair, Tensor], known: dict[Pair, Tensor]) -> None:
         """Adds the derivatives of a segment's values by inputs, given those of what it read."""
@@ -271,20 +242,19 @@ class InductorProgram:
         if block is not None:
             return block
         y, x = self._shape[output], self._given[input]
-        none = self._allocate((y.width, x.width)).zero_()
+        none = torch.zeros((y.width, x.width), dtype=self.dtype, device="cpu")
         return none.fill_diagonal_(1) if output == x.name else none
 
     # Newton
 
     def _run_newton(
-        self, segment: ImplicitSegment, reads: Sequence[Tensor], *, in_parts: bool = False
+        self, segment: ImplicitSegment, reads: Values, *, in_parts: bool = False
     ) -> tuple[Tensor, Status, Sequence[Status]]:
         """The unknowns and what became of every point, also of solves inside."""
         if segment.predictor is not None:
-            (start,) = self._graphs[segment.predictor](list(reads))
+            (start,) = self._graphs[segment.predictor]([*reads.values()])
         else:
-            given = dict(zip(segment.reads, reads, strict=True))
-            start = torch.cat([given[n] for n in segment.guesses])
+            start = torch.cat([reads[n] for n in segment.guesses])
         system = self._open_equations(segment, reads)
         rules = self.rules.get(segment.name, segment.rules)
         if segment.level:
@@ -297,38 +267,34 @@ class InductorProgram:
         return u, status, system.statuses
 
     def _take_in_parts(
-        self, segment: ImplicitSegment, reads: Sequence[Tensor], u: Tensor, status: Status
+        self, segment: ImplicitSegment, reads: Values, u: Tensor, status: Status
     ) -> "tuple[Tensor, Status, list[TakenPart]]":
         """The steps of points that failed, taken in parts."""
         steps, taken = StepsInParts(segment.level, u, status), list[TakenPart]()
-        whole = {n: x[:, steps.failed] for n, x in zip(segment.reads, reads, strict=True)}
-        carried = {p.name: whole[p.name].clone() for p in segment.parts if p.role == "carried"}
+        whole = {n: x[:, steps.failed] for n, x in reads.items()}
+        carried = {n: whole[n].clone() for n in segment.carried}
         for index, begin, end in steps:
             here = {n: x[:, index] for n, x in (whole | carried).items()}
-            part = TakenPart(index, begin, end, dict(here), u[:, :0])
-            for p in segment.parts:
-                if p.role != "carried":
-                    part.reads[p.name] = part.blend(p, here)
-            ordered = [part.reads[n].contiguous() for n in segment.reads]
-            found, said, _ = self._run_newton(segment, ordered, in_parts=True)
+            here |= _blend_forces(segment, begin, end, here)
+            here = {n: x.contiguous() for n, x in here.items()}
+            found, said, _ = self._run_newton(segment, here, in_parts=True)
             good = steps.keep(index, found, said)
-            rows = found.split([self._shape[n].width for n in segment.gives])
-            ends = part.reads | dict(zip(segment.gives, rows, strict=True))
-            for p in segment.parts:
-                if p.role == "carried":
-                    carried[p.name][:, index[good]] = ends[p.other][:, good]
-            taken.append(part.keep(good, steps.failed[index[good]], found))
+            ends = here | self._split(segment.gives, found)
+            for n, other in segment.carried.items():
+                carried[n][:, index[good]] = ends[other][:, good]
+            kept = {n: x[:, good].contiguous() for n, x in here.items()}
+            place, unknowns = steps.failed[index[good]], found[:, good].contiguous()
+            taken.append(TakenPart(place, begin[good], end[good], kept, unknowns))
         return *steps.finish(), taken
 
     def _open_equations(
-        self, segment: ImplicitSegment, reads: Sequence[Tensor]
+        self, segment: ImplicitSegment, reads: Values
     ) -> "_GraphEquations | _NestedEquations":
         """The equations of a solve, given what it reads."""
         inner = self._inner.get(segment.name)
         if inner is None:
             return _GraphEquations(self._graphs, segment, reads)
-        given = dict(zip(segment.reads, reads, strict=True))
-        return _NestedEquations(inner.rebind(rules=self.rules), given, segment)
+        return _NestedEquations(inner.rebind(rules=self.rules), segment, reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,18 +307,16 @@ class TakenPart:
     reads: Values
     unknowns: Tensor
 
-    def blend(self, part: PartInfo, values: Mapping[str, Tensor]) -> Tensor:
-        """An end of a force in this part, of values over the whole step."""
-        at = self.begin if part.role == "old" else self.end
-        names = (part.name, part.other) if part.role == "old" else (part.other, part.name)
-        old, new = (values[n] for n in names)
-        return (1.0 - at) * old + at * new
 
-    def keep(self, good: Tensor, points: Tensor, unknowns: Tensor) -> "TakenPart":
-        """The same of those that converged."""
-        reads = {n: x[:, good].contiguous() for n, x in self.reads.items()}
-        ends = self.begin[good], self.end[good]
-        return TakenPart(points, *ends, reads, unknowns[:, good].contiguous())
+def _blend_forces(segment: ImplicitSegment, begin: Tensor, end: Tensor, values: Values) -> Values:
+    """The ends of forces in a part of a step, of values over the whole step."""
+    blended = {}
+    for p in segment.parts:
+        if p.role != "carried":
+            names = (p.name, p.other) if p.role == "old" else (p.other, p.name)
+            at, (old, new) = begin if p.role == "old" else end, (values[n] for n in names)
+            blended[p.name] = (1.0 - at) * old + at * new
+    return blended
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,12 +325,12 @@ class _GraphEquations:
 
     graphs: Mapping[str, Boxed]
     segment: ImplicitSegment
-    reads: Sequence[Tensor]
+    reads: Values
     statuses: tuple[Status, ...] = ()
 
     def _run_graph(self, file: str | None, *given: Tensor) -> Sequence[Tensor]:
         assert file is not None
-        return self.graphs[file]([*given, *self.reads])
+        return self.graphs[file]([*given, *self.reads.values()])
 
     def rhs(self, u: Tensor) -> Tensor:
         """The residual with its sign changed."""
@@ -392,16 +356,13 @@ class _NestedEquations:
     """Equations whose residuals solve others: a run of segments at every call."""
 
     inner: InductorProgram
-    given: Values
     segment: ImplicitSegment
+    reads: Values
     statuses: tuple[Status, ...] = ()
 
     def _run(self, u: Tensor, *, slopes: bool) -> CallResults:
         names = self.inner.description.inputs[: len(self.segment.gives)]
-        unknowns = u.split([self.inner._shape[n].width for n in names])
-        return self.inner._run_segments(
-            {**self.given, **dict(zip(names, unknowns, strict=True))}, slopes=slopes
-        )
+        return self.inner._run_segments(self.reads | self.inner._split(names, u), slopes=slopes)
 
     def rhs(self, u: Tensor) -> Tensor:
         """The residual with its sign changed."""

@@ -25,7 +25,6 @@ from ingot.program.guards import Guards, find_guards, sort_guarded
 from ingot.program.opaque import Opaque, find_opaque
 from ingot.program.points import find_reduced
 from ingot.program.program import find_dependent, find_solves
-from ingot.program.solve_operations import Accumulate
 from ingot.types.batches import find_dims, remove_axes
 from ingot.types.elementwise import ELEMENTWISE
 
@@ -253,7 +252,7 @@ class _TorchArrays:
         """Values laid end to end: (rows, points)."""
         points = self.call.points
         rows = [self.take(x, a).reshape(points, -1) for x, a in zip(parts, axes, strict=True)]
-        return torch.cat(rows, dim=1).T
+        return torch.cat(rows or [self.fill(0.0).new_empty(points, 0)], dim=1).T
 
     def split(self, x: Tensor, axes: Sequence[tuple[Axis, ...]]) -> list[Tensor]:
         """The inverse of `flatten`."""
@@ -264,12 +263,18 @@ class _TorchArrays:
             self.place(r.reshape(-1, *s), a) for r, s, a in zip(rows, shapes, axes, strict=True)
         ]
 
+    def split_lines(self, x: Tensor, nodes: Sequence[Node]) -> Values:
+        """Lines laid end to end, as arrays."""
+        parts = self.split(x, [n.axes for n in nodes])
+        return {n.id: part for n, part in zip(nodes, parts, strict=True)}
+
     def block(self, node: Node, args: Sequence[Any]) -> Mapping[Any, Tensor]:
         """The results of a solve, of linear systems at its solution, or through its parts."""
         solve: Solve = node.attr if node.op == "solve" else node.attr.solve
         equations = self.call.equations[solve]
         if node.op == "accumulate":
-            return self._accumulate(node, args, equations)
+            assert equations.parts is not None
+            return equations.parts.accumulate(self, node, args, self.call.records.get(solve))
         width = len(solve.columns)
         given = args[width : width + len(solve.given)]
         at = equations.start(self, given)
@@ -282,29 +287,6 @@ class _TorchArrays:
             return dict(enumerate(self.split(found, equations.axes)))
         at.evaluate(self.flatten(args[:width], equations.axes))
         return at.solve_linear(self, node, args)
-
-    def _accumulate(
-        self, node: Node, args: Sequence[Any], equations: "_Equations"
-    ) -> Mapping[Any, Tensor]:
-        """Derivatives through the parts of steps taken in parts, those of `linear` elsewhere."""
-        attr: Accumulate = node.attr
-        record = self.call.records.get(attr.solve)
-        if record is not None and len(record.points):
-            assert equations.parts is not None
-            take = (
-                equations.parts.pull_adjoints
-                if attr.is_transposed
-                else equations.parts.push_tangents
-            )
-            return take(self, node, args, record)
-        width = len(attr.solve.columns)
-        first = width + attr.leaves
-        results: dict[Any, Any] = {
-            (slot, side): args[first + side * width + slot]
-            for side in range(attr.sides)
-            for slot in range(width)
-        }
-        return results | {("leaf", j): self.fill(0.0) for j in range(attr.leaves)}
 
 
 @cache
@@ -347,10 +329,7 @@ class _Equations:
         for node, x in zip(self.solve.given, given, strict=True):
             values[node.id] = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
         eye = torch.eye(self.size, dtype=around.call.dtype, device=around.call.device)
-        shapes = [[on.layout.space.extent(a) for a in axes] for axes in self.seeded]
-        parts = eye.split([math.prod(s[:-1]) for s in shapes])
-        for node, part, shape, axes in zip(self.seeds, parts, shapes, self.seeded, strict=True):
-            values[node.id] = on.place(part.reshape(1, *shape), axes)
+        values |= on.split_lines(eye.reshape(-1, 1), self.seeds)
         on.run(self.fixed, values)
         return _EquationsAt(self, on, values)
 
@@ -367,26 +346,29 @@ class _EquationsAt:
     def evaluate(self, u: Tensor) -> None:
         """The residuals' lines at unknowns (unknowns, points)."""
         self.evaluated = u
-        columns = self.equations.solve.columns
-        for column, x in zip(columns, self.on.split(u, self.equations.axes), strict=True):
-            self.values[column.id] = x
+        self.values |= self.on.split_lines(u, self.equations.solve.columns)
         self.on.run(self.equations.row_lines, self.values)
 
-    def residual(self, u: Tensor) -> Tensor:
-        """The residuals, (unknowns, points)."""
+    def rhs(self, u: Tensor) -> Tensor:
+        """The residuals with their sign changed, (unknowns, points)."""
         self.evaluate(u)
         rows = [self.values[r.id] for r in self.equations.solve.rows]
-        return self.on.flatten(rows, self.equations.axes)
+        return -self.on.flatten(rows, self.equations.axes)
+
+    def step(self, u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+        """The unknowns after an update of the active points, and the right-hand side there."""
+        if self.evaluated is not u:
+            self.evaluate(u)
+        update = torch.linalg.solve_ex(self.matrix(), right.T[..., None])[0][..., 0].T
+        moved = torch.where(active, u + update, u)
+        return moved, self.rhs(moved)
 
     def matrix(self) -> Tensor:
         """The Jacobian (points, unknowns, unknowns) where the lines were evaluated last."""
         e, on = self.equations, self.on
         on.run(e.slope_lines, self.values)
-        blocks = [
-            on.take(self.values[n.id], axes).reshape(on.call.points, -1, e.size)
-            for n, axes in zip(e.slopes, e.seeded, strict=True)
-        ]
-        return torch.cat(blocks, dim=1)
+        rows = on.flatten([self.values[n.id] for n in e.slopes], e.seeded)
+        return rows.T.reshape(on.call.points, e.size, e.size)
 
     def solve(self, start: Tensor, part: Part | None = None) -> tuple[Tensor, Status]:
         """The unknowns that make the residuals zero, NaN where there are none, and the status.
@@ -395,27 +377,15 @@ class _EquationsAt:
         """
         solve, recorder = self.equations.solve, self.on.call.recorder
         watch = None if recorder is None else recorder.follow(self, part)
-
-        def rhs(u: Tensor) -> Tensor:
-            return -self.residual(u)
-
-        def step(u: Tensor, right: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
-            if self.evaluated is not u:
-                self.evaluate(u)
-            update = torch.linalg.solve_ex(self.matrix(), right.T[..., None])[0][..., 0].T
-            moved = torch.where(active, u + update, u)
-            return moved, rhs(moved)
-
         rules = solve.newton if recorder is None else recorder.choose_rules(solve.newton)
         if solve.substeps is not None:
             # points that need no parts do not wait for those that do
             rules = replace(rules, stop="point")
-        in_parts = part is not None
-        space = self.on.layout.space
-        widths = [space.count_entries(v.nodes) for v in solve.unknowns]
+        widths = [self.on.layout.space.count_entries(v.nodes) for v in solve.unknowns]
         return run_newton(
-            solve.name, start, rhs, step, rules, widths, in_parts=in_parts, watch=watch
-        )
+            solve.name, start, self.rhs, self.step, rules, widths,
+            in_parts=part is not None, watch=watch,
+        )  # fmt: skip
 
     def solve_linear(
         self, around: _TorchArrays, node: Node, args: Sequence[Tensor]
@@ -432,17 +402,11 @@ class _EquationsAt:
         first = len(args) - width * linear.sides
         for side in range(linear.sides):
             seeds = linear.seeds(node, side)
-            many = around.layout.space.size(seeds)
             axes = [(*a, *seeds) for a in e.axes]
             given = args[first + side * width : first + (side + 1) * width]
-            parts = [
-                around.take(x, a).reshape(points, -1, many)
-                for x, a in zip(given, axes, strict=True)
-            ]
-            solved = torch.linalg.lu_solve(factors[0], factors[1], torch.cat(parts, dim=1))
+            right = around.flatten(given, axes).T.reshape(points, e.size, -1)
+            solved = torch.linalg.lu_solve(factors[0], factors[1], right)
             solved = solved.masked_fill(failed[:, None, None], math.nan)
-            sizes = [around.layout.space.size(a) for a in e.axes]
-            for slot, block in enumerate(solved.split(sizes, dim=1)):
-                shape = [around.layout.space.extent(a) for a in axes[slot]]
-                found[slot, side] = around.place(block.reshape(points, *shape), axes[slot])
+            blocks = around.split(solved.reshape(points, -1).T, axes)
+            found |= {(slot, side): x for slot, x in enumerate(blocks)}
         return found

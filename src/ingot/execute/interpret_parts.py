@@ -4,16 +4,15 @@ What each part was taken with is recorded, and derivatives go through the record
 adjoints backwards.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ingot.execute.bisection import StepsInParts
+from ingot.execute.newton import StepsInParts
 from ingot.execute.newton_path import Part
 from ingot.execute.status import Status
 from ingot.program import Node, Solve, Space, sort_lines
@@ -38,29 +37,14 @@ class RecordedPart:
     given: Sequence[Tensor]
     unknowns: Tensor
 
-    def select(self, at: Tensor, points: Tensor) -> "RecordedPart":
-        """The same of some of its points, whose places in the record are given."""
-        given = [_choose(x, at) for x in self.given]
-        return RecordedPart(points, _pick(self.known, at), given, self.unknowns[:, at])
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """The points of a call whose step was taken in parts, and the parts in order."""
 
     points: Tensor
     known: Values
-    parts: list[RecordedPart] = field(default_factory=list)
-
-    def keep(self, done: Tensor) -> "Record":
-        """The same of the points that came to the end."""
-        place = torch.cumsum(done, 0) - 1
-        kept = []
-        for part in self.parts:
-            at = done[part.points].nonzero()[:, 0]
-            kept.append(part.select(at, place[part.points[at]]))
-        at = done.nonzero()[:, 0]
-        return Record(self.points[at], _pick(self.known, at), kept)
+    parts: Sequence[RecordedPart]
 
 
 class Parts:
@@ -106,157 +90,151 @@ class Parts:
             whole = on.place(around.take(x, node.axes, x.shape[-1]), node.axes)
             known[node.id] = _choose(whole, failed)
         p = self.part
-        first = on.run_roots(p.first, known)
-        carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
-        record = Record(failed, known)
+        axes = [n.axes for n in p.carried]
+        carried = on.flatten(on.run_roots(p.first, known), axes)
+        tried = []
         for index, begin, end in steps:
             on = around.over(self._values, len(index))
             here = _pick(known, index)
-            here |= {n.id: x[..., index] for n, x in zip(p.carried, carried, strict=True)}
+            here |= on.split_lines(carried[:, index], p.carried)
             here |= {n.id: on.place(x, ()) for n, x in zip(p.ends, (begin, end), strict=True)}
             values = dict(here)
             guesses = on.run_roots(p.guesses, values)
             read = on.run_roots(p.given, values)
-            others = [f for f, s in zip(p.follows, p.states, strict=True) if s is None]
-            left = iter(on.run_roots(others, values))
             at = self.equations.start(on, read)
             guess = on.flatten(guesses, self.equations.axes)
             u, part = at.solve(guess, Part(failed[index], begin, end))
             good = steps.keep(index, u, part)
-            solved = on.split(u, self.equations.axes)
-            for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
-                new = next(left) if state is None else solved[state]
-                carried[i][..., index[good]] = _spread(new, on, node)[..., good]
-            record.parts.append(RecordedPart(index, here, read, u).select(good, index[good]))
-        return *steps.finish(), record.keep(steps.done)
+            values |= on.split_lines(u, self.solve.columns)
+            carried[:, index[good]] = on.flatten(on.run_roots(p.follows, values), axes)[:, good]
+            tried.append((good, index, here, read, u))
+        # kept are parts of points that came to the end
+        at, place, parts = steps.done.nonzero()[:, 0], torch.cumsum(steps.done, 0) - 1, []
+        for good, index, here, read, u in tried:
+            if len(good := good[steps.done[index[good]]]):
+                given = [_choose(x, good) for x in read]
+                points = place[index[good]]
+                parts.append(RecordedPart(points, _pick(here, good), given, u[:, good]))
+        return *steps.finish(), Record(failed[at], _pick(known, at), parts)
 
     # derivatives
 
-    def push_tangents(
-        self, around: Any, node: Node, args: Sequence[Tensor], record: Record
+    def accumulate(
+        self, around: Any, node: Node, args: Sequence[Tensor], record: Record | None
     ) -> dict[Any, Tensor]:
-        """The results of `linear`, with those through parts where a step was taken in parts."""
+        """Derivatives through the parts of steps taken in parts, those of `linear` elsewhere."""
         attr: Accumulate = node.attr
-        place = {id(n): i for i, n in enumerate(node.args)}
-        results: dict[Any, Tensor] = {}
+        values = {n.id: x for n, x in zip(node.args, args, strict=True)}
+        if record is not None and len(record.points) and attr.is_transposed:
+            return self._pull_adjoints(around, node, values, record)
+        results: dict[Any, Tensor] = {("leaf", j): around.fill(0.0) for j in range(attr.leaves)}
         for side in range(attr.sides):
-            seeds = attr.seeds(node, side)
-            many = around.layout.space.size(seeds)
-            lines = dict(zip(attr.leaf_lines(node), attr.along(node, side), strict=True))
-            along = []
-            for leaf, line in zip(self.part.leaves, find_leaf_arguments(self.node), strict=True):
-                # a leaf that the derivatives do not know has none
-                x = args[place[id(lines[line])]] if line in lines else around.fill(0.0)
-                whole = around.take(x, (*leaf.axes, *seeds))[record.points]
-                whole = whole.reshape(len(record.points), -1, many).permute(0, 2, 1)
-                along.append(whole.reshape(-1, *self._find_sizes(leaf)))
-            through = self._push_along(around, record, along, many)
-            for slot, (line, axes) in enumerate(
-                zip(attr.side(node, side), self.equations.axes, strict=True)
-            ):
-                every = (*axes, *seeds)
-                base = around.take(args[place[id(line)]], every).clone()
-                base[record.points] = through[slot].reshape(base[record.points].shape)
-                results[slot, side] = around.place(base, every)
+            found = [values[n.id] for n in attr.side(node, side)]
+            if record is not None and len(record.points):
+                found = self._push_tangents(around, node, side, values, record)
+            results |= {(slot, side): x for slot, x in enumerate(found)}
         return results
 
-    def _push_along(
-        self, around: Any, record: Record, along: Sequence[Tensor], many: int
+    def _push_tangents(
+        self, around: Any, node: Node, side: int, values: Values, record: Record
     ) -> list[Tensor]:
-        """The tangents of each unknown, (points, entries, directions), along so many directions
-        each; along: those of leaves, (points * directions, *axes).
+        """What `linear` gives for a side, with tangents through parts where there are any."""
+        attr: Accumulate = node.attr
+        seeds = attr.seeds(node, side)
+        known = dict(zip(attr.leaf_lines(node), attr.along(node, side), strict=True))
+        lines = [known.get(n) for n in find_leaf_arguments(self.node)]
+        # a leaf that the derivatives do not know has none
+        along = [around.fill(0.0) if n is None else values[n.id] for n in lines]
+        whole = around.flatten(along, [(*n.axes, *seeds) for n in self.part.leaves])
+        through = self._push_along(around, record, whole, around.layout.space.size(seeds))
+        axes = [(*a, *seeds) for a in self.equations.axes]
+        base = around.flatten([values[n.id] for n in attr.side(node, side)], axes)
+        base[:, record.points] = through.reshape(len(through), -1).T
+        return around.split(base, axes)
+
+    def _push_along(self, around: Any, record: Record, whole: Tensor, many: int) -> Tensor:
+        """The tangents of unknowns, (points, unknowns, directions), along so many directions each;
+        whole: those of leaves at all points, (entries * directions, points).
         """
         p, t, layout = self.part, self.part.tangents, self._tangents
         count = len(record.points)
         on = around.over(layout, count * many)
-        directions = {n.id: on.place(x, n.axes) for n, x in zip(t.leaves, along, strict=True)}
+        along = whole[:, record.points].reshape(-1, many, count).permute(0, 2, 1)
+        directions = on.split_lines(along.reshape(-1, count * many), t.leaves)
+        axes = [n.axes for n in t.carried]
         first = on.run_roots(t.first, _repeat(record.known, many) | directions)
-        carried = [_spread(x, on, n) for x, n in zip(first, p.carried, strict=True)]
+        carried = on.flatten(first, axes)
         size = self.equations.size
-        found = along[0].new_empty((count, size, many)) if along else torch.empty(0)
+        found = whole.new_empty((count, size, many))
         for part, index, on, values in self._walk_parts(around, record, many, layout):
             values |= _pick(directions, index)
-            values |= {n.id: x[..., index] for n, x in zip(t.carried, carried, strict=True)}
+            values |= on.split_lines(carried[:, index], t.carried)
             right = on.flatten(on.run_roots(t.sides, values), self.equations.axes)
             right = right.reshape(size, -1, many).permute(1, 0, 2)
             x = self._solve(around, part, right, is_transposed=False)
             found[part.points] = x
             solved = on.split(x.permute(1, 0, 2).reshape(size, -1), self.equations.axes)
-            follows = on.run_roots(t.follows, values)
-            for i, (node, state) in enumerate(zip(p.carried, p.states, strict=True)):
-                new = follows[i] if state is None else solved[state]
-                carried[i][..., index] = _spread(new, on, node)
-        sizes = [math.prod(self._find_sizes(c)) for c in self.solve.columns]
-        return list(found.split(sizes, dim=1))
+            pairs = zip(on.run_roots(t.follows, values), p.states, strict=True)
+            follows = [x if state is None else solved[state] for x, state in pairs]
+            carried[:, index] = on.flatten(follows, axes)
+        return found
 
-    def pull_adjoints(
-        self, around: Any, node: Node, args: Sequence[Tensor], record: Record
+    def _pull_adjoints(
+        self, around: Any, node: Node, values: Values, record: Record
     ) -> dict[Any, Tensor]:
         """What `linear` gives, zero where a step was taken in parts, and adjoints of leaves."""
         attr: Accumulate = node.attr
-        place = {id(n): i for i, n in enumerate(node.args)}
-        results: dict[Any, Tensor] = {}
-        for slot, (line, axes) in enumerate(
-            zip(attr.side(node, 0), self.equations.axes, strict=True)
-        ):
-            base = around.take(args[place[id(line)]], axes).clone()
-            base[record.points] = 0.0
-            results[slot, 0] = around.place(base, axes)
-        bars = [args[place[id(n)]] for n in attr.along(node, 0)]
-        ends = around.flatten(bars, self.equations.axes)[:, record.points]
-        added = dict(
-            zip(find_leaf_arguments(self.node), self._pull_back(around, record, ends), strict=True)
+        base, bars = (
+            around.flatten([values[n.id] for n in lines], self.equations.axes)
+            for lines in (attr.side(node, 0), attr.along(node, 0))
         )
+        base[:, record.points] = 0.0
+        ends = bars[:, record.points]
+        blocks = around.split(base, self.equations.axes)
+        results: dict[Any, Tensor] = {(slot, 0): x for slot, x in enumerate(blocks)}
+        leaves = self._pull_back(around, record, ends)
+        whole = leaves.new_zeros(len(leaves), around.call.points)
+        whole[:, record.points] = leaves
+        blocks = around.split(whole, [n.axes for n in self.part.leaves])
+        added = dict(zip(find_leaf_arguments(self.node), blocks, strict=True))
         for j, leaf in enumerate(attr.leaf_lines(node)):
-            whole = around.take(around.fill(0.0), leaf.axes).clone()
-            if leaf in added:
-                whole[record.points] = added.pop(leaf)
-            results["leaf", j] = around.place(whole, leaf.axes)
+            results["leaf", j] = added.pop(leaf, around.fill(0.0))
         return results
 
-    def _pull_back(self, around: Any, record: Record, ends: Tensor) -> list[Tensor]:
-        """The adjoints of leaves, (points, *axes), given those of unknowns in the end."""
+    def _pull_back(self, around: Any, record: Record, ends: Tensor) -> Tensor:
+        """The adjoints of leaves, (entries, points), given those of unknowns in the end."""
         p, a, layout = self.part, self.part.adjoints, self._adjoints
-        count = len(record.points)
-        whole = around.over(layout, count)
-        zero = whole.fill(0.0)
-        carried = [_spread(zero, whole, n) for n in p.carried]
-        leaves = [_spread(zero, whole, n) for n in p.leaves]
+        on = around.over(layout, len(record.points))
+        axes, others = ([n.axes for n in nodes] for nodes in (p.carried, p.leaves))
+        carried = on.flatten([on.fill(0.0) for _ in axes], axes)
+        leaves = on.flatten([on.fill(0.0) for _ in others], others)
         ends = ends.clone()
         for part, index, on, values in self._walk_parts(around, record, 1, layout, back=True):
             bars = on.split(ends[:, index], self.equations.axes)
-            for i, state in enumerate(p.states):
+            follows = on.split_lines(carried[:, index], a.follows)
+            for bar, state in zip(follows.values(), p.states, strict=True):
                 if state is not None:
-                    bars[state] = bars[state] + carried[i][..., index]
+                    bars[state] = bars[state] + bar
             right = on.flatten(bars, self.equations.axes).T[..., None]
             x = self._solve(around, part, right, is_transposed=True)[..., 0].T
             ends[:, index] = 0.0
-            solved = on.split(x, self.equations.axes)
-            values |= {n.id: y for n, y in zip(a.rows, solved, strict=True)}
-            values |= {n.id: y[..., index] for n, y in zip(a.follows, carried, strict=True)}
-            for i, x in enumerate(on.run_roots(a.leaves, values)):
-                leaves[i][..., index] += x
-            for i, x in enumerate(on.run_roots(a.carried, values)):
-                carried[i][..., index] = _spread(x, on, p.carried[i])
-        values = record.known | {n.id: y for n, y in zip(a.follows, carried, strict=True)}
-        first = whole.run_roots(a.first, values)
-        return [
-            whole.take(x + y, n.axes) for x, y, n in zip(leaves, first, p.leaves, strict=True)
-        ]  # fmt: skip
+            values |= on.split_lines(x, a.rows) | follows
+            leaves[:, index] += on.flatten(on.run_roots(a.leaves, values), others)
+            carried[:, index] = on.flatten(on.run_roots(a.carried, values), axes)
+        on = around.over(layout, len(record.points))
+        first = on.run_roots(a.first, record.known | on.split_lines(carried, a.follows))
+        return leaves + on.flatten(first, others)
 
     def _walk_parts(
         self, around: Any, record: Record, many: int, layout: ArrayLayout, *, back: bool = False
     ) -> Iterator[tuple[RecordedPart, Tensor, Any, Values]]:
         """The parts in turn: where their points lie, arrays to run lines on, and what is known."""
         for part in reversed(record.parts) if back else record.parts:
-            if len(part.points) == 0:
-                continue
             each = torch.arange(many, device=part.points.device)
             index = (part.points[:, None] * many + each).flatten()
             on = around.over(layout, len(index))
             values = _repeat(part.known, many)
-            solved = on.split(part.unknowns.repeat_interleave(many, 1), self.equations.axes)
-            values |= {n.id: x for n, x in zip(self.solve.columns, solved, strict=True)}
+            values |= on.split_lines(part.unknowns.repeat_interleave(many, 1), self.solve.columns)
             yield part, index, on, values
 
     def _solve(
@@ -268,9 +246,6 @@ class Parts:
         at.evaluate(part.unknowns)
         matrix = at.matrix()
         return torch.linalg.solve_ex(matrix.mT if is_transposed else matrix, right)[0]
-
-    def _find_sizes(self, node: Node) -> list[int]:
-        return [self.part.builder.extent(a) for a in node.axes]
 
 
 def _choose(x: Tensor, index: Tensor) -> Tensor:
@@ -287,8 +262,3 @@ def _repeat(values: Mapping[int, Tensor], many: int) -> Values:
     return {
         i: x if x.shape[-1] == 1 else x.repeat_interleave(many, -1) for i, x in values.items()
     }  # fmt: skip
-
-
-def _spread(x: Tensor, on: Any, node: Node) -> Tensor:
-    """An array of its own over all entries and points."""
-    return x.expand(on.layout.shape(node.axes, on.call.points)).clone()

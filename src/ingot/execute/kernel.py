@@ -1,7 +1,6 @@
 """Program -> generated C++: blocks of points in vector lanes, Newton inside, many steps a call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -19,7 +18,6 @@ from ingot.execute.kernel_cuda import open_device_runners
 from ingot.execute.kernel_run import (
     KernelEntry,
     KernelTransient,
-    Runners,
     open_native_runners,
 )
 from ingot.execute.status import Status, spoil_slopes
@@ -45,7 +43,7 @@ class Kernel:
         device: torch.device = CPU,
     ) -> None:  # fmt: skip
         if library is None:
-            library = _make_library({entry: compile_passes(program, choices)}, dtype, device)
+            library = _Library({entry: compile_passes(program, choices)}, dtype, device)
         self.program = program
         self.compiled = library.compiled[entry]
         self.source = library.source
@@ -78,32 +76,27 @@ class Kernel:
         return KernelTransient(self.entry, transient)
 
 
-@dataclass(frozen=True, slots=True)
 class _Library:
-    """Programs that went through all passes, compiled as one translation unit, by their names."""
+    """Programs that went through all passes, compiled as one translation unit for a device."""
 
-    compiled: Mapping[str, Program]
-    source: str
-    runners: Runners
-
-
-def _make_library(
-    compiled: Mapping[str, Program], dtype: torch.dtype, device: torch.device
-) -> _Library:
-    """Programs compiled together for a device."""
-    frame = THREADS if device.type == "cuda" else LANES
-    shared = SharedDefinitions()
-    real = "double" if dtype == torch.float64 else "float"
-    sections = [
-        write_section(p, entry, shared=shared, frame=frame) for entry, p in compiled.items()
-    ]
-    if frame is THREADS:
-        source = f"{write_definitions(real, _PREFIX)}{write_unit(sections, frame)}"
-        find = load_functions(source, device, frame.read_headers())
-        return _Library(compiled, source, open_device_runners(find, _PREFIX, device))
-    source = write_unit([*sections, write_entries(_PREFIX, [*compiled])])
-    native = load_library(source, (*NATIVE_FLAGS, f"-DINGOT_REAL={real}"))
-    return _Library(compiled, source, open_native_runners(native, _PREFIX))
+    def __init__(
+        self, compiled: Mapping[str, Program], dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self.compiled = compiled
+        frame = THREADS if device.type == "cuda" else LANES
+        shared = SharedDefinitions()
+        real = "double" if dtype == torch.float64 else "float"
+        sections = [
+            write_section(p, entry, shared=shared, frame=frame) for entry, p in compiled.items()
+        ]
+        if frame is THREADS:
+            self.source = f"{write_definitions(real, _PREFIX)}{write_unit(sections, frame)}"
+            find = load_functions(self.source, device, frame.read_headers())
+            self.runners = open_device_runners(find, _PREFIX, device)
+        else:
+            self.source = write_unit([*sections, write_entries(_PREFIX, [*compiled])])
+            native = load_library(self.source, (*NATIVE_FLAGS, f"-DINGOT_REAL={real}"))
+            self.runners = open_native_runners(native, _PREFIX)
 
 
 def compile_kernels(
@@ -112,7 +105,7 @@ def compile_kernels(
     """Kernels that one run of the compiler makes, for parts of one whole."""
     names = ["run", *(f"run_{i}" for i in range(1, len(programs)))]
     compiled = {n: compile_passes(p) for n, p in zip(names, programs, strict=True)}
-    library = _make_library(compiled, dtype, device)
+    library = _Library(compiled, dtype, device)
     return [
         Kernel(p, dtype=dtype, library=library, entry=n)
         for n, p in zip(names, programs, strict=True)

@@ -41,31 +41,22 @@ class DeviceRunner:
         raise_if(find_too_large(rows))
         self._sizes = _measure_task(rows)
 
-    def __call__(
-        self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
-    ) -> None:
-        """Start the steps on torch's current stream."""
-        if points:
-            self._make(knobs, given, gives, rows, (points, first, count)).start()
-
-    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
-        """One step of all points."""
-        return self._make(knobs, given, gives, rows, (points, 0, 1))
-
-    def _make(
-        self, knobs: Any, given: Any, gives: Any, rows: bytes, rest: tuple[int, int, int]
-    ) -> Task:
+    def make_task(
+        self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int, first: int = 0,
+        count: int = 1,
+    ) -> Task:  # fmt: skip
+        """Steps on what is torch's current stream when they start."""
         parts = zip((given, gives, rows, knobs), self._sizes, strict=True)
-        whole = b"".join(bytes(x).ljust(n, b"\0") for x, n in parts) + struct.pack("3q", *rest)
+        rest = struct.pack("3q", points, first, count)
+        whole = b"".join(bytes(x).ljust(n, b"\0") for x, n in parts) + rest
         numbers = (c_int64 * (len(whole) // 8)).from_buffer_copy(whole)
         threads = self.function.threads
-        blocks = min(-(-rest[0] // threads), MAX_BLOCKS)
+        blocks = min(-(-points // threads), MAX_BLOCKS)
         launch = self.function.bind(blocks, threads, numbers)
-        first, second, _, _ = self._sizes
+        given_bytes, gives_bytes, _, _ = self._sizes
+        places = 0, given_bytes // 8, (given_bytes + gives_bytes) // 8
         index = self.device.index
-        return Task(
-            numbers, (0, first // 8, (first + second) // 8), lambda: launch(raw_stream(index))
-        )
+        return Task(numbers, places, lambda: launch(raw_stream(index)))
 
 
 def _measure_task(rows: tuple[int, int, int]) -> tuple[int, ...]:

@@ -82,22 +82,22 @@ UNREAD = count_references([np.empty(0)], 0)
 
 
 class Runner(Protocol):
-    """What runs a kernel on a device: steps of all points, given the rows of C structures.
+    """What runs a kernel on a device.
 
-    task_points: below so many points one step is best run as one task
+    task_points: below so many points the task of one step is worth keeping
     """
 
     device: torch.device
     task_points: float
 
-    def __call__(
-        self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
-    ) -> None:
-        """Run `count` steps from `first` on."""
-        ...
+    def make_task(
+        self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int, first: int = 0,
+        count: int = 1,
+    ) -> Task:  # fmt: skip
+        """`count` steps of all points from `first` on, given the rows of C structures.
 
-    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
-        """The first step of all points, to be run again with other addresses."""
+        It may be run again with other addresses.
+        """
         ...
 
 
@@ -122,40 +122,30 @@ class NativeRunner:
         function.argtypes, function.restype = RUN_ARGTYPES, ctypes.c_int32
         self.function, self.lanes = function, lanes
 
-    def __call__(
-        self, given: Any, gives: Any, knobs: Any, rows: bytes, points: int, first: int, count: int
-    ) -> None:
-        """Run steps, ranges of blocks by threads where it is worth a thread."""
+    def make_task(
+        self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int, first: int = 0,
+        count: int = 1,
+    ) -> Task:  # fmt: skip
+        """Steps by the thread that calls, or ranges of blocks by threads where it is worth one."""
+        whole = given + gives + rows
+        numbers = (ctypes.c_int64 * (len(whole) // 8)).from_buffer_copy(whole)
+        places = 0, len(given) // 8, (len(given) + len(gives)) // 8
+        at = ctypes.addressof(numbers)
+        rest = at + len(given), knobs, at + 8 * places[2], points, first, count
+        function = self.function
 
         def work(begin: int, end: int) -> None:
-            if self.function(given, gives, knobs, rows, points, first, count, begin, end):
+            if function(at, *rest, begin, end):
                 raise MemoryError(NO_MEMORY)
 
         threads = min(torch.get_num_threads(), points * count // MIN_WORK_FOR_THREADS)
         if threads <= 1 or points <= LINE:
-            work(0, points)
-            return
+            return Task(numbers, places, partial(work, 0, points))
         least = min(TILE, points / threads)
         each = LINE * math.ceil(max(least, points / (threads * RANGES_OF_A_THREAD)) / LINE)
         ranges = [(begin, min(begin + each, points)) for begin in range(0, points, each)]
-        run_parallel(
-            work, ranges, min(threads, len(ranges)),
-            is_long=points * count >= MIN_WORK_FOR_OPENMP,
-        )  # fmt: skip
-
-    def make_task(self, knobs: Any, given: bytes, gives: bytes, rows: bytes, points: int) -> Task:
-        """One step of all points by the thread that calls."""
-        whole = given + gives + rows
-        numbers = (ctypes.c_int64 * (len(whole) // 8)).from_buffer_copy(whole)
-        places = 0, len(given) // 8, (len(given) + len(gives)) // 8
-        at = [ctypes.addressof(numbers) + 8 * place for place in places]
-        function, rest = self.function, (points, 0, 1, 0, points)
-
-        def start() -> None:
-            if function(at[0], at[1], knobs, at[2], *rest):
-                raise MemoryError(NO_MEMORY)
-
-        return Task(numbers, places, start)
+        threads, is_long = min(threads, len(ranges)), points * count >= MIN_WORK_FOR_OPENMP
+        return Task(numbers, places, partial(run_parallel, work, ranges, threads, is_long=is_long))
 
 
 def open_native_runners(library: ctypes.CDLL, prefix: str) -> Runners:
@@ -239,7 +229,7 @@ class KernelEntry:
             ready = self._calls.keep(key, made)
         held, given = ready.pack_given(values)
         outputs, gives = ready.allocate_outputs(self._allocate_large)
-        reports = self._run_reporting(given, gives, (ready.points,), range(1))
+        reports = self.run_reporting(given, gives, (ready.points,), range(1))
         del held  # until here the kernel reads them
         return outputs, reports
 
@@ -253,41 +243,13 @@ class KernelEntry:
         make_task = partial(self.run.make_task, self._knobs)
         return FastCall(make_task, self._solves, ready, values)
 
-    def run_steps(
-        self, slots: Sequence[InputSlot], points: int, steps: range, initial: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], Reports]:
-        """Run a range of steps; outputs are (steps.stop, components, points), zero before it.
-
-        They are arrays of NumPy on CPUs, of torch on GPUs.
-        """
-        outputs: dict[str, Any] = {}
-        places: dict[str, tuple[int, ...]] = {}
-        for v in self.outputs:
-            outputs[v.name] = x = self._allocate_history(v.name, (steps.stop, v.width, points))
-            x[: steps.start] = initial.get(v.name, 0.0)
-            address = (x if isinstance(x, Tensor) else torch.from_numpy(x)).data_ptr()
-            places[v.name] = address, v.width * points, 1, points
-        read: list[int] = []
-        for data, step, point, component, back, link in slots:
-            at = (data.data_ptr(), step, point, component) if link is None else places[link]
-            read += (*at, back)
-        given = struct.pack(f"{len(read)}q", *read)
-        gives = struct.pack(f"{4 * len(places)}q", *chain(*places.values()))
-        return outputs, self._run_reporting(given, gives, (len(steps), points), steps)
-
-    def _allocate_history(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Memory for a history: that of the last one, if no tensor reads it any more."""
-        if self.device.type != "cpu":
-            return torch.empty(shape, dtype=self.dtype, device=self.device)
-        return self._reuse((name, shape))
-
     def _allocate_large(self, name: str, size: int) -> Array | None:
         """Memory for an output of a call or for what solves report, if it is worth keeping."""
         if size < MIN_KEPT_NUMBERS or self.device.type != "cpu":
             return None
-        return self._reuse((name, (size,)))
+        return self.reuse((name, (size,)))
 
-    def _reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
+    def reuse(self, key: tuple[str, tuple[int, ...]]) -> Array:
         """Memory that nobody reads, of two that are kept: a loop that assigns its result to the
         same name holds the one while it asks for the other.
         """
@@ -306,8 +268,8 @@ class KernelEntry:
             self._rooms.pop(next(iter(self._rooms)), None)  # what was asked for first
         return kept
 
-    def _run_reporting(
-        self, given: object, gives: object, tables: tuple[int, ...], steps: range
+    def run_reporting(
+        self, given: bytes, gives: bytes, tables: tuple[int, ...], steps: range
     ) -> Reports:
         """Run steps on all points, and tell what the solves reported in tables."""
         points = tables[-1]
@@ -316,7 +278,9 @@ class KernelEntry:
         )
 
         def run(first: int, count: int, rules: object, rows: bytes) -> None:
-            self.run(given, gives, rules, rows, points, first, count)
+            if points:
+                task = self.run.make_task(rules, given, gives, rows, points, first, count)
+                task.start()  # while the task holds the numbers that are read
 
         if not self._together or not points:
             run(steps.start, len(steps), self._knobs, reports.pack_rows())
@@ -390,12 +354,30 @@ class KernelTransient:
 
     @_tell_full()
     def __call__(self) -> History:
-        """Run all steps."""
+        """Run all steps; histories are arrays of NumPy on CPUs, of torch on GPUs, until the end."""
+        entry, histories = self.entry, dict[str, Any]()
+        places: dict[str, tuple[int, ...]] = {}
+        for v in entry.outputs:
+            shape = self.count, v.width, self.points
+            if entry.device == CPU:
+                x: Any = entry.reuse((v.name, shape))
+            else:
+                x = torch.empty(shape, dtype=entry.dtype, device=entry.device)
+            x[:1] = self.initial.get(v.name, 0.0)
+            histories[v.name] = x
+            address = (x if isinstance(x, Tensor) else torch.from_numpy(x)).data_ptr()
+            places[v.name] = address, v.width * self.points, 1, self.points
+        read: list[int] = []
+        for data, step, point, component, back, link in self.slots:
+            at = (data.data_ptr(), step, point, component) if link is None else places[link]
+            read += (*at, back)
+        given = struct.pack(f"{len(read)}q", *read)
+        gives = struct.pack(f"{4 * len(places)}q", *chain(*places.values()))
         steps = range(1, self.count)
-        found, statuses = self.entry.run_steps(self.slots, self.points, steps, self.initial)
+        statuses = entry.run_reporting(given, gives, (len(steps), self.points), steps)
         outputs = {}
-        for v in self.entry.outputs:
-            rows = found[v.name].swapaxes(1, 2)
+        for v in entry.outputs:
+            rows = histories[v.name].swapaxes(1, 2)
             rows = rows.reshape(self.count, *self.batch, *v.sizes, *v.base)
             outputs[v.name] = rows if isinstance(rows, Tensor) else torch.from_numpy(rows)
         return History(outputs, statuses)

@@ -1,21 +1,22 @@
 """Newton's method on a batch in torch: equations, a start and rules -> unknowns and a status.
 
-Arrays are (unknowns, points). A point that has converged is frozen, one that failed is set aside.
-newton.h does the same for the points of a lane block.
+Arrays are (unknowns, points). A point that has converged is frozen, one that failed is set aside,
+to take its step in parts. newton.h and parts.h do the same for the points of a lane block.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from ingot.execute.status import Reason, Status, find_criteria
+from ingot.execute.status import STATUS_ROWS, Reason, Status, find_criteria
 from ingot.options import Newton
 
 __all__ = [
-    "Rhs", "Step", "Watch", "compute_norms", "find_confirmed", "find_ended", "measure_updates",
-    "run_newton",
+    "Rhs", "Step", "StepsInParts", "Watch", "compute_norms", "find_confirmed", "find_ended",
+    "measure_updates", "run_newton",
 ]  # fmt: skip
 
 Rhs = Callable[[Tensor], Tensor]
@@ -204,3 +205,55 @@ def find_confirmed(
     both = (reach <= 1e-2 * first) & (change <= 1e-4)
     is_unseen = (following <= LOST) & (before <= first) & (reach <= 8 * before)
     return (change <= LOST) | ((down | both) & (change <= LARGEST_CHANGE)) | is_unseen
+
+
+class StepsInParts:
+    """The steps of points that failed, each part halved until it converges.
+
+    Iterating gives the parts to try. Their ends are counted in the shortest ones: after a part the
+    next is as long as the largest power of two that divides where it begins, the other half of the
+    shortest part that was halved.
+    failed: the points; unknowns: of all, as far as parts have been kept.
+    """
+
+    def __init__(self, level: int, unknowns: Tensor, status: Status) -> None:
+        self.failed = (~status.converged).nonzero()[:, 0]
+        self.unknowns = unknowns.clone()
+        self._whole = 1 << level
+        self._begin = torch.zeros_like(self.failed)
+        self._length = torch.full_like(self.failed, self._whole >> 1)
+        self._status = status
+        self._rows = {n: getattr(status, n).clone() for n in STATUS_ROWS}
+
+    @property
+    def done(self) -> Tensor:
+        """The points among those that failed whose step is taken."""
+        return self._begin == self._whole
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """The points that go on, and where in the step their parts begin and end, from 0 to 1."""
+        while len(index := (~self.done & (self._length > 0)).nonzero()[:, 0]):
+            begin, length, dtype = self._begin[index], self._length[index], self.unknowns.dtype
+            after = begin + length
+            yield index, (begin / self._whole).to(dtype), (after / self._whole).to(dtype)
+
+    def keep(self, index: Tensor, unknowns: Tensor, part: Status) -> Tensor:
+        """What became of parts; returns the places of those that converged.
+
+        Told is the part tried last, but for counts of updates, which are those of all.
+        """
+        points = self.failed[index]
+        self.unknowns[:, points] = unknowns
+        for name, row in self._rows.items():
+            new = getattr(part, name)
+            row[points] = row[points] + new if name in ("iterations", "pivoted") else new
+        begin, length, converged = self._begin[index], self._length[index], part.converged
+        after = begin + length
+        self._begin[index] = torch.where(converged, after, begin)
+        self._length[index] = torch.where(converged, after & -after, length >> 1)
+        return converged.nonzero()[:, 0]
+
+    def finish(self) -> tuple[Tensor, Status]:
+        """The unknowns, NaN where a step could not be taken, and the status of all points."""
+        self.unknowns[:, self.failed[~self.done]] = math.nan
+        return self.unknowns, replace(self._status, **self._rows)

@@ -23,25 +23,22 @@ def compile_segments(
     """A program with lines that see all points, ready to run; compile: makes the others run."""
     cut = cut_at_boundaries(program)
     apart = [s.program for s in cut.segments if s.kind == "points"]
-    if all(operation(n.op).is_leaf for program in apart for n in program.lines):
-        compile = _interpret  # what only copies needs no compiler
-    compiled = iter(compile(apart, dtype))
+    # what only copies needs no compiler
+    is_needed = any(not operation(n.op).is_leaf for program in apart for n in program.lines)
+    compiled = iter(compile(apart, dtype) if is_needed else ())
 
     def make(segment: Segment) -> Run | None:
         if segment.kind == "reduction":
             return None
-        whole = segment.kind == "whole"
-        return Interpreter(segment.program, dtype=dtype) if whole else next(compiled)
+        if segment.kind == "points" and is_needed:
+            return next(compiled)
+        return Interpreter(segment.program, dtype=dtype)
 
     held = {p.variable.name: p.value.data.detach().to(device) for p in program.parameters}
     return Segmented(
         describe_segments(program, cut), [make(s) for s in cut.segments], dtype=dtype,
         parameters=held, solves=[s.name for s in program.solves], slopes=find_slopes(program),
     )  # fmt: skip
-
-
-def _interpret(programs: Sequence[Program], dtype: torch.dtype) -> Sequence[Run]:
-    return [Interpreter(program, dtype=dtype) for program in programs]
 
 
 def describe_segments(program: Program, cut: Segmentation) -> SegmentedInfo:

@@ -103,11 +103,17 @@ class Segmented:
         statuses: dict[str, Status] = {}
         with torch.no_grad():
             for step, run in zip(self.info.steps, self.runs, strict=True):
-                if run is None:
-                    values |= self._apply(step, values, reduced)
+                for n in step.gives:
+                    reduced.dims(
+                        self._value[n].sources
+                    )  # refuses batches that do not meet, axes that are not
+                if step.rule is not None:
+                    (read,), (gives,) = step.reads, step.gives
+                    lost, like = reduced.dims(self._value[read].sources), reduced.dims(step.like)
+                    x = apply_rule(step.rule, step.dim, values[read], lost, like, batch)
+                    values[gives] = x
                 else:
-                    for n in step.gives:
-                        reduced.dims(self._value[n].sources)  # refuses batches that do not meet
+                    assert run is not None
                     found, told = run({n: values[n] for n in step.reads})
                     values |= {n: self._narrow(found[n], n, reduced) for n in step.gives}
                     dims = reduced.dims(self._sources[step]) if told else ()
@@ -160,16 +166,6 @@ class Segmented:
     def arrange(self, transient: Transient) -> Callable[[], History]:
         """The run of a transient."""
         return partial(self.transient, transient)
-
-    def _apply(
-        self, step: StepInfo, values: Mapping[str, Tensor], reduced: Reduced
-    ) -> dict[str, Tensor]:
-        """What a rule makes of the batch of a value."""
-        assert step.rule is not None
-        (read,), (gives,) = step.reads, step.gives
-        reduced.dims(self._value[gives].sources)  # refuses an axis that is not there
-        dims, like = (reduced.dims(sources) for sources in (self._value[read].sources, step.like))
-        return {gives: apply_rule(step.rule, step.dim, values[read], dims, like, reduced.batch)}
 
     def _narrow(self, x: Tensor, name: str, reduced: Reduced) -> Tensor:
         """A value at the points that it has of its own, where others of its segment have more."""

@@ -1,7 +1,7 @@
 """What became of every point of a call: converged or why not, iterations, residual."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -100,15 +100,15 @@ class Status:
         if dims == ():
             return self
         left = () if dims is None else remove_axes(batch, dims)
-        rows = {
-            row: spread_points(getattr(self, row).reshape(left), dims, batch).reshape(-1)
-            for row in STATUS_ROWS
-        }
-        return replace(self, **rows)
+        return self.change(lambda row: spread_points(row.reshape(left), dims, batch).reshape(-1))
 
     def to(self, device: torch.device | str) -> "Status":
         """The same on a device."""
-        return replace(self, **{row: getattr(self, row).to(device) for row in STATUS_ROWS})
+        return self.change(lambda row: row.to(device))
+
+    def change(self, rows: Callable[[Tensor], Tensor]) -> "Status":
+        """The same with other rows."""
+        return replace(self, **{name: rows(getattr(self, name)) for name in STATUS_ROWS})
 
     @property
     def converged(self) -> Tensor:
