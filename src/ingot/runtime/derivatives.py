@@ -192,10 +192,9 @@ def _multiply(
     side = out if turned else into
     vector = other.reshape(*other.shape[: other.ndim - side.rank], side.width, 1)
     matrix = matrix.mT if turned else matrix
-    if vector.ndim > 2:
-        result = matrix @ vector
-    else:  # as one of a batch: torch sums a single product in another order
-        result = (matrix[None] @ vector[None])[0]
+    # torch sums a product that is by itself in another order than those of a batch
+    is_alone = vector.ndim == 2
+    result = (matrix[None] @ vector[None])[0] if is_alone else matrix @ vector
     to = into if turned else out
     return result[..., 0].reshape((*result.shape[:-2], *to.sizes, *to.base))
 
