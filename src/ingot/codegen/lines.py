@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.codegen.loops import Loops
-from ingot.codegen.outline import Outline, write_outlined
+from ingot.codegen.outline import Outline, OutlineWriter
 from ingot.codegen.statements import Block, Let, Row, count_up
 from ingot.codegen.values import (
     Access,
@@ -104,7 +104,7 @@ class Lines:
         if self.outline is not None and not any(n.axes for n in lines):
             kept = {n.id for n in wanted} | self._find_later_reads(later, lines)
             straight = [n for n in lines if n.id not in fused]
-            return [*rows, *write_outlined(self, straight, fused, kept, self.outline)]
+            return [*rows, *OutlineWriter(self, straight, fused, kept, self.outline).write()]
         if not any(n.axes for n in lines):
             lines = self._shorten_lives(
                 lines, fused, staying | self._find_later_reads(later, lines)
@@ -242,24 +242,17 @@ def _find_fused_products(lines: Sequence[Node], wanted: Iterable[Node]) -> set[i
         for arg in node.args:
             if arg.id in readers:
                 readers[arg.id].append(node)
+    rows = [(n, ELEMENTWISE[n.op]) for n in lines if n.op in ELEMENTWISE]
+    products = (n for n, row in rows if row.is_product)
+    fusing = {n.id for n, row in rows if row.fused is not None}
     kept = {n.id for n in wanted}
     found: set[int] = set()
     taken: set[int] = set()
     # those that few read first, since each saves a line, whatever the number of its readers
-    for product in sorted(filter(_is_product, lines), key=lambda n: len(readers[n.id])):
+    for product in sorted(products, key=lambda n: len(readers[n.id])):
         by = readers[product.id]
-        sums = {n.id for n in by if _fuses(n) and n.axes == product.axes}
+        sums = {n.id for n in by if n.id in fusing and n.axes == product.axes}
         if product.id not in kept and by and len(sums) == len(by) and not sums & taken:
             found.add(product.id)
             taken |= sums
     return found
-
-
-def _is_product(node: Node) -> bool:
-    row = ELEMENTWISE.get(node.op)
-    return row is not None and row.is_product
-
-
-def _fuses(node: Node) -> bool:
-    row = ELEMENTWISE.get(node.op)
-    return row is not None and row.fused is not None

@@ -1,6 +1,6 @@
 """Straight lines -> statements; reductions over the instances of a region become loops."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,31 @@ from ingot.types.elementwise import ELEMENTWISE
 if TYPE_CHECKING:
     from ingot.codegen.lines import Lines
 
-__all__ = ["SumLoops"]
+__all__ = ["SumLoops", "find_waves"]
 
 MAX_SUMS_PER_LOOP = 12
 """How many sums share a loop: as many as stay in registers."""
+
+
+def find_waves(
+    nodes: Sequence[Node], fused: set[int], mates: Mapping[int, Sequence[Node]],
+    wait: Callable[[Node, Node], int], rounds: int,
+) -> dict[int, int]:  # fmt: skip
+    """The first wave in which each line can run, which is that of all its mates.
+
+    wait: by how many waves a line comes after one that it reads. Nothing where rounds do not do.
+    """
+    wave = {n.id: 0 for n in nodes}
+    for _ in range(rounds):
+        before = dict(wave)
+        for node in nodes:
+            reads = (x for x in find_operands(node, fused) if x.id in wave)
+            now = max((wave[x.id] + wait(node, x) for x in reads), default=0)
+            for mate in mates.get(node.id, (node,)):
+                wave[mate.id] = max(wave[mate.id], now)
+        if wave == before:
+            return wave
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +61,12 @@ class SumLoops:
         self.spacing.clear()
         chains = self._find_chains(nodes)
         inside = {n.id: chain for chain in chains for n in chain}
-        wave = self._find_waves(nodes, inside)
+
+        def count_loops(node: Node, read: Node) -> int:
+            """One, if a line reads the sum of another chain."""
+            return int(read.id in inside and inside[read.id] is not inside.get(node.id))
+
+        wave = find_waves(nodes, self.fused, inside, count_loops, rounds=len(nodes) + 1)
         rows: list[Row] = []
         for now in range(max(wave.values(), default=-1) + 1):
             ready: list[list[Node]] = []
@@ -55,25 +81,6 @@ class SumLoops:
             rows += self._write_loops(ready)
         return rows
 
-    def _find_waves(
-        self, nodes: Sequence[Node], inside: Mapping[int, list[Node]]
-    ) -> dict[int, int]:
-        """After how many loops each line can run; the lines of a sum wait for the last of them."""
-        wave = {n.id: 0 for n in nodes}
-        changed = True
-        while changed:
-            changed = False
-            for node in nodes:
-                chain = inside.get(node.id, [node])
-                own = {n.id for n in chain}
-                for read in find_operands(node, self.fused):
-                    if read.id in wave and read.id not in own:
-                        after = wave[read.id] + (read.id in inside)
-                        if after > wave[node.id]:
-                            wave.update(dict.fromkeys(own, after))
-                            changed = True
-        return wave
-
     def _find_chains(self, nodes: Sequence[Node]) -> list[list[Node]]:
         """Sums whose terms are twins, in the order of the instances."""
         found: list[list[Node]] = []
@@ -82,27 +89,17 @@ class SumLoops:
         for node in nodes:
             if node.id in done:
                 continue
-            chain = [node]
-            while True:
-                last = chain[-1]
-                after = self.readers.get(last.id, [])
-                if last.id in self.kept or len(after) != 1 or after[0].id not in here:
+            chain, due = [node], None
+            while len(after := self.readers.get(chain[-1].id, [])) == 1:
+                term = self._find_term(after[0], chain[-1]) if after[0].id in here else None
+                if chain[-1].id in self.kept or term is None or due not in (None, term):
                     break
-                if not self._follows(chain, after[0]):
-                    break
-                chain.append(after[0])
+                chain += after
+                due = (term[0] + 1, *term[1:])
             if len(chain) > 3:
                 found.append(chain)
                 done |= {n.id for n in chain}
         return found
-
-    def _follows(self, chain: Sequence[Node], node: Node) -> bool:
-        """Whether a line adds the next instance's term to the last line of a chain."""
-        here = self._find_term(node, chain[-1])
-        if here is None or len(chain) == 1:
-            return here is not None
-        last = self._find_term(chain[-1], chain[-2])
-        return last is not None and (last[0] + 1, *last[1:]) == here
 
     def _find_term(self, node: Node, total: Node) -> tuple[int, object, object] | None:
         """The instance whose term a line adds to a total, how, and which term it is."""
