@@ -5,7 +5,6 @@ Equal operations are joined, dead ones dropped; neighbours of one shape become o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,8 @@ from ingot.fields.jit.capture import Captured, draws
 from ingot.fields.jit.clusters import Loop, Unit, clustered
 from ingot.fields.jit.components import apart
 from ingot.fields.jit.entries import by_entries
-from ingot.fields.jit.nodes import costs, name_of, sizes_of
-from ingot.fields.jit.operations import OPERATIONS, THROUGH
+from ingot.fields.jit.nodes import costs, name_of, seen, sizes_of
+from ingot.fields.jit.operations import OPERATIONS
 from ingot.fields.jit.view import View, viewed
 
 __all__ = ["Fused", "fuse"]
@@ -66,26 +65,16 @@ def fuse(captured: Captured) -> Fused:
     copy_parts(graph)
     view = viewed(captured)
     outputs = tuple(next(n for n in graph.nodes if n.op == "output").args[0])
-    units = alive(clustered(captured, view), outputs)
-    read = {each for unit in units if isinstance(unit, Loop) for each in unit.reads}
-    stored = (read | view.whole) & view.points
-    placed = dict(pair for unit in units for pair in components(unit, view))
+    units = clustered(captured, view)
+    read = {each for unit in units if isinstance(unit, Loop) for each in unit.reads} | view.whole
+    units = tuple(unit for unit in units if isinstance(unit, Loop) or unit.node in read)
+    stored, by_loops = read & view.points, view.points - view.floating
+    placed = {
+        part: (node, at)
+        for node in graph.nodes if is_stack(node) and by_loops.issuperset(node.args[0])
+        for at, part in enumerate(node.args[0])
+    }  # fmt: skip
     return Fused(captured, view, units, frozenset(stored), outputs, before, placed)
-
-
-def components(unit: Unit, view: View) -> Iterator[tuple[Node, tuple[Node, int]]]:
-    """The values that loops store right where a unit would put them side by side."""
-    if isinstance(unit, Loop) or not is_stack(unit.node):
-        return
-    parts: list[Node] = list[Any](unit.node.args)[0]
-    sizes = sizes_of(unit.node)[1:]
-    own = all(
-        part in view.points and part not in view.floating and sizes_of(part) == sizes
-        and sum(map(is_stack, part.users)) == 1
-        for part in parts
-    )  # fmt: skip
-    if own and len(set(parts)) == len(parts):
-        yield from ((part, (unit.node, at)) for at, part in enumerate(parts))
 
 
 def is_stack(node: Node) -> bool:
@@ -114,13 +103,6 @@ def copy_parts(graph: Any) -> None:
         node.args = (parts, *node.args[1:])
 
 
-def seen(node: Node) -> Node:
-    """The node whose values this one has, axes aside."""
-    while name_of(node) in THROUGH:
-        node = node.all_input_nodes[0]
-    return node
-
-
 def name_parts(graph: Any) -> None:
     """Say `real` and `imag` where torch takes one of two numbers that a complex one is seen as."""
     for node in list(graph.nodes):
@@ -146,14 +128,3 @@ def share(graph: Any) -> None:
         if first is not node:
             node.replace_all_uses_with(first)
             graph.erase_node(node)
-
-
-def alive(units: tuple[Unit, ...], outputs: Iterable[Any]) -> tuple[Unit, ...]:
-    """The units whose values something reads."""
-    needed = {each for each in outputs if isinstance(each, Node)}
-    kept: list[Unit] = []
-    for unit in reversed(units):
-        if isinstance(unit, Loop) or unit.node in needed:
-            needed |= unit.reads.keys()
-            kept.append(unit)
-    return tuple(reversed(kept))

@@ -7,12 +7,16 @@ from torch.fx import Node
 
 from ingot.graphs.torch_private import OpOverload
 
-__all__ = ["costs", "name_of", "sizes_of"]
+__all__ = ["THROUGH", "costs", "name_of", "seen", "sizes_of"]
 
 FREE = ("view", "reshape", "select", "slice", "unsqueeze", "squeeze", "permute", "transpose",
         "expand", "alias", "detach", "t", "unbind", "split", "view_as_real", "view_as_complex",
         "getitem", "sym_size", "lift_fresh_copy", "diagonal", "movedim", "as_strided")  # fmt: skip
 """Calls that touch no values."""
+
+THROUGH = frozenset(("expand.default", "alias.default", "detach.default", "lift_fresh_copy.default",
+                     "lift.default", "lift_fresh.default"))  # fmt: skip
+"""Operations that leave values as they are."""
 
 
 def name_of(node: Node) -> str:
@@ -25,6 +29,13 @@ def name_of(node: Node) -> str:
 def sizes_of(node: Node) -> tuple[int, ...]:
     """The sizes of a node's value while it was captured."""
     return tuple(int(getattr(getattr(n, "node", None), "hint", n)) for n in node.meta["val"].shape)
+
+
+def seen(node: Node) -> Node:
+    """The node whose values this one has, axes aside."""
+    while name_of(node) in THROUGH:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def costs(node: Node) -> bool:

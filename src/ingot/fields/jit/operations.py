@@ -19,8 +19,8 @@ from ingot.fields.jit.nodes import name_of
 from ingot.program import Builder, Node
 from ingot.types.elementwise import ELEMENTWISE, multiply_out
 
-__all__ = ["CHEAP", "CONSTANTS", "OPERATIONS", "THROUGH", "Kind", "Value", "cast", "kind_of",
-           "literal", "lower", "placeholder"]  # fmt: skip
+__all__ = ["CHEAP", "CONSTANTS", "OPERATIONS", "Kind", "Value", "cast", "kind_of", "literal",
+           "lower", "placeholder"]  # fmt: skip
 
 Kind = Literal["V", "C", "M"]
 """Numbers, complex numbers, truth values, by their types in C++."""
@@ -257,10 +257,6 @@ CHEAP = frozenset(
     )
 )  # fmt: skip
 """Operations that are rather repeated at every point than stored for a part of the axes."""
-
-THROUGH = frozenset(("expand.default", "alias.default", "detach.default", "lift_fresh_copy.default",
-                     "lift.default", "lift_fresh.default"))  # fmt: skip
-"""Operations that leave values as they are."""
 
 CONSTANTS: dict[str, Callable[..., Any]] = {
     "full.default": lambda size, value, **_: value,

@@ -11,16 +11,8 @@ from torch import Tensor
 from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import name_of, sizes_of
-from ingot.fields.jit.operations import (
-    CHEAP,
-    CONSTANTS,
-    OPERATIONS,
-    THROUGH,
-    kind_of,
-    lower,
-    placeholder,
-)
+from ingot.fields.jit.nodes import THROUGH, name_of, seen, sizes_of
+from ingot.fields.jit.operations import CHEAP, CONSTANTS, OPERATIONS, kind_of, lower, placeholder
 from ingot.fields.jit.schema import SMALLEST, TRACED
 from ingot.graphs.torch_private import hint_of
 from ingot.program import Builder
@@ -33,7 +25,6 @@ class View:
     """What each node of a graph is.
 
     constants: those that are one number everywhere
-    through: those that have the values of another
     points: those that work point by point
     whole: those whose values must lie in memory, for calls of torch and for those outside
     floating: those of `points` that every loop computes for itself
@@ -41,17 +32,10 @@ class View:
     """
 
     constants: dict[Node, complex]
-    through: dict[Node, Node]
     points: frozenset[Node]
     whole: frozenset[Node] = frozenset()
     floating: frozenset[Node] = frozenset()
     shifted: frozenset[Node] = frozenset()
-
-    def seen(self, node: Node) -> Node:
-        """The node whose values this one has, axes aside."""
-        while node in self.through:
-            node = self.through[node]
-        return node
 
     def base(self, node: Node) -> Node:
         """The value in memory that a node is: of a shift the one that is shifted."""
@@ -62,12 +46,13 @@ def viewed(captured: Captured) -> View:
     """How each node of a graph is seen."""
     real, device = captured.real, torch.device(captured.schema.device)
     constants: dict[Node, complex] = {}
-    through: dict[Node, Node] = {}
     points: set[Node] = set()
     for node in captured.module.graph.nodes:
         name = name_of(node)
         value = node.meta.get("val")
-        if node.op == "get_attr":
+        if seen(node) in constants:
+            constants[node] = constants[seen(node)]
+        elif node.op == "get_attr":
             held = getattr(captured.module, str(node.target))
             if isinstance(held, Tensor) and held.numel() == 1:
                 constants[node] = held.item()
@@ -75,13 +60,9 @@ def viewed(captured: Captured) -> View:
             number = CONSTANTS[name](*node.args, **node.kwargs)
             if isinstance(number, bool | int | float | complex):
                 constants[node] = bool(number) if value.dtype == torch.bool else number
-        elif name in THROUGH and node.args[0] in constants:
-            constants[node] = constants[node.args[0]]
-        elif name in THROUGH:
-            through[node] = node.args[0]
         elif name in OPERATIONS and works(node, real) and is_on(node, device, constants):
             points.add(node)
-    view = View(constants, through, frozenset(points))
+    view = View(constants, frozenset(points))
     whole = needed_whole(captured.module.graph, view)
     floating = {n for n in points - whole if is_part(n, captured) and name_of(n) in CHEAP}
     shifted = {n for n in captured.module.graph.nodes if is_shifted(n, view, captured)}
@@ -100,7 +81,7 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
     near = all(abs(shift) <= SMALLEST for shift in args[1])
     kinds = (captured.real, captured.real.to_complex(), torch.bool)
     held = value.dtype in kinds and is_on(node, torch.device(captured.schema.device), ())
-    memory = source not in view.through and source not in view.constants
+    memory = name_of(source) not in THROUGH and source not in view.constants
     alone = all(user in view.points for user in node.users)
     return near and open_axes and held and memory and alone
 
@@ -130,15 +111,17 @@ def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
 
 def needed_whole(graph: Any, view: View) -> set[Node]:
     """The nodes whose values must lie in memory."""
-    loops = view.points | view.through.keys() | view.constants.keys()
-    calls = (n for n in graph.nodes if n.op in ("call_function", "output") and n not in loops)
-    pending = [a for n in calls for a in n.all_input_nodes]
+    free = {n for n in graph.nodes if n in view.constants or name_of(n) in THROUGH}
+    kinds, others = ("call_function", "output"), view.points | free
+    pending = [
+        a for n in graph.nodes if n.op in kinds and n not in others for a in n.all_input_nodes
+    ]
     found: set[Node] = set()
     while pending:
         node = pending.pop()
         if node not in found:
             found.add(node)
-            if node in view.through or node in view.constants:
+            if node in free:
                 pending += node.all_input_nodes
     return found
 
@@ -154,7 +137,7 @@ def reads(node: Node, view: View) -> Iterator[Node]:
     if node not in view.points:
         yield from node.all_input_nodes
         return
-    for found in map(view.seen, node.all_input_nodes):
+    for found in map(seen, node.all_input_nodes):
         if found in view.floating:
             yield from reads(found, view)
         elif found not in view.constants:
