@@ -15,10 +15,10 @@ from torch import Tensor
 from ingot.codegen.build import NATIVE_FLAGS, load_library
 from ingot.codegen.cuda import DeviceFunction, load_functions
 from ingot.codegen.frames import THREADS
-from ingot.codegen.grids import THREADS_PER_GROUP
+from ingot.codegen.grids import THREADS_PER_GROUP, GridLoop
 from ingot.codegen.nvrtc import OPTIONS
 from ingot.fields.jit.layout import Layout, joined, order_of
-from ingot.fields.jit.program import SequenceSource, Slot
+from ingot.fields.jit.program import SequenceSource
 from ingot.fields.jit.transforms import real_field
 from ingot.graphs.calls import CallCache
 from ingot.graphs.torch_private import raw_stream
@@ -43,11 +43,13 @@ SETTINGS = " ".join((*FLAGS, *OPTIONS))
 class PointLoop:
     """A loop over points: gives tensors of some sizes from tensors that broadcast to them."""
 
-    def __init__(self, slot: Slot, device: torch.device, entry: Entry) -> None:
+    def __init__(self, loop: GridLoop, real: str, device: torch.device, entry: Entry) -> None:
+        number = torch.float64 if real == "double" else torch.float32
+        kinds = {"V": number, "C": number.to_complex(), "M": torch.bool}
         self.entry, self.device = entry, device
-        self.dtypes = tuple(getattr(torch, name) for name in slot.gives)
+        self.dtypes = tuple(kinds[kind] for kind in loop.kinds[loop.inputs :])
         self.layouts: CallCache[Any] = CallCache()
-        self.shifted = slot.shifted
+        self.shifted = loop.is_shifted
 
     def __call__(
         self,
@@ -93,15 +95,15 @@ class NativeLoop:
 
     any_order = False
 
-    def __init__(self, slot: Slot, entry: Any) -> None:
+    def __init__(self, loop: GridLoop, entry: Any) -> None:
         entry.argtypes, entry.restype = (ctypes.c_void_p,) * 3, None
-        self.entry, self.slot = entry, slot
+        self.entry, self.varying = entry, loop.varying
 
     def arranged(self, layout: Layout, threads: int) -> Any:
         """Axes, threads, whether all is contiguous, pieces of rows; then sizes and strides."""
         inner, points = layout.extents[-1], layout.points
         threads = max(1, min(threads, points // WORTH_A_THREAD))
-        unit = all(layout.columns[-1][k] == 1 for k in self.slot.varying)
+        unit = all(layout.columns[-1][k] == 1 for k in self.varying)
         rows = points // max(inner, 1)
         chunk = inner
         if rows < 4 * threads and threads > 1:
@@ -163,10 +165,10 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
     device = torch.device(program.device)
     if device.type == "cuda":
         functions = load_functions(program.source, device, THREADS.read_headers())
-        names = (slot.name for slot in program.kernels)
+        names = (loop.name for loop in program.kernels)
         return {name: Launch(on_current_stream(functions(name))) for name in names}
     library = load_library(program.source, FLAGS)
-    return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
+    return {loop.name: NativeLoop(loop, getattr(library, loop.name)) for loop in program.kernels}
 
 
 def ready(
@@ -180,6 +182,9 @@ def ready(
         "inf": math.inf, "nan": math.nan, "real_field": real_field,
         "device": device,
     }  # fmt: skip
-    names |= {s.name: PointLoop(s, device, compiled[s.name]) for s in program.kernels}
+    names |= {
+        loop.name: PointLoop(loop, program.real, device, compiled[loop.name])
+        for loop in program.kernels
+    }
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]
