@@ -260,7 +260,7 @@ class Jit:
                 inputs[at] = state.look_up(source)
         try:
             if key not in sequence.bound:
-                sequence.bound[key] = self.bound(sequence, inputs)
+                sequence.bound[key] = self.bound(sequence, inputs, state.space)
             bound = sequence.bound[key]
             if bound is None:
                 return False
@@ -279,18 +279,17 @@ class Jit:
         self.counts["calls"] += 1
         return True
 
-    def bound(self, sequence: Compiled, inputs: list[Tensor]) -> SizedGraph | None:
+    def bound(self, sequence: Compiled, inputs: list[Tensor], space: Space) -> SizedGraph | None:
         """The graph of a sequence at some sizes, if there are loops for its device."""
-        assert self.space is not None
-        schema = schema_of(inputs, self.space)
-        if schema is None or self.space.k2.device.type not in GRID_DEVICES:
+        schema = schema_of(inputs, space)
+        if schema is None or space.k2.device.type not in GRID_DEVICES:
             return None
-        graph, place = self.graph(sequence, schema), place_of(self.space.k2.device)
+        graph, place = self.graph(sequence, schema, space), place_of(space.k2.device)
         if place is None or not self.cuda_graphs:
             return SizedGraph(graph, schema, graph.run)
         return SizedGraph(graph, schema, Recorded(graph, place, sequence.numbers))
 
-    def graph(self, sequence: Compiled, schema: Schema) -> Graph:
+    def graph(self, sequence: Compiled, schema: Schema, space: Space) -> Graph:
         """The graph of a sequence: known in this process, kept on disk, or captured now."""
         steps = sequence.part.steps
         try:
@@ -305,21 +304,17 @@ class Jit:
                 graph = Graph(ready(program), program, name, from_disk=True)
             if graph is not None:
                 self.counts["hits"] += 1
-            GRAPHS[key] = graph = graph or self.captured(sequence, schema, name)
+            else:
+                made = capture(steps, sequence.sources, sequence.wanted, schema, space)
+                program = write(fuse(made))
+                graph = Graph(ready(program), program, name)
+                self.counts["captured"] += 1
+                if name:
+                    store.keep(name, program, self.folder)
+            GRAPHS[key] = graph
             if len(GRAPHS) > KEPT:
                 del GRAPHS[next(iter(GRAPHS))]
             return graph
-
-    def captured(self, sequence: Compiled, schema: Schema, name: str | None) -> Graph:
-        """The graph of a sequence, captured and compiled."""
-        assert self.space is not None
-        made = capture(sequence.part.steps, sequence.sources, sequence.wanted, schema, self.space)
-        program = write(fuse(made))
-        graph = Graph(ready(program), program, name)
-        self.counts["captured"] += 1
-        if name:
-            store.keep(name, program, self.folder)
-        return graph
 
     def agrees(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ingot.fields.solvers.lattice import LBMStream
-from ingot.fields.step import Old, Step
+from ingot.fields.step import Step
 
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
@@ -24,10 +24,7 @@ def private_of(simulation: Simulation) -> frozenset[str]:
     if simulation.solver is None:
         return frozenset()
     given = {name for step in steps for name in step.gives if "#" not in name}
-    outside = {name for step in simulation.postprocess for name in step.reads}
-    outside |= simulation.observed | set(simulation.histories) | set(early(steps))
-    outside |= set(read_by(simulation.solver))
-    outside |= {each.name for step in steps for each in step.sources if isinstance(each, Old)}
+    outside = {*simulation.observed, *early(steps), *read_by(simulation.solver)}
     # an iteration runs several sequences, which read what others of them gave
     inner = [each for s in steps if s.iteration is not None for each in s.iteration.steps]
     outside |= {name for step in inner for name in (*step.reads, *step.gives)}
