@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from ingot.codegen.grids import GridLoop
-from ingot.fields.jit.program import SequenceSource
-from ingot.fields.jit.store import forget, keep, kept
+from ingot.fields.jit.program import SequenceSource, forget, keep, kept
 
 LOOP = GridLoop(
     "kernel_0", ("V", "C"), 1, 0, 2, ["// nothing"], (["put(at[1], j, in0);"], []),

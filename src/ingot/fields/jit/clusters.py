@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import sizes_of
+from ingot.fields.jit.operations import sizes_of
 from ingot.fields.jit.view import View, reads
 
 __all__ = ["KernelCall", "Loop", "Unit", "clustered"]

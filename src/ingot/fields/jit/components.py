@@ -16,8 +16,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import name_of, seen
-from ingot.fields.jit.operations import CHEAP
+from ingot.fields.jit.operations import CHEAP, name_of, seen
 from ingot.fields.jit.view import View, is_part, viewed
 
 __all__ = ["apart"]

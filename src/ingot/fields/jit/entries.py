@@ -15,8 +15,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import THROUGH, name_of
-from ingot.fields.jit.operations import CONSTANTS, OPERATIONS
+from ingot.fields.jit.operations import CONSTANTS, OPERATIONS, THROUGH, name_of
 from ingot.fields.jit.schema import TRACED
 from ingot.graphs.torch_private import hint_of
 

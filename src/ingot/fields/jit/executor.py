@@ -15,7 +15,6 @@ from torch import Tensor
 
 from ingot.codegen.grids import GRID_DEVICES
 from ingot.fields.calls import CHECKS, Refused, is_ours
-from ingot.fields.jit import store
 from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.capture import LOCK, Untraceable, capture
 from ingot.fields.jit.fingerprint import Unstable
@@ -23,7 +22,7 @@ from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
 from ingot.fields.jit.planner import PlanPart, plan
 from ingot.fields.jit.private import private_of
-from ingot.fields.jit.program import SequenceSource, write
+from ingot.fields.jit.program import SequenceSource, forget, keep, kept, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
@@ -299,7 +298,7 @@ class Jit:
         key: object = name or (steps, sequence.wanted, schema)
         with LOCK:
             graph = GRAPHS.pop(key, None)
-            program = store.kept(name, self.folder) if name and graph is None else None
+            program = kept(name, self.folder) if name and graph is None else None
             if program is not None:
                 graph = Graph(ready(program), program, name, from_disk=True)
             if graph is not None:
@@ -310,7 +309,7 @@ class Jit:
                 graph = Graph(ready(program), program, name)
                 self.counts["captured"] += 1
                 if name:
-                    store.keep(name, program, self.folder)
+                    keep(name, program, self.folder)
             GRAPHS[key] = graph
             if len(GRAPHS) > KEPT:
                 del GRAPHS[next(iter(GRAPHS))]
@@ -341,7 +340,7 @@ class Jit:
             for key in [key for key, each in GRAPHS.items() if each is graph]:
                 del GRAPHS[key]
             if graph.digest:
-                store.forget(graph.digest, self.folder)
+                forget(graph.digest, self.folder)
         if not graph.from_disk:
             raise Untraceable(f"compiled, {', '.join(found)}")
         return False

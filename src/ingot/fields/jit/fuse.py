@@ -15,8 +15,7 @@ from ingot.fields.jit.capture import Captured, draws
 from ingot.fields.jit.clusters import Loop, Unit, clustered
 from ingot.fields.jit.components import apart
 from ingot.fields.jit.entries import by_entries
-from ingot.fields.jit.nodes import costs, name_of, seen, sizes_of
-from ingot.fields.jit.operations import OPERATIONS
+from ingot.fields.jit.operations import OPERATIONS, costs, name_of, seen, sizes_of
 from ingot.fields.jit.view import View, viewed
 
 __all__ = ["Fused", "fuse"]

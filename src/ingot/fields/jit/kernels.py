@@ -16,8 +16,17 @@ from ingot.codegen.lines import Lines
 from ingot.codegen.values import read_name
 from ingot.fields.jit.clusters import Loop
 from ingot.fields.jit.fuse import Fused
-from ingot.fields.jit.nodes import seen, sizes_of
-from ingot.fields.jit.operations import Kind, Value, cast, kind_of, literal, lower, placeholder
+from ingot.fields.jit.operations import (
+    Kind,
+    Value,
+    cast,
+    kind_of,
+    literal,
+    lower,
+    placeholder,
+    seen,
+    sizes_of,
+)
 from ingot.fields.jit.view import View
 from ingot.program import Builder, sort_lines
 from ingot.program import Node as Line
@@ -138,9 +147,9 @@ class Lowering:
     """The values of a loop's nodes, as lines.
 
     lines: what prints them, and knows how those that are given are written; varying: those that
-    change within a row; row_loads, loads: the rows that read memory once and at every point, by
-    operand; streams: the operands of lines that are read at every point; owner: the results that
-    lines are, where these are given in stages
+    change within a row; loads: the rows that read memory, by operand; streams: the operands of
+    lines that are read at every point; owner: the results that lines are, where these are given in
+    stages
     """
 
     fused: Fused
@@ -152,8 +161,7 @@ class Lowering:
     numbers: dict[Node, int] = field(default_factory=dict)
     values: dict[Node, Value] = field(default_factory=dict)
     varying: set[int] = field(default_factory=set)
-    row_loads: dict[int, str] = field(default_factory=dict)
-    loads: dict[int, str] = field(default_factory=dict)
+    loads: list[str] = field(default_factory=list)
     streams: dict[int, int] = field(default_factory=dict)
     owner: dict[int, int] = field(default_factory=dict)
 
@@ -187,13 +195,11 @@ class Lowering:
         at = self.tensors.setdefault(node, len(self.tensors))
         kind = kind_of(node, self.fused.captured.real)
         by = shifts_of(node, self.fused.view, self.axes)[-1]
-        inner = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
-        found = self.give(kind, f"in{at}")
+        found, get = self.give(kind, f"in{at}"), f"get_one<{kind}>(at[{at}])"
         if varies(node):
-            self.loads[at] = f"const {kind} in{at} = {inner};"
             self.streams |= {line.id: at for line in lines_of(found)}
-        else:
-            self.row_loads[at] = f"const {kind} in{at} = get_one<{kind}>(at[{at}]);"
+            get = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
+        self.loads.append(f"const {kind} in{at} = {get};")
         return found
 
     def give(self, kind: Kind, name: str) -> Value:
@@ -253,9 +259,10 @@ class Lowering:
         order = [n for n in sort_lines(n for x in gives for n in lines_of(x)) if n.args]
         # every line is asked for, so that no product is fused with a sum: torch rounds both
         shared = lines(n for n in order if n.id not in self.varying)
-        rows = [[*self.row_loads.values(), *map(str, shared)]]
+        once = set(range(len(self.loads))).difference(self.streams.values())
+        rows = [[*(self.loads[at] for at in sorted(once)), *map(str, shared)]]
         for stage in stages:
-            loads = [text for at, text in self.loads.items() if at in stage.reads]
+            loads = [self.loads[at] for at in sorted(stage.reads)]
             for k in sorted(stage.again):
                 loads += self.load_again(lines, gives[k], k)
             made = lines(n for n in order if n.id in stage.lines)

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 from torch.fx import Node
 
+from ingot.codegen.cache import open_cache
 from ingot.codegen.grids import GridLoop, write_grid_unit
 from ingot.fields.jit.clusters import KernelCall, Loop, Unit
 from ingot.fields.jit.fuse import Fused
 from ingot.fields.jit.kernels import Printed, print_loop
-from ingot.fields.jit.nodes import name_of, sizes_of
+from ingot.fields.jit.operations import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
 from ingot.graphs.torch_private import OpOverload, hint_of
 
-__all__ = ["SequenceSource", "write"]
+__all__ = ["SequenceSource", "forget", "keep", "kept", "write"]
 
 FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
 """Calls whose result shares no memory with their arguments, and which keep none of them."""
@@ -33,6 +36,11 @@ METHODS = {
     "permute.default": "permute", "select.int": "select", "unsqueeze.default": "unsqueeze",
 }  # fmt: skip
 """Calls that take a third of the time as methods: a step of a lattice has dozens."""
+
+KIND = "sequence"
+
+LARGE = 4096
+"""How many numbers a tensor has that is not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,40 @@ class SequenceSource:
 
     def __str__(self) -> str:
         return self.text
+
+
+def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
+    """The program of a digest, if there is one; an entry that cannot be read is none."""
+    content = open_cache(place).find(KIND, digest)
+    try:
+        decode = msgspec.json.Decoder(SequenceSource, dec_hook=_read_tensor).decode
+        return None if content is None else decode(content)
+    except (ValueError, TypeError, RuntimeError):
+        return None
+
+
+def keep(digest: str, program: SequenceSource, place: Path | None = None) -> None:
+    """Write a program; one that holds large tensors is not written."""
+    if not any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
+        content = msgspec.json.encode(program, enc_hook=_write_tensor)
+        open_cache(place).put(KIND, digest, content)
+
+
+def _write_tensor(x: Tensor) -> Any:
+    """A tensor by its bytes: numbers as text would lose what is not finite."""
+    kind = str(x.dtype).removeprefix("torch.")
+    return kind, str(x.device), x.shape, x.flatten().resolve_neg().view(torch.uint8).tolist()
+
+
+def _read_tensor(_: type, found: Any) -> Tensor:
+    kind, device, shape, content = found
+    x = torch.tensor(content, dtype=torch.uint8, device=device)
+    return x.view(getattr(torch, kind)).reshape(shape)
+
+
+def forget(digest: str, place: Path | None = None) -> None:
+    """Remove a program."""
+    open_cache(place).forget(KIND, digest)
 
 
 def write(fused: Fused) -> SequenceSource:

@@ -11,8 +11,18 @@ from torch import Tensor
 from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import THROUGH, name_of, seen, sizes_of
-from ingot.fields.jit.operations import CHEAP, CONSTANTS, OPERATIONS, kind_of, lower, placeholder
+from ingot.fields.jit.operations import (
+    CHEAP,
+    CONSTANTS,
+    OPERATIONS,
+    THROUGH,
+    kind_of,
+    lower,
+    name_of,
+    placeholder,
+    seen,
+    sizes_of,
+)
 from ingot.fields.jit.schema import SMALLEST, TRACED
 from ingot.graphs.torch_private import hint_of
 from ingot.program import Builder
