@@ -215,7 +215,8 @@ class Jit:
             once |= dict.fromkeys(others, "ranks compare it with the whole box")
         made = plan(steps, once | self.apart)
         if self.debug and steps and not whole:
-            counts = f"{made.sequences} traced sequences, {made.direct} non-JITable computes"
+            traced = sum(part.compiled for part in made.parts)
+            counts = f"{traced} traced sequences, {len(made.parts) - traced} non-JITable computes"
             print(f"JIT executor built: {counts}\n{made}")
         last = {
             name: at

@@ -43,16 +43,6 @@ class JitPlan:
 
     parts: tuple[PlanPart, ...]
 
-    @property
-    def sequences(self) -> int:
-        """How many compiled sequences there are."""
-        return sum(part.compiled for part in self.parts)
-
-    @property
-    def direct(self) -> int:
-        """How many steps run directly."""
-        return sum(not part.compiled for part in self.parts)
-
     def __str__(self) -> str:
         direct = (part for part in self.parts if not part.compiled)
         reasons = (f"{part}: {part.reason}" for part in direct)

@@ -120,8 +120,8 @@ def write(fused: Fused) -> SequenceSource:
     lines += [f"{name} = inputs[{at}].shape[{name[1:]}]" for name, at in sizes.items()]
     lines += bodies(fused, printed)
     looked_at = {*sizes.values(), *(at for at, node in enumerate(inputs) if node in read)}
-    gives = "".join(f"{text(node)}, " for node in fused.outputs)
-    body = "".join(f"    {line}\n" for line in [*lines, f"return ({gives})"])
+    lines.append(f"return {listed(map(text, fused.outputs))}")
+    body = "".join(f"    {line}\n" for line in lines)
     calls = (each.node for each in fused.units if isinstance(each, KernelCall))
     kept = [str(node.target) for node in calls if node.op == "get_attr"]
     return SequenceSource(

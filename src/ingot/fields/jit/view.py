@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -43,9 +43,9 @@ class View:
 
     constants: dict[Node, complex]
     points: frozenset[Node]
-    whole: frozenset[Node] = frozenset()
-    floating: frozenset[Node] = frozenset()
-    shifted: frozenset[Node] = frozenset()
+    whole: frozenset[Node]
+    floating: frozenset[Node]
+    shifted: frozenset[Node]
 
     def base(self, node: Node) -> Node:
         """The value in memory that a node is: of a shift the one that is shifted."""
@@ -57,7 +57,8 @@ def viewed(captured: Captured) -> View:
     real, device = captured.real, torch.device(captured.schema.device)
     constants: dict[Node, complex] = {}
     points: set[Node] = set()
-    for node in captured.module.graph.nodes:
+    nodes = captured.module.graph.nodes
+    for node in nodes:
         name = name_of(node)
         value = node.meta.get("val")
         if seen(node) in constants:
@@ -72,16 +73,15 @@ def viewed(captured: Captured) -> View:
                 constants[node] = bool(number) if value.dtype == torch.bool else number
         elif name in OPERATIONS and works(node, real) and is_on(node, device, constants):
             points.add(node)
-    view = View(constants, frozenset(points))
-    whole = needed_whole(captured.module.graph, view)
+    whole = needed_whole(nodes, constants, points)
     floating = {n for n in points - whole if is_part(n, captured) and name_of(n) in CHEAP}
-    shifted = {n for n in captured.module.graph.nodes if is_shifted(n, view, captured)}
-    return replace(
-        view, whole=frozenset(whole), floating=frozenset(floating), shifted=frozenset(shifted)
-    )
+    shifted = {n for n in nodes if is_shifted(n, captured, constants, points)}
+    return View(constants, *map(frozenset[Node], (points, whole, floating, shifted)))
 
 
-def is_shifted(node: Node, view: View, captured: Captured) -> bool:
+def is_shifted(
+    node: Node, captured: Captured, constants: Container[Node], points: Container[Node]
+) -> bool:
     """Whether a shift that wraps around is a matter of where loops read."""
     if name_of(node) != "roll.default" or len(node.args) < 3 or not node.users:
         return False
@@ -91,8 +91,8 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
     near = all(abs(shift) <= SMALLEST for shift in args[1])
     kinds = (captured.real, captured.real.to_complex(), torch.bool)
     held = value.dtype in kinds and is_on(node, torch.device(captured.schema.device), ())
-    memory = name_of(source) not in THROUGH and source not in view.constants
-    alone = all(user in view.points for user in node.users)
+    memory = name_of(source) not in THROUGH and source not in constants
+    alone = all(user in points for user in node.users)
     return near and open_axes and held and memory and alone
 
 
@@ -119,20 +119,14 @@ def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
     return all(value.device == device for value in values if isinstance(value, Tensor))
 
 
-def needed_whole(graph: Any, view: View) -> set[Node]:
+def needed_whole(nodes: Any, constants: Container[Node], points: Container[Node]) -> set[Node]:
     """The nodes whose values must lie in memory."""
-    free = {n for n in graph.nodes if n in view.constants or name_of(n) in THROUGH}
-    kinds, others = ("call_function", "output"), view.points | free
-    pending = [
-        a for n in graph.nodes if n.op in kinds and n not in others for a in n.all_input_nodes
-    ]
     found: set[Node] = set()
-    while pending:
-        node = pending.pop()
-        if node not in found:
-            found.add(node)
-            if node in free:
-                pending += node.all_input_nodes
+    for node in reversed(nodes):
+        free = node in constants or name_of(node) in THROUGH
+        calls = node.op in ("call_function", "output") and node not in points
+        if node in found if free else calls:
+            found.update(node.all_input_nodes)
     return found
 
 
