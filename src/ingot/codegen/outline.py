@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ingot.codegen.arguments import RegionCall
 from ingot.codegen.statements import Row, write_function
 from ingot.codegen.sums import SumLoops, find_waves
-from ingot.codegen.values import Definition, cast_mask, find_operands, read_entry, read_name
+from ingot.codegen.values import Definition, cast_mask, find_operands, read_entry
 from ingot.options import Inline
 from ingot.program import Node, Solve
 from ingot.program.regions import (
@@ -157,9 +157,9 @@ class OutlineWriter:
                 for g, group in enumerate(self.groups) for line in group
                 for i, n in enumerate(line)
             }  # fmt: skip
-            if self.member:
-                wait = self._count_steps
-                self.step = find_waves(self.nodes, self.fused, self.twins, wait, MAX_ROUNDS)
+            self.step = find_waves(
+                self.nodes, self.fused, self.twins, self._count_steps, MAX_ROUNDS
+            )
             if not self.member or not self.step:
                 self.member = {}
                 return
@@ -193,10 +193,9 @@ class OutlineWriter:
         rows: list[Row] = []
         for line in lines:
             for read in self._find_operands(line):
-                said = read_name(f"x{read[0].id}") if read in own else call.write_argument(read)
-                body.name({read[0].id: said})
+                if read not in own:
+                    body.name({read[0].id: call.write_argument(read)})
             rows.append(body.write_line(line[0], {}, self.fused))
-            body.name({line[0].id: read_name(f"x{line[0].id}")})
         rows += [f"r[{i}] = {cast_mask(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
         head = ", ".join([*call.write_parameters(), "V* __restrict r"])
         text = write_function(f"INGOT_CALL void region_{number}({head})", rows)

@@ -69,16 +69,11 @@ class SumLoops:
         wave = find_waves(nodes, self.fused, inside, count_loops, rounds=len(nodes) + 1)
         rows: list[Row] = []
         for now in range(max(wave.values(), default=-1) + 1):
-            ready: list[list[Node]] = []
-            for node in nodes:
-                chain = inside.get(node.id)
-                if wave[node.id] == now and (chain is None or chain[0] is node):
-                    is_constant = chain is None
-                    rows.append(
-                        self.printer.write_line(node, {}, self.fused, is_constant=is_constant)
-                    )
-                    ready += [chain] if chain is not None else []
-            rows += self._write_loops(ready)
+            first = [n for n in nodes if wave[n.id] == now and inside.get(n.id, [n])[0] is n]
+            for node in first:
+                is_constant = node.id not in inside
+                rows.append(self.printer.write_line(node, {}, self.fused, is_constant=is_constant))
+            rows += self._write_loops([inside[n.id] for n in first if n.id in inside])
         return rows
 
     def _find_chains(self, nodes: Sequence[Node]) -> list[list[Node]]:
