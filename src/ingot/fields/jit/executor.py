@@ -20,8 +20,7 @@ from ingot.fields.jit.capture import LOCK, Untraceable, capture
 from ingot.fields.jit.fingerprint import Unstable
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
-from ingot.fields.jit.planner import PlanPart, plan
-from ingot.fields.jit.private import private_of
+from ingot.fields.jit.planner import PlanPart, plan, private_of
 from ingot.fields.jit.program import SequenceSource, forget, keep, kept, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.shares import ExchangeError

@@ -14,8 +14,7 @@ from torch.fx import Node
 from ingot.codegen.grids import GridLoop
 from ingot.codegen.lines import Lines
 from ingot.codegen.values import read_name
-from ingot.fields.jit.clusters import Loop
-from ingot.fields.jit.fuse import Fused
+from ingot.fields.jit.fuse import Fused, Loop
 from ingot.fields.jit.operations import (
     Kind,
     Value,

@@ -17,8 +17,7 @@ from torch.fx import Node
 
 from ingot.codegen.cache import open_cache
 from ingot.codegen.grids import GridLoop, write_grid_unit
-from ingot.fields.jit.clusters import KernelCall, Loop, Unit
-from ingot.fields.jit.fuse import Fused
+from ingot.fields.jit.fuse import Fused, KernelCall, Loop, Unit
 from ingot.fields.jit.kernels import Printed, print_loop
 from ingot.fields.jit.operations import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
