@@ -197,14 +197,16 @@ class OutlineWriter:
                     body.name({read[0].id: call.write_argument(read)})
             rows.append(body.write_line(line[0], {}, self.fused))
         rows += [f"r[{i}] = {cast_mask(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
-        head = ", ".join([*call.write_parameters(), "V* __restrict r"])
-        text = write_function(f"INGOT_CALL void region_{number}({head})", rows)
-        self.printer.tables.append(Definition(text, (f"region_{number}",), body.reads))
         size = len(gives)
+        parameters, calls = call.write(size)
+        head = ", ".join([*parameters, "V* __restrict r"])
+        text = write_function(f"INGOT_CALL void region_{number}({head})", rows)
+        function = Definition(text, (f"region_{number}",), body.reads)
+        self.printer.tables += [function, *call.tables]
         for i, line in enumerate(gives):
             for k, node in enumerate(line):
                 self.printer.name({node.id: read_entry(node, f"r{number}", k * size + i)})
-        return call.write_calls(size)
+        return calls
 
     def _find_operands(self, line: Twins) -> list[Twins]:
         """What twins read, through products that are fused with them."""

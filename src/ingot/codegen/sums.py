@@ -46,7 +46,8 @@ class SumLoops:
 
     fused: products written where they are read; kept: lines read by others than these;
     twin: the twins that a node is one of, and its instance; readers: who reads each line;
-    spacing: where twins lie, as far as it was asked for.
+    places: by twin that lies in an array in which they are evenly spaced, its instance, the array,
+    where they start, and their stride.
     """
 
     printer: "Lines"
@@ -54,11 +55,11 @@ class SumLoops:
     kept: set[int]
     twin: Mapping[int, tuple[Twins, int]]
     readers: Mapping[int, list[Node]]
-    spacing: dict[Twins, tuple[str, int, int] | None] = field(default_factory=dict)
+    places: dict[int, tuple[int, str, int, int]] = field(default_factory=dict)
 
     def write(self, nodes: Sequence[Node]) -> list[Row]:
         """Straight lines; sums over instances wait for each other, to share their loops."""
-        self.spacing.clear()
+        self._find_places()
         chains = self._find_chains(nodes)
         inside = {n.id: chain for chain in chains for n in chain}
 
@@ -106,32 +107,25 @@ class SumLoops:
         if arg is total or (side == 1 and not row.commutes):
             return None
         parts = arg.args if arg.id in self.fused else (arg,)
-        places = [self._find_stride(p) for p in parts]
+        places = [self.places.get(p.id) for p in parts]
         told = [p for p in places if p is not None]
         if len({p[0] for p in told}) != 1 or total in parts:
             return None
         which = tuple(p[1:] if p is not None else n.id for p, n in zip(places, parts, strict=True))
         return told[0][0], (node.op, side, arg.id in self.fused), which
 
-    def _find_stride(self, node: Node) -> tuple[int, str, int, int] | None:
-        """The instance of a twin that lies in an array, and where: its name, start and stride."""
-        if node.id not in self.twin:
-            return None
-        line, instance = self.twin[node.id]
-        if line not in self.spacing:
-            self.spacing[line] = self._find_spacing(line)
-        found = self.spacing[line]
-        return (instance, *found) if found is not None else None
-
-    def _find_spacing(self, line: Twins) -> tuple[str, int, int] | None:
-        """Where twins lie, if that is an array in which they are evenly spaced."""
-        found = [self.printer.names[n.id]({}) for n in line if n.id in self.printer.names]
-        at = [(x.array, x.offset) for x in found if isinstance(x, ArrayEntry) and not x.index]
-        if len(at) < len(line):
-            return None
-        (name, start), stride = at[0], at[1][1] - at[0][1]
-        even = all(p == (name, start + k * stride) for k, p in enumerate(at))
-        return (name, start, stride) if even else None
+    def _find_places(self) -> None:
+        """Note where twins lie by now."""
+        self.places.clear()
+        for line in {line for line, _ in self.twin.values()}:
+            found = [self.printer.names[n.id]({}) for n in line if n.id in self.printer.names]
+            at = [(x.array, x.offset) for x in found if isinstance(x, ArrayEntry) and not x.index]
+            if len(at) < len(line):
+                continue
+            (name, start), stride = at[0], at[1][1] - at[0][1]
+            if all(p == (name, start + k * stride) for k, p in enumerate(at)):
+                own = (n.id for n in line if self.twin[n.id][0] == line)
+                self.places.update((i, (self.twin[i][1], name, start, stride)) for i in own)
 
     def _write_loops(self, chains: Sequence[list[Node]]) -> list[Row]:
         """Loops that finish sums; those over the same instances share one."""
@@ -143,9 +137,8 @@ class SumLoops:
             reads = find_operands(first, self.fused)
             before = {r.id: self.printer.names[r.id] for r in reads}
             for read in reads:
-                place = self._find_stride(read) if read is not total else None
-                if place is not None:
-                    _, array, start, stride = place
+                if read is not total and read.id in self.places:
+                    _, array, start, stride = self.places[read.id]
                     entry = ArrayEntry(array, start, "k", stride, read.is_condition)
                     self.printer.name({read.id: read_name(entry)})
             text = self.printer.write_expression(first, {}, self.fused)
