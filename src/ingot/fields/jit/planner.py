@@ -12,8 +12,9 @@ from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
 from ingot.fields.computes.parsed import ParsedCompute, formula_from
+from ingot.fields.jit.schema import sources_of
 from ingot.fields.solvers.lattice import LBMStream
-from ingot.fields.step import Step
+from ingot.fields.step import Buffer, Step
 
 if TYPE_CHECKING:
     from ingot.fields.simulation import Simulation
@@ -119,19 +120,13 @@ def private_of(simulation: Simulation) -> frozenset[str]:
     if simulation.solver is None:
         return frozenset()
     given = {name for step in steps for name in step.gives if "#" not in name}
-    outside = {*simulation.observed, *early(steps), *read_by(simulation.solver)}
+    # what a step reads before another gives it lasts from turn to turn
+    early = {source.name for source in sources_of(steps) if isinstance(source, Buffer)}
+    outside = {*simulation.observed, *early, *read_by(simulation.solver)}
     # an iteration runs several sequences, which read what others of them gave
     inner = [each for s in steps if s.iteration is not None for each in s.iteration.steps]
     outside |= {name for step in inner for name in (*step.reads, *step.gives)}
     return frozenset(given - outside)
-
-
-def early(steps: tuple[Step, ...]) -> Iterator[str]:
-    """The buffers that a step reads before another gives them: they last from turn to turn."""
-    given: set[str] = set()
-    for step in steps:
-        yield from (name for name in step.reads if name not in given)
-        given |= set(step.gives)
 
 
 def read_by(solver: Any) -> Iterator[str]:
