@@ -31,7 +31,7 @@ from ingot.execute import Transient
 from ingot.execute.kernel import Kernel
 from ingot.execute.kernel_cuda import DeviceRunner
 from ingot.fields.jit import Jit
-from ingot.fields.jit.private import private_of
+from ingot.fields.jit.planner import private_of
 from ingot.fields.step import Eager
 from ingot.hit import read
 from ingot.model import Factory

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ingot.codegen.frames import LANES
-from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.source import _KernelWriter, write_section
-from ingot.codegen.values import Definition
+from ingot.codegen.values import Definition, SharedDefinitions
 from ingot.hit import read, read_text
 from ingot.model import build
 from ingot.program import (

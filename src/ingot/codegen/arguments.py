@@ -34,6 +34,7 @@ class RegionCall:
         self.packed: list[Twins] = []
         self.arrays: dict[tuple[str, tuple[int, ...]], int] = {}
         self.known: dict[Twins, Access] = {}
+        self.tables: list[Definition] = []
 
     def write_argument(self, read: Twins) -> Access:
         """How the function writes what its instances read."""
@@ -64,30 +65,24 @@ class RegionCall:
     def _read(self, node: Node) -> Spelled:
         return self.printer.read(node)
 
-    def write_parameters(self) -> list[str]:
-        """The function's parameters but for its results."""
-        given = [f"const V* __restrict p{i}" for i in range(len(self.arrays))]
-        given += ["const V* __restrict q"] if self.packed else []
-        given += ["const real* __restrict c"] if self.numbers else []
-        return [*(["const V* __restrict h"] if self.shared else []), *given]
-
-    def write_calls(self, size: int) -> list[Row]:
-        """The loop over the instances, and the arrays that it reads and fills."""
+    def write(self, size: int) -> tuple[list[str], list[Row]]:
+        """The function's parameters but for its results; the loop over the instances that calls
+        it, and the arrays that it reads and fills.
+        """
         n, i = self.number, self.instances
         rows: list[Row] = []
-        given: list[str] = []
+        given: dict[str, str] = {}
         if self.shared:
             rows.append(f"const V h{n}[] = {{{', '.join(self.shared)}}};")
-            given.append(f"h{n}")
+            given["const V* __restrict h"] = f"h{n}"
         for j, (name, offsets) in enumerate(self.arrays):
             step = offsets[1]
-            if all(o == step * k for k, o in enumerate(offsets)):
-                given.append(f"{name} + {step} * k")
-            else:
-                text = ", ".join(map(str, offsets))
+            place = f"{step} * k"
+            if any(o != step * k for k, o in enumerate(offsets)):
+                text, place = ", ".join(map(str, offsets)), f"at_{n}_{j}[k]"
                 table = f"constexpr int at_{n}_{j}[] = {{{text}}};"
-                self.printer.tables.append(Definition(table, (f"at_{n}_{j}",)))
-                given.append(f"{name} + at_{n}_{j}[k]")
+                self.tables.append(Definition(table, (f"at_{n}_{j}",)))
+            given[f"const V* __restrict p{j}"] = f"{name} + {place}"
         if self.packed:
             width = len(self.packed)
             texts = [f"{cast_mask(t[k])}{self._read(t[k])}" for k in range(i) for t in self.packed]
@@ -96,13 +91,13 @@ class RegionCall:
                       for k, node in enumerate(t)]  # fmt: skip
             for node, at in reversed(spread):
                 self.printer.name({node.id: read_entry(node, f"q{n}", at)})
-            given.append(f"q{n} + {width} * k")
+            given["const V* __restrict q"] = f"q{n} + {width} * k"
         if self.numbers:
             width = len(self.numbers)
             texts = [write_number(t[k].attr) for k in range(i) for t in self.numbers]
             table = f"constexpr real lifted_{n}[] = {{{', '.join(texts)}}};"
-            self.printer.tables.append(Definition(table, (f"lifted_{n}",)))
-            given.append(f"lifted_{n} + {width} * k")
+            self.tables.append(Definition(table, (f"lifted_{n}",)))
+            given["const real* __restrict c"] = f"lifted_{n} + {width} * k"
         rows.append(f"V r{n}[{max(i * size, 1)}];")
-        call = f"region_{n}({', '.join([*given, f'r{n} + {size} * k'])});"
-        return [*rows, f"{count_up('k', 0, i)} {call}"]
+        call = f"region_{n}({', '.join([*given.values(), f'r{n} + {size} * k'])});"
+        return [*given], [*rows, f"{count_up('k', 0, i)} {call}"]

@@ -42,6 +42,11 @@ class GridLoop:
     varying: tuple[int, ...]
 
     @property
+    def is_shifted(self) -> bool:
+        """Whether it reads values some cells away, so that its axes must stay apart."""
+        return any(map(any, self.shifts))
+
+    @property
     def reach(self) -> int:
         """The most cells along a row that a value is read from elsewhere."""
         return max((abs(row[-1]) for row in self.shifts), default=0)
@@ -73,7 +78,7 @@ def _write_lanes(loop: GridLoop) -> list[str]:
         f"constexpr Stage stages[] = {{{', '.join(f'stage_{at}' for at in number)}}};",
         f"constexpr Kernel kernel = {{{len(loop.kinds)}, {loop.inputs}, {loop.axes}, {loop.reach},",
         f"  {len(loop.stages)}, {TILE if several else 'INT64_MAX'},"
-        f" {'true' if any(map(any, loop.shifts)) else 'false'}, bytes, varying, shifts, stages}};",
+        f" {'true' if loop.is_shifted else 'false'}, bytes, varying, shifts, stages}};",
         "}  // namespace", "}  // namespace", "}  // namespace ingot",
         f'extern "C" void {loop.name}(char* const* operands, const double* numbers,',
         "    const int64_t* layout) {",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ingot.codegen.loops import Loops
-from ingot.codegen.outline import Outline, write_outlined
+from ingot.codegen.outline import Outline, OutlineWriter
 from ingot.codegen.statements import Block, Let, Row, count_up
 from ingot.codegen.values import (
     Access,
@@ -89,11 +89,6 @@ class Lines:
                 statements, self.results[node.id] = operation(node.op).write_cxx_block(self, node)
                 rows += statements
         lines = schedule_lines(wanted, self.names)
-        staying = {n.id for n in wanted}
-        if any(n.axes for n in lines):
-            now = {n.id for n in lines}
-            after = (n for n in schedule_lines(later, self.names) if n.id not in now)
-            staying |= {a.id for n in after for a in n.args if a.axes}
         for node in lines:
             if operation(node.op).is_leaf:
                 self._name_leaf(node)
@@ -101,15 +96,16 @@ class Lines:
                 self.names[node.id] = self.results[node.args[0].id][node.attr]
         lines = [n for n in lines if n.id not in self.names]
         fused = _find_fused_products(lines, wanted)
-        if self.outline is not None and not any(n.axes for n in lines):
-            kept = {n.id for n in wanted} | self._find_later_reads(later, lines)
+        own = {n.id for n in lines}
+        after = schedule_lines(later, own | self.names.keys())
+        kept = {n.id for n in wanted} | {a.id for n in after for a in n.args if a.id in own}
+        has_axes = any(n.axes for n in lines)
+        if self.outline is not None and not has_axes:
             straight = [n for n in lines if n.id not in fused]
-            return [*rows, *write_outlined(self, straight, fused, kept, self.outline)]
-        if not any(n.axes for n in lines):
-            lines = self._shorten_lives(
-                lines, fused, staying | self._find_later_reads(later, lines)
-            )
-        return [*rows, *Loops(self, lines, staying, fused).write()]
+            return [*rows, *OutlineWriter(self, straight, fused, kept, self.outline).write()]
+        if not has_axes:
+            lines = self._shorten_lives(lines, fused, kept)
+        return [*rows, *Loops(self, lines, kept, fused).write()]
 
     def _shorten_lives(
         self, lines: Sequence[Node], fused: set[int], kept: set[int]
@@ -124,12 +120,6 @@ class Lines:
             for i, n in straight.items()
         }  # fmt: skip
         return shorten_lives([*straight.values()], operands, kept & straight.keys(), self.registers)
-
-    def _find_later_reads(self, later: Iterable[Node], lines: Sequence[Node]) -> set[int]:
-        """What later roots read of these lines."""
-        known = {n.id for n in lines}
-        after = schedule_lines(later, known | set(self.names))
-        return {a.id for n in after for a in n.args if a.id in known}
 
     def nest(self, prefix: str) -> "Lines":
         """A printer for lines inside braces among these, which knows no names yet."""
@@ -242,24 +232,17 @@ def _find_fused_products(lines: Sequence[Node], wanted: Iterable[Node]) -> set[i
         for arg in node.args:
             if arg.id in readers:
                 readers[arg.id].append(node)
+    rows = [(n, ELEMENTWISE[n.op]) for n in lines if n.op in ELEMENTWISE]
+    products = (n for n, row in rows if row.is_product)
+    fusing = {n.id for n, row in rows if row.fused is not None}
     kept = {n.id for n in wanted}
     found: set[int] = set()
     taken: set[int] = set()
     # those that few read first, since each saves a line, whatever the number of its readers
-    for product in sorted(filter(_is_product, lines), key=lambda n: len(readers[n.id])):
+    for product in sorted(products, key=lambda n: len(readers[n.id])):
         by = readers[product.id]
-        sums = {n.id for n in by if _fuses(n) and n.axes == product.axes}
+        sums = {n.id for n in by if n.id in fusing and n.axes == product.axes}
         if product.id not in kept and by and len(sums) == len(by) and not sums & taken:
             found.add(product.id)
             taken |= sums
     return found
-
-
-def _is_product(node: Node) -> bool:
-    row = ELEMENTWISE.get(node.op)
-    return row is not None and row.is_product
-
-
-def _fuses(node: Node) -> bool:
-    row = ELEMENTWISE.get(node.op)
-    return row is not None and row.fused is not None

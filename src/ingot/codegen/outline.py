@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ingot.codegen.arguments import RegionCall
 from ingot.codegen.statements import Row, write_function
-from ingot.codegen.sums import SumLoops
-from ingot.codegen.values import Definition, cast_mask, find_operands, read_entry, read_name
+from ingot.codegen.sums import SumLoops, find_waves
+from ingot.codegen.values import Definition, cast_mask, find_operands, read_entry
 from ingot.options import Inline
 from ingot.program import Node, Solve
 from ingot.program.regions import (
@@ -30,10 +30,13 @@ from ingot.program.schedule import schedule_lines
 if TYPE_CHECKING:
     from ingot.codegen.lines import Lines
 
-__all__ = ["Outline", "plan_outline", "write_outlined"]
+__all__ = ["Outline", "OutlineWriter", "plan_outline"]
 
 MIN_LINES_TO_OUTLINE = 24
 """Below so many lines a function is not worth its calls."""
+
+MAX_ROUNDS = 60
+"""In how many rounds all lines must have their steps; regions that wait for each other never do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +77,9 @@ def plan_outline(
     return Outline(tuple(groups), code, MIN_LINES_TO_OUTLINE if inline == "auto" else 2, numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """The place of a line: its region, its position there, its instance."""
+class OutlineWriter:
+    """Writes nodes in order, regions once; kept: those that are read after them."""
 
-    group: int
-    position: int
-    instance: int
-
-
-def write_outlined(
-    printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int], outline: Outline
-) -> list[Row]:
-    """Statements for the nodes, in order; `kept` are read after them."""
-    return _OutlineWriter(printer, nodes, fused, kept, outline).write()
-
-
-class _OutlineWriter:
     def __init__(
         self, printer: "Lines", nodes: Sequence[Node], fused: set[int], kept: set[int],
         outline: Outline,
@@ -105,7 +94,9 @@ class _OutlineWriter:
             self._drop_torn([t for t in group if all(n.id in present for n in t)])
             for group in outline.groups
         ]
-        self.member: dict[int, _Member] = {}
+        # by line: its region and instance, its twins, and the step in which it runs
+        self.member: dict[int, tuple[int, int]] = {}
+        self.twins: dict[int, Twins] = {}
         self.step: dict[int, int] = {}
 
     def write(self) -> list[Row]:
@@ -128,10 +119,9 @@ class _OutlineWriter:
             here = [n for n in self.nodes if self.step[n.id] == step]
             rows += sums.write([n for n in here if n.id not in self.member])
             for group in range(len(self.groups)):
-                inside = [n for n in here if n.id in self.member
-                          and self.member[n.id].group == group]  # fmt: skip
+                inside = [n for n in here if self.member.get(n.id, ())[:1] == (group,)]
                 if inside:
-                    rows += self._write_region(group, inside, readers)
+                    rows += self._write_region(inside, readers)
         return rows
 
     def _drop_torn(self, group: list[Twins]) -> list[Twins]:
@@ -161,14 +151,17 @@ class _OutlineWriter:
     def _assign_steps(self) -> None:
         """Give every line its step; parts of regions too short to be called are let go."""
         while True:
+            self.twins = {n.id: line for group in self.groups for line in group for n in line}
             self.member = {
-                n.id: _Member(g, p, i)
-                for g, group in enumerate(self.groups)
-                for p, line in enumerate(group)
+                n.id: (g, i)
+                for g, group in enumerate(self.groups) for line in group
                 for i, n in enumerate(line)
-            }
-            if not self.member or not self._find_steps():
-                self.member, self.step = {}, {}
+            }  # fmt: skip
+            self.step = find_waves(
+                self.nodes, self.fused, self.twins, self._count_steps, MAX_ROUNDS
+            )
+            if not self.member or not self.step:
+                self.member = {}
                 return
             worth = []
             for group in self.groups:
@@ -178,49 +171,16 @@ class _OutlineWriter:
                 return
             self.groups = worth
 
-    def _find_steps(self) -> bool:
-        """Steps such that straight lines of a step come before its calls; whether there are any."""
-        step = {n.id: 0 for n in self.nodes}
-        for _ in range(60):
-            changed = False
-            for node in self.nodes:
-                reads = find_operands(node, self.fused)
-                now = max([step[node.id], *(self._find_first_step(node, r, step) for r in reads)])
-                at = self.member.get(node.id)
-                line = self.groups[at.group][at.position] if at is not None else (node,)
-                for twin in line:
-                    if step[twin.id] < now:
-                        step[twin.id] = now
-                        changed = True
-            if not changed:
-                self.step = step
-                return True
-        return False
-
-    def _find_first_step(self, node: Node, read: Node, step: Mapping[int, int]) -> int:
-        """The first step in which a line can read another."""
-        if read.id not in step:
-            return 0
-        source, target = self.member.get(read.id), self.member.get(node.id)
-        if source is None:
-            return step[read.id]
-        together = target is not None and (source.group, source.instance) == (
-            target.group, target.instance,
-        )  # fmt: skip
-        return step[read.id] + (not together)
+    def _count_steps(self, node: Node, read: Node) -> int:
+        """One, if a line reads what a call gives: straight lines of a step precede its calls."""
+        return int(self.member.get(read.id) not in (None, self.member.get(node.id)))
 
     # regions
 
-    def _write_region(
-        self, group: int, nodes: Sequence[Node], readers: Mapping[int, list[Node]]
-    ) -> list[Row]:
+    def _write_region(self, nodes: Sequence[Node], readers: Mapping[int, list[Node]]) -> list[Row]:
         """A function for what an instance computes in this step, and the loop that calls it."""
         here = {n.id for n in nodes}
-        lines = [
-            self.groups[group][self.member[n.id].position]
-            for n in nodes
-            if self.member[n.id].instance == 0
-        ]
+        lines = [self.twins[n.id] for n in nodes if self.member[n.id][1] == 0]
         gives = [
             t for t in lines
             if any(n.id in self.kept or any(r.id not in here for r in readers.get(n.id, ()))
@@ -233,19 +193,20 @@ class _OutlineWriter:
         rows: list[Row] = []
         for line in lines:
             for read in self._find_operands(line):
-                said = read_name(f"x{read[0].id}") if read in own else call.write_argument(read)
-                body.name({read[0].id: said})
+                if read not in own:
+                    body.name({read[0].id: call.write_argument(read)})
             rows.append(body.write_line(line[0], {}, self.fused))
-            body.name({line[0].id: read_name(f"x{line[0].id}")})
         rows += [f"r[{i}] = {cast_mask(t[0])}x{t[0].id};" for i, t in enumerate(gives)]
-        head = ", ".join([*call.write_parameters(), "V* __restrict r"])
-        text = write_function(f"INGOT_CALL void region_{number}({head})", rows)
-        self.printer.tables.append(Definition(text, (f"region_{number}",), body.reads))
         size = len(gives)
+        parameters, calls = call.write(size)
+        head = ", ".join([*parameters, "V* __restrict r"])
+        text = write_function(f"INGOT_CALL void region_{number}({head})", rows)
+        function = Definition(text, (f"region_{number}",), body.reads)
+        self.printer.tables += [function, *call.tables]
         for i, line in enumerate(gives):
             for k, node in enumerate(line):
                 self.printer.name({node.id: read_entry(node, f"r{number}", k * size + i)})
-        return call.write_calls(size)
+        return calls
 
     def _find_operands(self, line: Twins) -> list[Twins]:
         """What twins read, through products that are fused with them."""

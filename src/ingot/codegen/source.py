@@ -10,11 +10,10 @@ from ingot.codegen.frames import LANES, PointFrame
 from ingot.codegen.lines import Access, Lines
 from ingot.codegen.outline import plan_outline
 from ingot.codegen.parts import PartWriter
-from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.solve import SolveWriter
 from ingot.codegen.spill import MAX_HOISTED_TO_SPILL
 from ingot.codegen.statements import Row, count_up, print_rows, write_function
-from ingot.codegen.values import Definition, read_name
+from ingot.codegen.values import Definition, SharedDefinitions, read_name
 from ingot.options import Inline
 from ingot.program import Linear, Node, Program, Solve, Variable, sort_lines
 from ingot.program.regions import find_regions

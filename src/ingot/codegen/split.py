@@ -3,16 +3,15 @@
 The split is where liveness is least; values that are live across it lie in a scratch array.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from ingot.codegen.lines import Access, Lines
 from ingot.codegen.statements import write_function
 from ingot.codegen.values import read_entry
 from ingot.program import Node, operation
-from ingot.program.schedule import schedule_lines
+from ingot.program.schedule import count_alive, schedule_lines
 
 __all__ = ["MAX_FUNCTION_LINES", "SplitFunctions", "is_long", "split_functions"]
 
@@ -61,7 +60,9 @@ def split_functions(
         lines = [n for n in schedule_lines(roots, done) if n.op != "const"]
         done |= {n.id for n in lines}
         chunks += [(phase, part) for part in _split_lines(lines)]
-    last = _find_last_reads(phases, chunks)
+    last = {a.id: i for i, (_, part) in enumerate(chunks) for n in part for a in n.args}
+    # roots are read after everything
+    last |= {root.id: len(chunks) for roots in phases for root in roots}
     slots, size = _assign_slots(chunks, last)
     places: dict[int, Access] = {}
     functions: list[str] = []
@@ -84,7 +85,9 @@ def split_functions(
 def _split_lines(lines: list[Node]) -> list[list[Node]]:
     """Lines split into parts of about equal length, each cut where the fewest values are alive."""
     count = max(1, round(len(lines) / MAX_FUNCTION_LINES))
-    alive = _count_alive(lines)
+    own = {n.id for n in lines}
+    operands = {n.id: [a.id for a in n.args if a.id in own] for n in lines}
+    alive = [*count_alive([*operands], operands, ())]
     edges = [0]
     for k in range(1, count):
         middle = len(lines) * k // count
@@ -94,27 +97,13 @@ def _split_lines(lines: list[Node]) -> list[list[Node]]:
     return [lines[a:b] for a, b in pairwise(edges) if b > a]
 
 
-def _count_alive(lines: list[Node]) -> list[int]:
-    """How many values cross the gap before each line, and after the last."""
-    place = {n.id: i for i, n in enumerate(lines)}
-    ends = place | {a.id: i for i, n in enumerate(lines) for a in n.args if a.id in place}
-    born, dead = Counter(place.values()), Counter(ends.values())
-    change = (born[i] - dead[i] for i in range(len(lines)))
-    return [*accumulate(change, initial=0)]
-
-
-def _find_last_reads(
-    phases: Sequence[Sequence[Node]], chunks: Sequence[tuple[int, list[Node]]]
-) -> dict[int, int]:
-    """The last chunk that reads each line; roots are read after everything."""
-    last = {a.id: i for i, (_, part) in enumerate(chunks) for n in part for a in n.args}
-    return last | {root.id: len(chunks) for roots in phases for root in roots}
-
-
 def _assign_slots(
     chunks: Sequence[tuple[int, list[Node]]], last: Mapping[int, int]
 ) -> tuple[dict[int, int], int]:
-    """A place in the scratch for every value read beyond its own chunk, reused when it is dead."""
+    """A place in the scratch for every value read beyond its own chunk, reused when it is dead.
+
+    last: the last chunk that reads each line.
+    """
     slots: dict[int, int] = {}
     free: list[int] = []
     size = 0

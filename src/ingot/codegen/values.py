@@ -1,6 +1,6 @@
 """Values and definitions of C++ as data: numbers, names, entries of arrays; printed by `str`."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ingot.program import Node
@@ -11,6 +11,7 @@ __all__ = [
     "ArrayEntry",
     "Constant",
     "Definition",
+    "SharedDefinitions",
     "Spelled",
     "cast_mask",
     "find_operands",
@@ -69,6 +70,30 @@ class Definition:
     text: str
     names: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
+
+
+class SharedDefinitions:
+    """What kernels of one translation unit define, what is the same once: that is half of what a
+    kernel of derivatives takes to compile, as values and the functions that solve for them are the
+    same bits in every entry of a library.
+
+    homes: what was defined so far, each text with the namespaces of the names it reads.
+    """
+
+    def __init__(self) -> None:
+        self.homes: dict[tuple[str, frozenset[tuple[str, str]]], str] = {}
+
+    def write(self, definitions: Sequence[Definition], namespace: str) -> list[str]:
+        """The definitions of a namespace; what stands in another already is used from there."""
+        rows: list[str] = []
+        home: dict[str, str] = {}
+        for each in definitions:
+            reads = frozenset((name, home[name]) for name in each.reads if name in home)
+            where = self.homes.setdefault((each.text, reads), namespace)
+            home |= dict.fromkeys(each.names, where)
+            used = [f"using {where}::{name};" for name in each.names]
+            rows += [each.text] if where == namespace else used
+        return rows
 
 
 def write_number(x: float) -> str:

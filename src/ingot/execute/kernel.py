@@ -8,8 +8,8 @@ from torch import Tensor
 from ingot.codegen.build import NATIVE_FLAGS, load_library
 from ingot.codegen.cuda import load_functions
 from ingot.codegen.frames import LANES, THREADS, count_rows, write_definitions
-from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.source import write_entries, write_section, write_unit
+from ingot.codegen.values import SharedDefinitions
 from ingot.errors import raise_if
 from ingot.execute.autograd_guard import find_lost_gradients
 from ingot.execute.batch_shape import find_slopes, shape_of

@@ -21,7 +21,7 @@ import torch
 from ingot import __version__
 from ingot.codegen.disk import writable
 from ingot.errors import IngotError, Problem, raise_if
-from ingot.fields.jit.private import private_of
+from ingot.fields.jit.planner import private_of
 from ingot.fields.outputs.rewind import Mark, mark, moved_on, rewind
 from ingot.fields.shares import Parts, Share
 from ingot.fields.spaces import Space

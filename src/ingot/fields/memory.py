@@ -15,7 +15,7 @@ from ingot.errors import Problem
 from ingot.fields.blocks.domain import Domain, World, precision_of
 from ingot.fields.computes.basic import RandomTensor
 from ingot.fields.computes.spectral import ForwardFFT
-from ingot.fields.jit.private import private_of
+from ingot.fields.jit.planner import private_of
 from ingot.fields.step import Step
 from ingot.fields.wiring import solver_reads
 from ingot.platform import read_free_memory

@@ -13,8 +13,8 @@ from ingot.codegen.abi import write_rules_struct
 from ingot.codegen.architectures import name_targets
 from ingot.codegen.cpu_levels import choose_levels
 from ingot.codegen.frames import LANES, THREADS, count_rows, write_definitions
-from ingot.codegen.shared import SharedDefinitions
 from ingot.codegen.source import write_section
+from ingot.codegen.values import SharedDefinitions
 from ingot.errors import Problem, raise_if
 from ingot.execute.kernel_cuda import find_too_large
 from ingot.execute.segments import describe_segments

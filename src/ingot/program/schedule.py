@@ -7,7 +7,7 @@ from random import Random
 
 from ingot.program.builder import Node
 
-__all__ = ["Registers", "find_peak", "schedule_lines", "shorten_lives"]
+__all__ = ["Registers", "count_alive", "find_peak", "schedule_lines", "shorten_lives"]
 
 MAX_TRIES = 24
 """How many orders of lines are tried at most; later ones are seldom better."""
@@ -44,10 +44,10 @@ def find_peak(lines: Sequence[Node], roots: Iterable[Node]) -> int:
     """The largest number of values alive at once."""
     operands = {n.id: [a.id for a in n.args if not a.is_number] for n in lines}
     ids = [n.id for n in lines if not n.is_number]
-    return max(_count_alive(ids, operands, [n.id for n in roots]), default=0)
+    return max(count_alive(ids, operands, [n.id for n in roots]), default=0)
 
 
-def _count_alive(
+def count_alive(
     lines: Sequence[int], operands: Mapping[int, Iterable[int]], kept: Iterable[int]
 ) -> Iterator[int]:
     """The values alive at each line; those that no line gives are alive from the start."""
@@ -78,7 +78,7 @@ def shorten_lives(
     found = {n.id: n for n in lines}
 
     def measure(order: Sequence[int]) -> tuple[int, int]:
-        alive = [*_count_alive(order, operands, kept)]
+        alive = [*count_alive(order, operands, kept)]
         return sum(max(0, n - registers.held) for n in alive), sum(alive)
 
     def build(seed: int) -> Sequence[int]:

@@ -6,18 +6,17 @@ import re
 
 import pytest
 
-from ingot.fields.expressions.exact import is_number, write
+from ingot.fields.expressions.exact import LINES, is_number, write
 from ingot.fields.expressions.parse import (
     FUNCTIONS,
     INSTEAD,
     OPERATORS,
     ExpressionError,
-    number,
     parse,
     variable,
 )
 
-NAMES = {name: variable(name) for name in ("a", "b", "c")} | {"pi": number(math.pi)}
+NAMES = {name: variable(name) for name in ("a", "b", "c")} | {"pi": LINES.number(math.pi)}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_numbers_are_folded(text: str, value: float) -> None:
 
 
 def test_complex_numbers_are_folded_where_the_text_has_them() -> None:
-    names = NAMES | {"i": number(1j)}
+    names = NAMES | {"i": LINES.number(1j)}
     assert parse("exp(i*pi)", names).attr[1] == pytest.approx(-1)
     assert parse("sqrt(i)^2", names).attr[1] == pytest.approx(1j)
     with pytest.raises(ExpressionError, match=r"floor\(0\+1j\) has no value"):
@@ -150,7 +149,7 @@ def test_what_the_page_says_of_functions_holds() -> None:
      ("cbrt", -math.cbrt(0.7)), ("int", -1.0), ("sign", -1.0), ("fabs", 0.7), ("sqr", 0.49)],
 )  # fmt: skip
 def test_what_stands_for_a_function_that_is_not_there_gives_it(name: str, value: float) -> None:
-    found = parse(INSTEAD[name], {"x": number(-0.7)})
+    found = parse(INSTEAD[name], {"x": LINES.number(-0.7)})
     assert found.attr[1] == pytest.approx(value)
 
 

@@ -17,10 +17,9 @@ from ingot.codegen.grids import THREADS_PER_GROUP as THREADS
 from ingot.errors import IngotError
 from ingot.fields.jit import native
 from ingot.fields.jit.capture import capture
-from ingot.fields.jit.clusters import KernelCall, Loop
-from ingot.fields.jit.fuse import Fused, fuse
+from ingot.fields.jit.fuse import Fused, KernelCall, Loop, fuse
 from ingot.fields.jit.native import Launch, ready
-from ingot.fields.jit.nodes import name_of
+from ingot.fields.jit.operations import name_of
 from ingot.fields.jit.program import SequenceSource, write
 from ingot.fields.jit.schema import Schema, schema_of, sources_of
 from ingot.fields.spaces import Space, space

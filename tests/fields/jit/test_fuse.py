@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from ingot.fields.jit.capture import capture
-from ingot.fields.jit.clusters import KernelCall, Loop
-from ingot.fields.jit.fuse import Fused, fuse
-from ingot.fields.jit.nodes import name_of
+from ingot.fields.jit.fuse import Fused, KernelCall, Loop, fuse
+from ingot.fields.jit.operations import name_of
 from ingot.fields.jit.program import write
 from ingot.fields.jit.schema import schema_of, sources_of
 from ingot.fields.spaces import Space

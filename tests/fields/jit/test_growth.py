@@ -11,11 +11,12 @@ import pytest
 import torch
 
 import ingot
+import ingot.fields.jit.fuse as fusion
 from benchmarks.growth import CASES, grains
 from ingot.codegen import build as libraries
 from ingot.fields import build, prepared
 from ingot.fields.computes.spectral import ForwardFFT, InverseFFT
-from ingot.fields.jit import Jit, clusters, planner
+from ingot.fields.jit import Jit, planner
 from ingot.fields.jit.capture import capture
 from ingot.fields.jit.executor import GRAPHS
 from ingot.fields.jit.fuse import fuse
@@ -124,7 +125,7 @@ def test_a_cut_sequence_gives_what_its_steps_give(
 ) -> None:
     draw = random.Random(seed)
     monkeypatch.setattr(planner, "MAX_OPERATIONS", draw.choice([1, 20, 60]))
-    monkeypatch.setattr(clusters, "MAX_LOOP_NODES", draw.choice([1, 5, 20]))
+    monkeypatch.setattr(fusion, "MAX_LOOP_NODES", draw.choice([1, 5, 20]))
     steps, names = drawn_steps(seed)
     hidden = frozenset(draw.sample(names[:-1], 12))
     shown = [name for name in names if name not in hidden]

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from ingot.codegen.grids import THREADS_PER_GROUP as THREADS
-from ingot.fields.jit.layout import Layout, joined, order_of
-from ingot.fields.jit.native import Launch
+from ingot.fields.jit.native import Launch, Layout, joined, order_of
 
 
 def test_contiguous_operands_have_one_axis() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ingot.fields import build
-from ingot.fields.jit.private import private_of
+from ingot.fields.jit.planner import private_of
 from ingot.hit import read_text
 
 INPUT = """

@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from ingot.fields.jit.program import SequenceSource, Slot
-from ingot.fields.jit.store import forget, keep, kept
+from ingot.codegen.grids import GridLoop
+from ingot.fields.jit.program import SequenceSource, forget, keep, kept
 
-PROGRAM = SequenceSource(
-    "def run(inputs):\n    return ()\n", "// nothing",
-    (Slot("kernel_0", ("float64",), (0, 1)),), 5, 2, (0, 3), {}, "cuda:0",
+LOOP = GridLoop(
+    "kernel_0", ("V", "C"), 1, 0, 2, ["// nothing"], (["put(at[1], j, in0);"], []),
+    ((0, 1), (0, 0)), (0, 1),
 )  # fmt: skip
+PROGRAM = SequenceSource(
+    "def run(inputs):\n    return ()\n", (LOOP,), "double", 5, 2, (0, 3), {}, "cuda:0"
+)
 
 
 def test_a_program_is_found_again(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ingot.fields.expressions.exact import (
     is_number,
     write,
 )
-from ingot.fields.expressions.parse import ExpressionError, number, parse, variable
+from ingot.fields.expressions.parse import ExpressionError, parse, variable
 from ingot.program import Node
 from ingot.program.schedule import schedule_lines
 from ingot.types.elementwise import ELEMENTWISE
@@ -151,14 +151,14 @@ def expression_of(
 ) -> Node:
     """The expression of a text; one energy is differentiated by many order parameters."""
     names = {name: variable(name) for name in inputs}
-    return parse(text, names | {name: number(value) for name, value in constants})
+    return parse(text, names | {name: LINES.number(value) for name, value in constants})
 
 
 def constants_of(names: Sequence[str], expressions: Sequence[str]) -> dict[str, float]:
     """The values of named constants; each expression may use the constants before it."""
     values: dict[str, float] = {}
     for name, text in zip(names, expressions, strict=True):
-        found = parse(text, {each: number(value) for each, value in values.items()})
+        found = parse(text, {each: LINES.number(value) for each, value in values.items()})
         assert is_number(found) and isinstance(found.attr[1], float), "real numbers give real ones"
         if math.isnan(found.attr[1]):
             raise ExpressionError(f"'{name}' is not a number", text, 0)

@@ -13,7 +13,7 @@ from ingot.fields.expressions.exact import LINES, SPELLINGS, NoValue
 from ingot.program import Node
 
 __all__ = [
-    "DESCRIBED", "FUNCTIONS", "OPERATORS", "ExpressionError", "number", "parse", "variable",
+    "DESCRIBED", "FUNCTIONS", "OPERATORS", "ExpressionError", "parse", "variable",
 ]  # fmt: skip
 
 OPERATIONS = {spelling: op for op, spelling in SPELLINGS.items() if op != "neg"}
@@ -103,11 +103,6 @@ class ExpressionError(ValueError):
         super().__init__(f"line {line + 1}, column {column + 1}: {message}")
 
 
-def number(value: complex) -> Node:
-    """A number."""
-    return LINES.number(value)
-
-
 def variable(name: str) -> Node:
     """A variable."""
     return LINES.builder.node("input", (), (name,))
@@ -188,7 +183,7 @@ class _Parser:
 
     def primary(self) -> Node:
         if self.kind == "number":
-            return number(float(self.next()))
+            return LINES.number(float(self.next()))
         if self.token == "(":
             self.next()
             inner = self.binary()

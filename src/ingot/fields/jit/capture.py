@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from ingot.fields.jit.nodes import name_of
+from ingot.fields.jit.operations import name_of
 from ingot.fields.jit.schema import TRACED, Schema
 from ingot.fields.spaces import Space
 from ingot.fields.step import Ambient, Buffer, Source, Step, perform

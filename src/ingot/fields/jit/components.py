@@ -16,8 +16,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import name_of
-from ingot.fields.jit.operations import CHEAP
+from ingot.fields.jit.operations import CHEAP, name_of, seen
 from ingot.fields.jit.view import View, is_part, viewed
 
 __all__ = ["apart"]
@@ -80,7 +79,7 @@ def write_out_sums(captured: Captured, view: View) -> None:
 
     @functools.cache
     def entry(node: Node, at: int) -> Node:
-        node = view.seen(node)
+        node = seen(node)
         if is_number(node, view):
             return node
         value = node.meta["val"]
@@ -133,9 +132,9 @@ class Turned:
                 made = graph.node_copy(node, lambda each, to=order: self.outermost(each, to))
                 made.meta["val"] = node.meta["val"].permute(order)
                 back = (*range(rank - dim, rank), *range(rank - dim))
-                seen = added(graph, aten.permute.default, made, back)
-            node.replace_all_uses_with(seen)
-            self.made |= {node: made, seen: made}
+                like = added(graph, aten.permute.default, made, back)
+            node.replace_all_uses_with(like)
+            self.made |= {node: made, like: made}
 
     def chosen(self) -> set[Node]:
         """The operations whose neighbours all have components outermost, or do not mind."""
@@ -146,8 +145,7 @@ class Turned:
 
     def fits(self, node: Node, found: set[Node]) -> bool:
         """Whether what an operation reads and what reads it suit it, were it turned."""
-        read = (self.view.seen(each) for each in node.all_input_nodes)
-        return all(self.lies_apart(each, found) for each in read) and all(
+        return all(self.lies_apart(seen(each), found) for each in node.all_input_nodes) and all(
             user in found or name_of(user) in INDIFFERENT for user in node.users
         )
 
@@ -160,7 +158,7 @@ class Turned:
 
     def outermost(self, node: Node, order: tuple[int, ...]) -> Node:
         """An operand with its axes in an order, those that it lacks being of size 1."""
-        node, graph = self.view.seen(node), self.captured.module.graph
+        node, graph = seen(node), self.captured.module.graph
         if node in self.made:
             return self.made[node]
         if is_number(node, self.view):

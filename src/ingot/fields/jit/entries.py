@@ -16,8 +16,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import name_of
-from ingot.fields.jit.operations import CONSTANTS, OPERATIONS, THROUGH
+from ingot.fields.jit.operations import CONSTANTS, OPERATIONS, THROUGH, name_of
 from ingot.fields.jit.schema import SMALLEST, TRACED
 from ingot.graphs.torch_private import hint_of
 

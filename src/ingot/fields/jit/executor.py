@@ -15,15 +15,13 @@ from torch import Tensor
 
 from ingot.codegen.grids import GRID_DEVICES
 from ingot.fields.calls import CHECKS, Refused, is_ours
-from ingot.fields.jit import store
 from ingot.fields.jit.agree import corner, differences
 from ingot.fields.jit.capture import LOCK, Untraceable, capture
 from ingot.fields.jit.fingerprint import Unstable
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
-from ingot.fields.jit.planner import PlanPart, plan
-from ingot.fields.jit.private import private_of
-from ingot.fields.jit.program import SequenceSource, write
+from ingot.fields.jit.planner import PlanPart, plan, private_of
+from ingot.fields.jit.program import SequenceSource, forget, keep, kept, write
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
@@ -216,7 +214,8 @@ class Jit:
             once |= dict.fromkeys(others, "ranks compare it with the whole box")
         made = plan(steps, once | self.apart)
         if self.debug and steps and not whole:
-            counts = f"{made.sequences} traced sequences, {made.direct} non-JITable computes"
+            traced = sum(part.compiled for part in made.parts)
+            counts = f"{traced} traced sequences, {len(made.parts) - traced} non-JITable computes"
             print(f"JIT executor built: {counts}\n{made}")
         last = {
             name: at
@@ -260,7 +259,7 @@ class Jit:
                 inputs[at] = state.look_up(source)
         try:
             if key not in sequence.bound:
-                sequence.bound[key] = self.bound(sequence, inputs)
+                sequence.bound[key] = self.bound(sequence, inputs, state.space)
             bound = sequence.bound[key]
             if bound is None:
                 return False
@@ -279,18 +278,17 @@ class Jit:
         self.counts["calls"] += 1
         return True
 
-    def bound(self, sequence: Compiled, inputs: list[Tensor]) -> SizedGraph | None:
+    def bound(self, sequence: Compiled, inputs: list[Tensor], space: Space) -> SizedGraph | None:
         """The graph of a sequence at some sizes, if there are loops for its device."""
-        assert self.space is not None
-        schema = schema_of(inputs, self.space)
-        if schema is None or self.space.k2.device.type not in GRID_DEVICES:
+        schema = schema_of(inputs, space)
+        if schema is None or space.k2.device.type not in GRID_DEVICES:
             return None
-        graph, place = self.graph(sequence, schema), place_of(self.space.k2.device)
+        graph, place = self.graph(sequence, schema, space), place_of(space.k2.device)
         if place is None or not self.cuda_graphs:
             return SizedGraph(graph, schema, graph.run)
         return SizedGraph(graph, schema, Recorded(graph, place, sequence.numbers))
 
-    def graph(self, sequence: Compiled, schema: Schema) -> Graph:
+    def graph(self, sequence: Compiled, schema: Schema, space: Space) -> Graph:
         """The graph of a sequence: known in this process, kept on disk, or captured now."""
         steps = sequence.part.steps
         try:
@@ -300,27 +298,23 @@ class Jit:
         key: object = name or (steps, sequence.wanted, schema)
         with LOCK:
             graph = GRAPHS.pop(key, None)
-            program = store.kept(name, self.folder) if name and graph is None else None
+            program = kept(name, self.folder) if name and graph is None else None
             if program is not None:
                 graph = Graph(ready(program), program, name, from_disk=True)
             if graph is not None:
                 self.counts["hits"] += 1
-            GRAPHS[key] = graph = graph or self.captured(sequence, schema, name)
+            else:
+                made = capture(steps, sequence.sources, sequence.wanted, schema, space)
+                program = write(fuse(made))
+                made.require_open()  # rewriting a graph may ask for the number of a size
+                graph = Graph(ready(program), program, name)
+                self.counts["captured"] += 1
+                if name:
+                    keep(name, program, self.folder)
+            GRAPHS[key] = graph
             if len(GRAPHS) > KEPT:
                 del GRAPHS[next(iter(GRAPHS))]
             return graph
-
-    def captured(self, sequence: Compiled, schema: Schema, name: str | None) -> Graph:
-        """The graph of a sequence, captured and compiled."""
-        assert self.space is not None
-        made = capture(sequence.part.steps, sequence.sources, sequence.wanted, schema, self.space)
-        program = write(fuse(made))
-        made.require_open()  # code that rewrites a graph may have asked for the number of a size
-        graph = Graph(ready(program), program, name)
-        self.counts["captured"] += 1
-        if name:
-            store.keep(name, program, self.folder)
-        return graph
 
     def agrees(
         self,
@@ -347,7 +341,7 @@ class Jit:
             for key in [key for key, each in GRAPHS.items() if each is graph]:
                 del GRAPHS[key]
             if graph.digest:
-                store.forget(graph.digest, self.folder)
+                forget(graph.digest, self.folder)
         if not graph.from_disk:
             raise Untraceable(f"compiled, {', '.join(found)}")
         return False

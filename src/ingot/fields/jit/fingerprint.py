@@ -18,16 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from types import (
     BuiltinFunctionType,
-    ClassMethodDescriptorType,
     CodeType,
     EllipsisType,
     FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
     MethodType,
     ModuleType,
-    WrapperDescriptorType,
 )
 from typing import Any
 
@@ -43,11 +38,6 @@ __all__ = ["Unstable", "stable", "surroundings"]
 
 LARGE = 1024
 """Of how many numbers on a tensor is not written out."""
-
-DESCRIPTORS = (
-    ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType,
-    WrapperDescriptorType,
-)  # fmt: skip
 
 PLAIN = (object, torch.nn.Module)
 """Bases whose objects hold what they hold in their `__dict__`."""
@@ -138,7 +128,7 @@ class _Reader:
             if not versioned(value.__module__ or "builtins"):
                 raise Unstable(f"{value.__name__} is compiled code of '{value.__module__}'")
             return f"{value.__module__}.{value.__name__} {self.text(value.__self__)}"
-        if isinstance(value, DESCRIPTORS):
+        if hasattr(type(value), "__objclass__"):  # a descriptor of a compiled class
             return f"{value.__objclass__.__qualname__}.{value.__name__}"
         return self.instance(value)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
-from graphlib import CycleError, TopologicalSorter
 from operator import or_
 from typing import Any
 
@@ -16,10 +14,18 @@ from torch.fx import Node
 from ingot.codegen.grids import GridLoop
 from ingot.codegen.lines import Lines
 from ingot.codegen.values import read_name
-from ingot.fields.jit.clusters import Loop
-from ingot.fields.jit.fuse import Fused
-from ingot.fields.jit.nodes import sizes_of
-from ingot.fields.jit.operations import Kind, Value, cast, kind_of, literal, lower, placeholder
+from ingot.fields.jit.fuse import Fused, Loop
+from ingot.fields.jit.operations import (
+    Kind,
+    Value,
+    cast,
+    kind_of,
+    literal,
+    lower,
+    placeholder,
+    seen,
+    sizes_of,
+)
 from ingot.fields.jit.view import View
 from ingot.program import Builder, sort_lines
 from ingot.program import Node as Line
@@ -53,7 +59,8 @@ def varies(node: Node) -> bool:
 def print_loop(fused: Fused, loop: Loop, name: str) -> Printed:
     """The lines of one loop, and what it reads and gives."""
     axes = max(len(loop.shape), 1)
-    lowering = Lowering(fused, frozenset(loop.nodes), axes)
+    builder = Builder()
+    lowering = Lowering(fused, frozenset(loop.nodes), axes, builder, Lines(builder))
     values = {node: lowering.value(node) for node in loop.nodes}
     gives = tuple(node for node in loop.nodes if node in fused.stored)
     results = [values[node] for node in gives]
@@ -115,69 +122,51 @@ class Stage:
 
 def in_order(stages: Sequence[Stage]) -> list[Stage]:
     """Stages after those whose results they read; those that need each other as one."""
-    giver = {k: at for at, stage in enumerate(stages) for k in stage.gives}
-    sorter = TopologicalSorter({
-        at: {giver[k] for k in stage.again} for at, stage in enumerate(stages)
-    })  # fmt: skip
-    with suppress(CycleError):
-        sorter.prepare()
-    order: dict[int, None] = {}
-    while ready := sorted(sorter.get_ready()):
-        order |= dict.fromkeys(ready)
-        sorter.done(*ready)
-    found = [stages[at] for at in order]
-    circle = [stage for at, stage in enumerate(stages) if at not in order]
-    return [*found, reduce(or_, circle)] if circle else found
+    left, found, done = [*stages], list[Stage](), set[int]()
+    while left:
+        found += [each for each in left if each.again <= done] or [reduce(or_, left)]
+        done.update(*(each.gives for each in found))
+        left = [each for each in left if done.isdisjoint(each.gives)]
+    return found
 
 
 def joined(stages: Sequence[Stage]) -> list[Stage]:
     """Stages that share lines as one, in the order of the last of each."""
-    root = list(range(len(stages)))
-
-    def find(at: int) -> int:
-        while root[at] != at:
-            root[at] = root[root[at]]
-            at = root[at]
-        return at
-
+    found: dict[int, Stage] = {}
     holder: dict[int, int] = {}
     for at, stage in enumerate(stages):
-        for line in stage.lines:
-            root[find(holder.setdefault(line, at))] = at
-    groups: dict[int, list[Stage]] = {}
-    for at, stage in enumerate(stages):
-        groups.setdefault(find(at), []).append(stage)
-    return [reduce(or_, groups[last]) for last in sorted(groups)]
+        alike = {holder[line] for line in stage.lines & holder.keys()}
+        found[at] = reduce(or_, map(found.pop, alike), stage)
+        holder |= dict.fromkeys(found[at].lines, at)
+    return [*found.values()]
 
 
 @dataclass(slots=True)
 class Lowering:
     """The values of a loop's nodes, as lines.
 
-    names: how the lines that are given are written; varying: those that change within a row;
-    row_loads, loads: the rows that read memory once and at every point, by operand; streams: the
-    operands of lines that are read at every point; owner: the results that lines are, where these
-    are given in stages
+    lines: what prints them, and knows how those that are given are written; varying: those that
+    change within a row; loads: the rows that read memory, by operand; streams: the operands of
+    lines that are read at every point; owner: the results that lines are, where these are given in
+    stages
     """
 
     fused: Fused
     own: frozenset[Node]
-    axes: int = 1
-    builder: Builder = field(default_factory=Builder)
+    axes: int
+    builder: Builder
+    lines: Lines
     tensors: dict[Node, int] = field(default_factory=dict)
     numbers: dict[Node, int] = field(default_factory=dict)
     values: dict[Node, Value] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
     varying: set[int] = field(default_factory=set)
-    row_loads: dict[int, str] = field(default_factory=dict)
-    loads: dict[int, str] = field(default_factory=dict)
+    loads: list[str] = field(default_factory=list)
     streams: dict[int, int] = field(default_factory=dict)
     owner: dict[int, int] = field(default_factory=dict)
 
     def value(self, node: Node) -> Value:
         """The value of a node; what it needs is lowered first."""
-        view = self.fused.view
-        node = view.seen(node)
+        view, node = self.fused.view, seen(node)
         if node not in self.values:
             if node in view.constants:
                 found = self.constant(node)
@@ -205,21 +194,18 @@ class Lowering:
         at = self.tensors.setdefault(node, len(self.tensors))
         kind = kind_of(node, self.fused.captured.real)
         by = shifts_of(node, self.fused.view, self.axes)[-1]
-        inner = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
-        found = self.give(kind, f"in{at}")
+        found, get = self.give(kind, f"in{at}"), f"get_one<{kind}>(at[{at}])"
         if varies(node):
-            self.loads[at] = f"const {kind} in{at} = {inner};"
             self.streams |= {line.id: at for line in lines_of(found)}
-        else:
-            self.row_loads[at] = f"const {kind} in{at} = get_one<{kind}>(at[{at}]);"
+            get = f"get_shifted<{kind}, {by}>(at[{at}], j)" if by else f"get<{kind}>(at[{at}], j)"
+        self.loads.append(f"const {kind} in{at} = {get};")
         return found
 
     def give(self, kind: Kind, name: str) -> Value:
         """A value that is given under a name."""
         found = placeholder(self.builder, kind, name)
         texts = (f"{name}.re", f"{name}.im") if kind == "C" else (name,)
-        for line, text in zip(lines_of(found), texts, strict=True):
-            self.names[line.id] = text
+        self.lines.name_all(lines_of(found), map(read_name, texts))
         return found
 
     def stages(self, gives: Sequence[Value]) -> tuple[Stage, ...]:
@@ -268,14 +254,14 @@ class Lowering:
 
     def print_lines(self, gives: Sequence[Value], stages: Sequence[Stage]) -> list[list[str]]:
         """What is the same for all points of a row, and the rows of each stage, stores last."""
-        lines = Lines(self.builder)
-        lines.name({at: read_name(text) for at, text in self.names.items()})
+        lines = self.lines
         order = [n for n in sort_lines(n for x in gives for n in lines_of(x)) if n.args]
         # every line is asked for, so that no product is fused with a sum: torch rounds both
         shared = lines(n for n in order if n.id not in self.varying)
-        rows = [[*self.row_loads.values(), *map(str, shared)]]
+        once = set(range(len(self.loads))).difference(self.streams.values())
+        rows = [[*(self.loads[at] for at in sorted(once)), *map(str, shared)]]
         for stage in stages:
-            loads = [text for at, text in self.loads.items() if at in stage.reads]
+            loads = [self.loads[at] for at in sorted(stage.reads)]
             for k in sorted(stage.again):
                 loads += self.load_again(lines, gives[k], k)
             made = lines(n for n in order if n.id in stage.lines)

@@ -7,6 +7,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,15 +16,14 @@ from torch import Tensor
 from ingot.codegen.build import NATIVE_FLAGS, load_library
 from ingot.codegen.cuda import DeviceFunction, load_functions
 from ingot.codegen.frames import THREADS
-from ingot.codegen.grids import THREADS_PER_GROUP
+from ingot.codegen.grids import THREADS_PER_GROUP, GridLoop
 from ingot.codegen.nvrtc import OPTIONS
-from ingot.fields.jit.layout import Layout, joined, order_of
-from ingot.fields.jit.program import SequenceSource, Slot
+from ingot.fields.jit.program import SequenceSource
 from ingot.fields.jit.transforms import real_field
 from ingot.graphs.calls import CallCache
 from ingot.graphs.torch_private import raw_stream
 
-__all__ = ["SETTINGS", "Entry", "Launch", "PointLoop", "ready"]
+__all__ = ["SETTINGS", "Entry", "Launch", "Layout", "PointLoop", "joined", "order_of", "ready"]
 
 WORTH_A_THREAD = 8192
 """The number of points from which a second thread pays."""
@@ -40,14 +40,78 @@ SETTINGS = " ".join((*FLAGS, *OPTIONS))
 """How sources are compiled."""
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The sizes of the axes that are left, and the strides of all operands along each of them."""
+
+    rank: int
+    extents: tuple[int, ...]
+    columns: tuple[tuple[int, ...], ...]
+
+    @property
+    def points(self) -> int:
+        """How many points there are."""
+        return math.prod(self.extents)
+
+    @property
+    def strides(self) -> tuple[tuple[int, ...], ...]:
+        """The strides of each operand along all axes."""
+        return tuple(zip(*self.columns, strict=True))
+
+
+def joined(
+    sizes: tuple[int, ...], operands: Sequence[Tensor], order: Sequence[int] | None = None, *,
+    join: bool = True,
+) -> Layout:  # fmt: skip
+    """The layout of operands that broadcast to some sizes, their axes taken in some order.
+
+    The rank is that of the sizes, or 1. Unless `join`, all axes stay apart.
+    """
+    rank = len(sizes)
+    taken = range(rank) if order is None else order
+    every = [strides_of(x, rank) for x in operands]
+    extents = [sizes[axis] for axis in taken] or [1]
+    columns = [tuple(row[axis] for row in every) for axis in taken] or [(0,) * len(every)]
+    at = len(extents) - 2
+    while join and at >= 0:
+        inner_fixed = at == len(extents) - 2 and extents[-1] == 1
+        together = all(
+            a == b * extents[at + 1] for a, b in zip(columns[at], columns[at + 1], strict=True)
+        )
+        if together and not inner_fixed:
+            extents[at : at + 2] = [extents[at] * extents[at + 1]]
+            columns[at : at + 2] = [columns[at + 1]]
+        at -= 1
+    return Layout(max(rank, 1), tuple(extents), tuple(columns))
+
+
+def strides_of(x: Tensor, rank: int) -> list[int]:
+    """The strides of a tensor that broadcasts to a rank: 0 where it has one value."""
+    pairs = zip(x.shape, x.stride(), strict=True)
+    return [0] * (rank - x.dim()) + [0 if size == 1 else stride for size, stride in pairs]
+
+
+def order_of(sizes: tuple[int, ...], operands: Sequence[Tensor]) -> tuple[int, ...]:
+    """The axes from the outermost to the innermost, as most of the memory of operands has them."""
+    bytes_with: dict[tuple[int, ...], int] = {}
+    for x in operands:
+        strides = x.stride()
+        if x.shape == sizes and 0 not in strides:
+            order = tuple(sorted(range(len(sizes)), key=strides.__getitem__, reverse=True))
+            bytes_with[order] = bytes_with.get(order, 0) + x.element_size()
+    return max(bytes_with, key=bytes_with.__getitem__, default=tuple(range(len(sizes))))
+
+
 class PointLoop:
     """A loop over points: gives tensors of some sizes from tensors that broadcast to them."""
 
-    def __init__(self, slot: Slot, device: torch.device, entry: Entry) -> None:
+    def __init__(self, loop: GridLoop, real: str, device: torch.device, entry: Entry) -> None:
+        number = torch.float64 if real == "double" else torch.float32
+        kinds = {"V": number, "C": number.to_complex(), "M": torch.bool}
         self.entry, self.device = entry, device
-        self.dtypes = tuple(getattr(torch, name) for name in slot.gives)
+        self.dtypes = tuple(kinds[kind] for kind in loop.kinds[loop.inputs :])
         self.layouts: CallCache[Any] = CallCache()
-        self.shifted = slot.shifted
+        self.shifted = loop.is_shifted
 
     def __call__(
         self,
@@ -93,15 +157,15 @@ class NativeLoop:
 
     any_order = False
 
-    def __init__(self, slot: Slot, entry: Any) -> None:
+    def __init__(self, loop: GridLoop, entry: Any) -> None:
         entry.argtypes, entry.restype = (ctypes.c_void_p,) * 3, None
-        self.entry, self.slot = entry, slot
+        self.entry, self.varying = entry, loop.varying
 
     def arranged(self, layout: Layout, threads: int) -> Any:
         """Axes, threads, whether all is contiguous, pieces of rows; then sizes and strides."""
         inner, points = layout.extents[-1], layout.points
         threads = max(1, min(threads, points // WORTH_A_THREAD))
-        unit = all(layout.columns[-1][k] == 1 for k in self.slot.varying)
+        unit = all(layout.columns[-1][k] == 1 for k in self.varying)
         rows = points // max(inner, 1)
         chunk = inner
         if rows < 4 * threads and threads > 1:
@@ -163,10 +227,10 @@ def entries(program: SequenceSource) -> dict[str, Entry]:
     device = torch.device(program.device)
     if device.type == "cuda":
         functions = load_functions(program.source, device, THREADS.read_headers())
-        names = (slot.name for slot in program.kernels)
+        names = (loop.name for loop in program.kernels)
         return {name: Launch(on_current_stream(functions(name))) for name in names}
     library = load_library(program.source, FLAGS)
-    return {slot.name: NativeLoop(slot, getattr(library, slot.name)) for slot in program.kernels}
+    return {loop.name: NativeLoop(loop, getattr(library, loop.name)) for loop in program.kernels}
 
 
 def ready(
@@ -180,6 +244,9 @@ def ready(
         "inf": math.inf, "nan": math.nan, "real_field": real_field,
         "device": device,
     }  # fmt: skip
-    names |= {s.name: PointLoop(s, device, compiled[s.name]) for s in program.kernels}
+    names |= {
+        loop.name: PointLoop(loop, program.real, device, compiled[loop.name])
+        for loop in program.kernels
+    }
     exec(compile(program.text, "<sequence>", "exec"), names)
     return names["run"]

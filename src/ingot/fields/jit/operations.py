@@ -1,4 +1,4 @@
-"""lower: an operation of torch on values at a point -> lines of a program.
+"""Nodes of a captured graph: what they are and cost, and those at a point as lines of a program.
 
 A complex number is two lines, its real and its imaginary part. Operations not listed run as they
 are.
@@ -15,12 +15,22 @@ import torch
 from torch import Tensor
 from torch.fx import Node as Call
 
-from ingot.fields.jit.nodes import name_of
+from ingot.graphs.torch_private import OpOverload
 from ingot.program import Builder, Node
 from ingot.types.elementwise import ELEMENTWISE, multiply_out
 
-__all__ = ["CHEAP", "CONSTANTS", "OPERATIONS", "THROUGH", "Kind", "Value", "cast", "kind_of",
-           "literal", "lower", "placeholder"]  # fmt: skip
+__all__ = ["CHEAP", "CONSTANTS", "OPERATIONS", "THROUGH", "Kind", "Value", "cast", "costs",
+           "kind_of", "literal", "lower", "name_of", "placeholder", "seen", "sizes_of"]  # fmt: skip
+
+FREE = ("view", "reshape", "select", "slice", "unsqueeze", "squeeze", "permute", "transpose",
+        "expand", "alias", "detach", "t", "unbind", "split", "view_as_real", "view_as_complex",
+        "getitem", "sym_size", "lift_fresh_copy", "diagonal", "movedim", "as_strided")  # fmt: skip
+"""Calls that touch no values."""
+
+THROUGH = frozenset(("expand.default", "alias.default", "detach.default", "lift_fresh_copy.default",
+                     "lift.default", "lift_fresh.default"))  # fmt: skip
+"""Operations that leave values as they are."""
+
 
 Kind = Literal["V", "C", "M"]
 """Numbers, complex numbers, truth values, by their types in C++."""
@@ -30,6 +40,33 @@ Value = Node | tuple[Node, Node]
 
 MAX_WRITTEN_POWER = 16
 """Up to which whole power is written out as products, which take a tenth of the time of pow."""
+
+
+def name_of(node: Call) -> str:
+    """The name of a node's operation, torch's own without their room."""
+    if isinstance(node.target, OpOverload):
+        return str(node.target).removeprefix("aten.")
+    return getattr(node.target, "__name__", "") if node.op == "call_function" else node.op
+
+
+def sizes_of(node: Call) -> tuple[int, ...]:
+    """The sizes of a node's value while it was captured."""
+    return tuple(int(getattr(getattr(n, "node", None), "hint", n)) for n in node.meta["val"].shape)
+
+
+def seen(node: Call) -> Call:
+    """The node whose values this one has, axes aside."""
+    while name_of(node) in THROUGH:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def costs(node: Call) -> bool:
+    """Whether a node passes over values."""
+    return node.op == "call_function" and (
+        isinstance(node.meta.get("val"), Tensor | tuple | list)
+        and name_of(node).split(".")[0] not in FREE
+    )
 
 
 def kind_of(call: Call, real: torch.dtype) -> Kind:
@@ -257,10 +294,6 @@ CHEAP = frozenset(
     )
 )  # fmt: skip
 """Operations that are rather repeated at every point than stored for a part of the axes."""
-
-THROUGH = frozenset(("expand.default", "alias.default", "detach.default", "lift_fresh_copy.default",
-                     "lift.default", "lift_fresh.default"))  # fmt: skip
-"""Operations that leave values as they are."""
 
 CONSTANTS: dict[str, Callable[..., Any]] = {
     "full.default": lambda size, value, **_: value,

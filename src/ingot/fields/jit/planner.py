@@ -1,15 +1,25 @@
-"""plan: steps in order -> which of them run as compiled sequences, and which directly."""
+"""plan: steps in order -> which of them run as compiled sequences, and which directly.
+
+Also which buffers nothing outside the solve reads: they need not leave a sequence.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, Any
 
 from ingot.fields.computes.parsed import ParsedCompute, formula_from
-from ingot.fields.step import Step
+from ingot.fields.jit.schema import sources_of
+from ingot.fields.solvers.lattice import LBMStream
+from ingot.fields.step import Buffer, Step
 
-__all__ = ["JitPlan", "PlanPart", "plan"]
+if TYPE_CHECKING:
+    from ingot.fields.simulation import Simulation
+
+__all__ = ["JitPlan", "PlanPart", "plan", "private_of"]
 
 MAX_OPERATIONS = 4096
 """Above so many a run of steps is cut into several sequences: what orders and joins operations
@@ -42,16 +52,6 @@ class JitPlan:
     """The parts of a run of steps, in order."""
 
     parts: tuple[PlanPart, ...]
-
-    @property
-    def sequences(self) -> int:
-        """How many compiled sequences there are."""
-        return sum(part.compiled for part in self.parts)
-
-    @property
-    def direct(self) -> int:
-        """How many steps run directly."""
-        return sum(not part.compiled for part in self.parts)
 
     def __str__(self) -> str:
         direct = (part for part in self.parts if not part.compiled)
@@ -109,3 +109,35 @@ def operations_of(step: Step) -> int:
         return USUAL_OPERATIONS
     lines = formula_from({**step.options, "inputs": step.options["names"]}).lines
     return sum(bool(node.args) for node, _ in lines)
+
+
+def private_of(simulation: Simulation) -> frozenset[str]:
+    """The buffers that each evaluation of the root gives anew and that only the root reads.
+
+    Without a solver they are what the run is for.
+    """
+    steps = simulation.root.steps
+    if simulation.solver is None:
+        return frozenset()
+    given = {name for step in steps for name in step.gives if "#" not in name}
+    # what a step reads before another gives it lasts from turn to turn
+    early = {source.name for source in sources_of(steps) if isinstance(source, Buffer)}
+    outside = {*simulation.observed, *early, *read_by(simulation.solver)}
+    # an iteration runs several sequences, which read what others of them gave
+    inner = [each for s in steps if s.iteration is not None for each in s.iteration.steps]
+    outside |= {name for step in inner for name in (*step.reads, *step.gives)}
+    return frozenset(given - outside)
+
+
+def read_by(solver: Any) -> Iterator[str]:
+    """The buffers that a solver may look at between two evaluations.
+
+    One that evaluates once in a substep reads nothing but through its update, which belongs to the
+    same run of steps; the others keep what buffers hold.
+    """
+    if isinstance(solver, LBMStream):
+        return  # all that it moves is given and read by the root
+    moved = getattr(solver, "buffer", ())
+    names = [getattr(solver, each.name) for each in dataclasses.fields(solver)]
+    texts = {n for value in names if isinstance(value, tuple) for n in value if isinstance(n, str)}
+    yield from moved if solver.evaluates_once else texts

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 from torch.fx import Node
 
-from ingot.codegen.grids import write_grid_unit
-from ingot.fields.jit.clusters import KernelCall, Loop, Unit
-from ingot.fields.jit.fuse import Fused
+from ingot.codegen.cache import open_cache
+from ingot.codegen.grids import GridLoop, write_grid_unit
+from ingot.fields.jit.fuse import Fused, KernelCall, Loop, Unit
 from ingot.fields.jit.kernels import Printed, print_loop
-from ingot.fields.jit.nodes import name_of, sizes_of
+from ingot.fields.jit.operations import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
 from ingot.graphs.torch_private import OpOverload, hint_of
 
-__all__ = ["SequenceSource", "Slot", "write"]
+__all__ = ["SequenceSource", "forget", "keep", "kept", "write"]
 
 FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
 """Calls whose result shares no memory with their arguments, and which keep none of them."""
@@ -34,43 +36,75 @@ METHODS = {
 }  # fmt: skip
 """Calls that take a third of the time as methods: a step of a lattice has dozens."""
 
+KIND = "sequence"
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A kernel: its name, the types of what it gives, the operands that change within a row.
-
-    shifted: whether it reads values some cells away, so that its axes must stay apart
-    """
-
-    name: str
-    gives: tuple[str, ...]
-    varying: tuple[int, ...]
-    shifted: bool = False
+LARGE = 4096
+"""How many numbers a tensor has that is not written."""
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceSource:
     """A sequence ready to be stored: `run` of the text takes the inputs, gives the outputs.
 
-    reads: which inputs it looks at; the others may be anything.
+    kernels: the loops that it calls; real: their numbers in C++; reads: which inputs it looks at;
+    the others may be anything.
     """
 
     text: str
-    source: str
-    kernels: tuple[Slot, ...]
+    kernels: tuple[GridLoop, ...]
+    real: str
     before: int
     after: int
     reads: tuple[int, ...]
     constants: dict[str, Tensor] = field(default_factory=dict)
     device: str = "cpu"
 
+    @property
+    def source(self) -> str:
+        """The source of the library of its loops."""
+        return write_grid_unit(self.kernels, self.real, torch.device(self.device).type)
+
     def __str__(self) -> str:
         return self.text
 
 
+def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
+    """The program of a digest, if there is one; an entry that cannot be read is none."""
+    content = open_cache(place).find(KIND, digest)
+    try:
+        decode = msgspec.json.Decoder(SequenceSource, dec_hook=_read_tensor).decode
+        return None if content is None else decode(content)
+    except (ValueError, TypeError, RuntimeError):
+        return None
+
+
+def keep(digest: str, program: SequenceSource, place: Path | None = None) -> None:
+    """Write a program; one that holds large tensors is not written."""
+    if not any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
+        content = msgspec.json.encode(program, enc_hook=_write_tensor)
+        open_cache(place).put(KIND, digest, content)
+
+
+def _write_tensor(x: Tensor) -> Any:
+    """A tensor by its bytes: numbers as text would lose what is not finite."""
+    kind = str(x.dtype).removeprefix("torch.")
+    return kind, str(x.device), x.shape, x.flatten().resolve_neg().view(torch.uint8).tolist()
+
+
+def _read_tensor(_: type, found: Any) -> Tensor:
+    kind, device, shape, content = found
+    x = torch.tensor(content, dtype=torch.uint8, device=device)
+    return x.view(getattr(torch, kind)).reshape(shape)
+
+
+def forget(digest: str, place: Path | None = None) -> None:
+    """Remove a program."""
+    open_cache(place).forget(KIND, digest)
+
+
 def write(fused: Fused) -> SequenceSource:
     """The program of fused units."""
-    module, device = fused.captured.module, fused.captured.schema.device
+    module = fused.captured.module
     loops = [each for each in fused.units if isinstance(each, Loop)]
     printed = {each: print_loop(fused, each, f"kernel_{at}") for at, each in enumerate(loops)}
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -85,25 +119,20 @@ def write(fused: Fused) -> SequenceSource:
     lines += [f"{name} = inputs[{at}].shape[{name[1:]}]" for name, at in sizes.items()]
     lines += bodies(fused, printed)
     looked_at = {*sizes.values(), *(at for at, node in enumerate(inputs) if node in read)}
-    gives = "".join(f"{text(node)}, " for node in fused.outputs)
-    body = "".join(f"    {line}\n" for line in [*lines, f"return ({gives})"])
+    lines.append(f"return {listed(map(text, fused.outputs))}")
+    body = "".join(f"    {line}\n" for line in lines)
     calls = (each.node for each in fused.units if isinstance(each, KernelCall))
     kept = [str(node.target) for node in calls if node.op == "get_attr"]
-    slots = tuple(
-        Slot(
-            each.loop.name,
-            tuple(str(node.meta["val"].dtype).removeprefix("torch.") for node in each.gives),
-            each.loop.varying,
-            any(map(any, each.loop.shifts)),
-        )
-        for each in printed.values()
+    return SequenceSource(
+        text=f"def run(inputs):\n{body}",
+        kernels=tuple(each.loop for each in printed.values()),
+        real="double" if fused.captured.real == torch.float64 else "float",
+        before=fused.before,
+        after=fused.after,
+        reads=tuple(sorted(looked_at)),
+        constants={name: getattr(module, name) for name in kept},
+        device=fused.captured.schema.device,
     )
-    real = "double" if fused.captured.real == torch.float64 else "float"
-    all_loops = [each.loop for each in printed.values()]
-    source = write_grid_unit(all_loops, real, torch.device(device).type)
-    counts = fused.before, fused.after, tuple(sorted(looked_at))
-    constants = {name: getattr(module, name) for name in kept}
-    return SequenceSource(f"def run(inputs):\n{body}", source, slots, *counts, constants, device)
 
 
 def needs(unit: Unit, fused: Fused) -> Iterable[Node]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.fx import Node
 
 from ingot.fields.jit.capture import Captured
-from ingot.fields.jit.nodes import name_of, sizes_of
 from ingot.fields.jit.operations import (
     CHEAP,
     CONSTANTS,
@@ -19,7 +18,10 @@ from ingot.fields.jit.operations import (
     THROUGH,
     kind_of,
     lower,
+    name_of,
     placeholder,
+    seen,
+    sizes_of,
 )
 from ingot.fields.jit.schema import SMALLEST, TRACED
 from ingot.graphs.torch_private import hint_of
@@ -33,7 +35,6 @@ class View:
     """What each node of a graph is.
 
     constants: those that are one number everywhere
-    through: those that have the values of another
     points: those that work point by point
     whole: those whose values must lie in memory, for calls of torch and for those outside
     floating: those of `points` that every loop computes for itself
@@ -41,17 +42,10 @@ class View:
     """
 
     constants: dict[Node, complex]
-    through: dict[Node, Node]
     points: frozenset[Node]
-    whole: frozenset[Node] = frozenset()
-    floating: frozenset[Node] = frozenset()
-    shifted: frozenset[Node] = frozenset()
-
-    def seen(self, node: Node) -> Node:
-        """The node whose values this one has, axes aside."""
-        while node in self.through:
-            node = self.through[node]
-        return node
+    whole: frozenset[Node]
+    floating: frozenset[Node]
+    shifted: frozenset[Node]
 
     def base(self, node: Node) -> Node:
         """The value in memory that a node is: of a shift the one that is shifted."""
@@ -62,12 +56,14 @@ def viewed(captured: Captured) -> View:
     """How each node of a graph is seen."""
     real, device = captured.real, torch.device(captured.schema.device)
     constants: dict[Node, complex] = {}
-    through: dict[Node, Node] = {}
     points: set[Node] = set()
-    for node in captured.module.graph.nodes:
+    nodes = captured.module.graph.nodes
+    for node in nodes:
         name = name_of(node)
         value = node.meta.get("val")
-        if node.op == "get_attr":
+        if seen(node) in constants:
+            constants[node] = constants[seen(node)]
+        elif node.op == "get_attr":
             held = getattr(captured.module, str(node.target))
             if isinstance(held, Tensor) and held.numel() == 1:
                 constants[node] = held.item()
@@ -75,22 +71,17 @@ def viewed(captured: Captured) -> View:
             number = CONSTANTS[name](*node.args, **node.kwargs)
             if isinstance(number, bool | int | float | complex):
                 constants[node] = bool(number) if value.dtype == torch.bool else number
-        elif name in THROUGH and node.args[0] in constants:
-            constants[node] = constants[node.args[0]]
-        elif name in THROUGH:
-            through[node] = node.args[0]
         elif name in OPERATIONS and works(node, real) and is_on(node, device, constants):
             points.add(node)
-    view = View(constants, through, frozenset(points))
-    whole = needed_whole(captured.module.graph, view)
+    whole = needed_whole(nodes, constants, points)
     floating = {n for n in points - whole if is_part(n, captured) and name_of(n) in CHEAP}
-    shifted = {n for n in captured.module.graph.nodes if is_shifted(n, view, captured)}
-    return replace(
-        view, whole=frozenset(whole), floating=frozenset(floating), shifted=frozenset(shifted)
-    )
+    shifted = {n for n in nodes if is_shifted(n, captured, constants, points)}
+    return View(constants, *map(frozenset[Node], (points, whole, floating, shifted)))
 
 
-def is_shifted(node: Node, view: View, captured: Captured) -> bool:
+def is_shifted(
+    node: Node, captured: Captured, constants: Container[Node], points: Container[Node]
+) -> bool:
     """Whether a shift that wraps around is a matter of where loops read."""
     if name_of(node) != "roll.default" or len(node.args) < 3 or not node.users:
         return False
@@ -103,8 +94,8 @@ def is_shifted(node: Node, view: View, captured: Captured) -> bool:
     near = all(abs(shift) <= SMALLEST for shift in args[1])
     kinds = (captured.real, captured.real.to_complex(), torch.bool)
     held = value.dtype in kinds and is_on(node, torch.device(captured.schema.device), ())
-    memory = source not in view.through and source not in view.constants
-    alone = all(user in view.points for user in node.users)
+    memory = name_of(source) not in THROUGH and source not in constants
+    alone = all(user in points for user in node.users)
     return near and open_axes and held and memory and alone
 
 
@@ -131,18 +122,14 @@ def is_on(node: Node, device: torch.device, constants: Container[Node]) -> bool:
     return all(value.device == device for value in values if isinstance(value, Tensor))
 
 
-def needed_whole(graph: Any, view: View) -> set[Node]:
+def needed_whole(nodes: Any, constants: Container[Node], points: Container[Node]) -> set[Node]:
     """The nodes whose values must lie in memory."""
-    loops = view.points | view.through.keys() | view.constants.keys()
-    calls = (n for n in graph.nodes if n.op in ("call_function", "output") and n not in loops)
-    pending = [a for n in calls for a in n.all_input_nodes]
     found: set[Node] = set()
-    while pending:
-        node = pending.pop()
-        if node not in found:
-            found.add(node)
-            if node in view.through or node in view.constants:
-                pending += node.all_input_nodes
+    for node in reversed(nodes):
+        free = node in constants or name_of(node) in THROUGH
+        calls = node.op in ("call_function", "output") and node not in points
+        if node in found if free else calls:
+            found.update(node.all_input_nodes)
     return found
 
 
@@ -157,7 +144,7 @@ def reads(node: Node, view: View) -> Iterator[Node]:
     if node not in view.points:
         yield from node.all_input_nodes
         return
-    for found in map(view.seen, node.all_input_nodes):
+    for found in map(seen, node.all_input_nodes):
         if found in view.floating:
             yield from reads(found, view)
         elif found not in view.constants:
