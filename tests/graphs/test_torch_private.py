@@ -916,3 +916,36 @@ def test_torch_drops_nothing_between_layers_unless_told() -> None:
     assert count() == 0
     with torch_private.write_recurrences(learns=False):
         assert count() == 2
+
+
+GROUP = """
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from ingot.graphs import torch_private
+
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+if len(sys.argv) > 2:
+    torch_private.import_collectives()
+import torch._dynamo
+
+dist.all_reduce(torch.ones(3))
+dist.destroy_process_group()
+names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+print(sum("gloo" in name for name in names))
+"""
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="threads are listed by Linux alone"
+)
+def test_a_group_of_ranks_would_outlive_its_end(tmp_path: Path) -> None:
+    def count_threads(*words: str) -> int:
+        command = [sys.executable, "-c", GROUP, str(tmp_path / f"store{len(words)}"), *words]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    assert count_threads() > 0
+    assert count_threads("import_collectives") == 0

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ingot.errors import IngotError, Problem
+from ingot.graphs.torch_private import import_collectives
 
 __all__ = [
     "Box",
@@ -359,6 +360,7 @@ class Share:
 
 def share_of(parts: Parts, rank: int) -> Share:
     """The share of a rank; all ranks must ask for theirs, since groups are made together."""
+    import_collectives()
     groups: dict[str, Any] = {}
     if parts.mode == "FFT_PENCIL" and parts.count > 1:
         _, rows, columns = parts.layout

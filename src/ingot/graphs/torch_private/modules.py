@@ -2,10 +2,12 @@
 
 import ctypes
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,9 @@ from torch.utils import _pytree as pytree
 
 __all__ = [
     "BUILD", "CUDA", "FOLDER", "HOOKS", "VERSION", "Modes", "OpOverload", "abandon_capture",
-    "ambient", "any_autocast", "any_dispatch", "apply_of", "autocast_now", "base_of",
-    "buffers_of", "children_of", "find_allocator", "find_dfti", "forward_mode", "has_global_hooks",
-    "has_hooks", "is_mode_switch", "is_transform", "list_global_hooks", "non_persistent",
+    "ambient", "any_autocast", "any_dispatch", "apply_of", "autocast_now", "base_of", "buffers_of",
+    "children_of", "find_allocator", "find_dfti", "forward_mode", "has_global_hooks", "has_hooks",
+    "import_collectives", "is_mode_switch", "is_transform", "list_global_hooks", "non_persistent",
     "parameters_of", "pytree", "raw_stream", "real_transform", "register_value", "same_layout",
     "schema_of", "transformed", "transforms", "use_count", "view_memory", "without_autocast",
     "without_storage",
@@ -35,6 +37,22 @@ CUDA: str | None = torch.version.cuda
 FOLDER = Path(torch.__file__).parent
 
 OpOverload = torch._ops.OpOverload
+
+
+def import_collectives() -> None:
+    """Import `torch.distributed.nn`, as Dynamo does, so that it keeps no group of ranks.
+
+    The group of all ranks that is there at its import is a default argument of its functions. It
+    outlives `destroy_process_group` then, and threads of gloo that ask for Python's lock while the
+    interpreter ends abort the process, one run in some.
+    """
+    if "torch.distributed.nn" not in sys.modules:
+        groups = torch.distributed.group
+        world, groups.WORLD = groups.WORLD, None
+        try:
+            import_module("torch.distributed.nn")
+        finally:
+            groups.WORLD = world
 
 
 def schema_of(operation: Any) -> Any:
