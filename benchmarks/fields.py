@@ -208,7 +208,7 @@ def materials(rounds: int, cells: int) -> dict[str, float]:
     steps, state, executor = sequence(), state_of_material((cells,) * 3), Jit()
     for _ in range(3):
         executor.run(steps, state)
-    kernel = MODELS["viscoplastic"].executor(torch.float64, "cpu")
+    kernel = MODELS["viscoplastic"].executor(torch.float64, torch.device("cpu"))
     names = ("E", "E_old", "t", "t_old", "s_old", "p_old")
     given = dict(zip(INPUTS, (state.buffers[name] for name in names), strict=True))
     ways: dict[str, Callable[[], object]] = {
