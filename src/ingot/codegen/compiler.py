@@ -30,7 +30,7 @@ FLAGS = (
 )  # fmt: skip
 
 # A caller of exp or pow keeps the registers that those leave alone, 8 % of a return map, and saves
-# others around the call alone, 2 to 4 % of models that call either (benchmarks.bench).
+# others around the call alone: up to 4 % of small models, none of a crystal (benchmarks.compare).
 GCC_FLAGS = ("-fipa-ra", "-fcaller-saves")
 
 

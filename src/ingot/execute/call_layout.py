@@ -114,6 +114,9 @@ class Reports(Sequence[Status]):
     def __getitem__(self, which: int | slice) -> Status | tuple[Status, ...]:
         return self._read_all()[which]
 
+    def __iter__(self) -> Iterator[Status]:
+        return iter(self._read_all())  # a sequence's own asks for one more, and catches the error
+
     def _read_all(self) -> tuple[Status, ...]:
         """All statuses; their tables are views of the memory."""
         if self._read is not None or not self.solves:

@@ -21,7 +21,13 @@ from ingot.fields.jit.fingerprint import Unstable
 from ingot.fields.jit.fuse import fuse
 from ingot.fields.jit.native import SETTINGS, ready
 from ingot.fields.jit.planner import PlanPart, plan, private_of
-from ingot.fields.jit.program import SequenceSource, forget, keep, kept, write
+from ingot.fields.jit.program import (
+    SequenceSource,
+    find_sequence,
+    forget_sequence,
+    keep_sequence,
+    write,
+)
 from ingot.fields.jit.schema import Schema, digest, schema_of, sources_of
 from ingot.fields.shares import ExchangeError
 from ingot.fields.spaces import Space
@@ -298,7 +304,7 @@ class Jit:
         key: object = name or (steps, sequence.wanted, schema)
         with LOCK:
             graph = GRAPHS.pop(key, None)
-            program = kept(name, self.folder) if name and graph is None else None
+            program = find_sequence(name, self.folder) if name and graph is None else None
             if program is not None:
                 graph = Graph(ready(program), program, name, from_disk=True)
             if graph is not None:
@@ -310,7 +316,7 @@ class Jit:
                 graph = Graph(ready(program), program, name)
                 self.counts["captured"] += 1
                 if name:
-                    keep(name, program, self.folder)
+                    keep_sequence(name, program, self.folder)
             GRAPHS[key] = graph
             if len(GRAPHS) > KEPT:
                 del GRAPHS[next(iter(GRAPHS))]
@@ -341,7 +347,7 @@ class Jit:
             for key in [key for key, each in GRAPHS.items() if each is graph]:
                 del GRAPHS[key]
             if graph.digest:
-                forget(graph.digest, self.folder)
+                forget_sequence(graph.digest, self.folder)
         if not graph.from_disk:
             raise Untraceable(f"compiled, {', '.join(found)}")
         return False

@@ -23,7 +23,7 @@ from ingot.fields.jit.operations import name_of, sizes_of
 from ingot.fields.jit.schema import TRACED
 from ingot.graphs.torch_private import OpOverload, hint_of
 
-__all__ = ["SequenceSource", "forget", "keep", "kept", "write"]
+__all__ = ["SequenceSource", "find_sequence", "forget_sequence", "keep_sequence", "write"]
 
 FRESH = ("_fft_r2c.default", "_fft_c2c.default", "_fft_c2r.default")
 """Calls whose result shares no memory with their arguments, and which keep none of them."""
@@ -68,7 +68,7 @@ class SequenceSource:
         return self.text
 
 
-def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
+def find_sequence(digest: str, place: Path | None = None) -> SequenceSource | None:
     """The program of a digest, if there is one; an entry that cannot be read is none."""
     content = open_cache(place).find(KIND, digest)
     try:
@@ -78,7 +78,7 @@ def kept(digest: str, place: Path | None = None) -> SequenceSource | None:
         return None
 
 
-def keep(digest: str, program: SequenceSource, place: Path | None = None) -> None:
+def keep_sequence(digest: str, program: SequenceSource, place: Path | None = None) -> None:
     """Write a program; one that holds large tensors is not written."""
     if not any(x.numel() > LARGE or x.is_complex() for x in program.constants.values()):
         content = msgspec.json.encode(program, enc_hook=_write_tensor)
@@ -97,7 +97,7 @@ def _read_tensor(_: type, found: Any) -> Tensor:
     return x.view(getattr(torch, kind)).reshape(shape)
 
 
-def forget(digest: str, place: Path | None = None) -> None:
+def forget_sequence(digest: str, place: Path | None = None) -> None:
     """Remove a program."""
     open_cache(place).forget(KIND, digest)
 
